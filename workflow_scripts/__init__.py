@@ -1,0 +1,1 @@
+"""The stages of Crossgap, one module each, in the order corpus → report."""

@@ -1,0 +1,208 @@
+"""codeswitch: the text of the pretext task, sentences with 35 % of their words in the other language.
+
+Zan et al., section III-B: spans of words are chosen as in mBART's noise, and each word in them is
+replaced by one of its k neighbours in the other language; the model restores the sentence. Every
+pair of the corpus gives both restore tasks, source and target, in every round, with fresh noise.
+
+Two controls hit the same words of the same sentences:
+
+``mask``
+    a mask in place of each contiguous span: denoising on the task's text, without the other language
+``random``
+    neighbours from a lexicon whose target side is permuted among words of like frequency: foreign
+    words without the alignment
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from workflow_scripts import noise as span_noise
+from workflow_scripts.languages import language
+from workflow_scripts.lexicon import read_lexicon
+from workflow_scripts.noise import Noise
+from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.text import Span, fold, read_lines, words, write_lines
+
+Kind = Literal["codeswitch", "mask", "random"]
+
+
+@dataclass
+class CodeSwitch:
+    """Settings of the code-switched corpus."""
+
+    noise: Noise = field(default_factory=Noise)
+    """How many words are hit, and in what spans."""
+    frequency_bin: int = 50
+    """`random`: candidates are permuted among so many words next to each other in frequency."""
+
+
+def main(
+    text_a: Path,
+    text_b: Path,
+    lexicon_ab: Path,
+    lexicon_ba: Path,
+    output: Path,
+    *,
+    languages: tuple[str, str],
+    kind: Kind = "codeswitch",
+    seed: int = 1,
+    tokens: int = 1,
+    settings: CodeSwitch = CodeSwitch(),  # noqa: B008
+) -> None:
+    """Write ``round{r}.{language}.tsv.zst`` (switched, original) and ``codeswitch.json`` into `output`.
+
+    `tokens` is what the pretext phase reads, updates × tokens per batch; the rounds are as many as
+    that needs if every word were a single token, so they always suffice.
+    """
+    sides = (text_a, text_b), (lexicon_ab, lexicon_ba)
+    counts = [word_counts(text, code) for text, code in zip(sides[0], languages, strict=True)]
+    running_words = sum(sum(count.values()) for count in counts)
+    if not running_words:
+        raise InputError(f"{text_a}: no words to switch")
+    rounds = max(1, -(-tokens // running_words))
+    report = {}
+    for side, (text, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
+        candidates = load_candidates(lexicon)
+        if kind == "random":
+            candidates = permute_candidates(candidates, counts[1 - side], settings.frequency_bin, seed)
+        total: Counter[str] = Counter()
+        for round_number in range(rounds):
+            rows = switched_side(text, code, candidates, kind, seed, round_number, side, settings.noise)
+            write_lines(output / f"round{round_number}.{code}.tsv.zst", _count(rows, total))
+        report[code] = {
+            **total,
+            "rate": total["replaced"] / total["words"],
+            "coverage": total["replaceable"] / total["words"],
+            "shortfall": 1 - total["replaced"] / max(1, total["budget"]),
+        }
+    write_json(
+        output / "codeswitch.json",
+        {"kind": kind, "rounds": rounds, "languages": languages, "seed": seed, "sides": report, "settings": asdict(settings)},
+    )
+
+
+Candidates = dict[str, list[str]]
+"""Folded word → its candidates in the other language."""
+
+
+def load_candidates(path: Path) -> Candidates:
+    """A lexicon file as candidates per word; raises `InputError` when it is empty."""
+    candidates: Candidates = {}
+    for word, candidate, _ in read_lexicon(path):
+        candidates.setdefault(word, []).append(candidate)
+    if not candidates:
+        raise InputError(f"{path}: the lexicon has no entries, nothing can be switched; look at mapping.json")
+    return candidates
+
+
+def word_counts(text: Path, code: str) -> Counter[str]:
+    """How often each folded word of `text` occurs."""
+    return Counter(fold(line[s:e], code) for line in read_lines(text) for s, e in words(line, code))
+
+
+def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, seed: int) -> Candidates:
+    """The lexicon with its target side permuted among words of like frequency.
+
+    One permutation of the target words, within bins of `size` neighbours by frequency, is applied
+    to all entries: how often each kind of word is used stays, what it translates does not. Words
+    that would become their own candidate lose it; nobody is left without any.
+    """
+    rng = span_noise.generator(seed, 1 << 32, 0)
+    targets = sorted({c for row in candidates.values() for c in row}, key=lambda word: (-counts[word], word))
+    renamed: dict[str, str] = {}
+    for start in range(0, len(targets), size):
+        group = targets[start : start + size]
+        order = rng.permutation(len(group))
+        # a cycle through the bin in random order has no fixed point
+        for here, there in zip(order, np.roll(order, 1), strict=True):
+            renamed[group[here]] = group[there]
+    permuted = {word: [renamed[c] for c in row if renamed[c] != word] for word, row in candidates.items()}
+    return {word: row or [targets[0] if targets[0] != word else targets[-1]] for word, row in permuted.items()}
+
+
+# ---------------------------------------------------------------------------------------------
+# sentences
+
+
+def switched_side(text: Path, code: str, candidates: Candidates, kind: Kind, seed: int, round_number: int, side: int, noise: Noise) -> Iterator[tuple[str, str, Counter]]:
+    """Each line of `text` as (noised, original, counts) for one round."""
+    for sentence, line in enumerate(read_lines(text)):
+        noised, counts = switch_sentence(line, code, candidates, kind, seed, round_number, side, sentence, noise)
+        yield noised, line, counts
+
+
+def switch_sentence(
+    line: str,
+    code: str,
+    candidates: Candidates,
+    kind: Kind = "codeswitch",
+    seed: int = 1,
+    round_number: int = 0,
+    side: int = 0,
+    sentence: int = 0,
+    noise: Noise = Noise(),  # noqa: B008
+) -> tuple[str, dict[str, int]]:
+    """One sentence with its words switched (or masked), and the counts behind the realised rate.
+
+    The positions depend on seed, round, side and sentence number alone: all kinds hit the same.
+    """
+    rng = span_noise.generator(seed, 2 * round_number + side, sentence)
+    spans = words(line, code)
+    folded = [fold(line[s:e], code) for s, e in spans]
+    allowed = [word in candidates for word in folded]
+    hit = span_noise.choose_words(allowed, noise, rng)
+    counts = {
+        "words": len(spans),
+        "replaceable": sum(allowed),
+        "replaced": len(hit),
+        "budget": noise.rate * len(spans),
+    }
+    if kind == "mask":
+        return span_noise.mask(line, spans, hit), counts
+    chosen = {}
+    for index in hit:
+        row = candidates[folded[index]]
+        start, end = spans[index]
+        chosen[index] = match_case(line[start:end], row[int(rng.integers(len(row)))])
+    return replace_words(line, spans, chosen, spaced=language(code).spaced), counts
+
+
+def match_case(model: str, word: str) -> str:
+    """`word` in the case pattern of `model`: CAPITALS, Title or as it is."""
+    if model.isupper() and len(model) > 1:
+        return word.upper()
+    return word[0].upper() + word[1:] if model[0].isupper() else word
+
+
+def replace_words(line: str, spans: list[Span], chosen: dict[int, str], spaced: bool = True) -> str:
+    """`line` with the words at the given positions replaced; everything between words stays.
+
+    In a script without spaces a blank keeps a foreign word from growing together with its
+    neighbours.
+    """
+    pieces, at = [], 0
+    for index, word in chosen.items():
+        start, end = spans[index]
+        pieces.append(line[at:start])
+        if not spaced and line[:start].strip() and line[start - 1].isalnum():
+            pieces.append(" ")
+        pieces.append(word)
+        if not spaced and end < len(line) and line[end].isalnum():
+            pieces.append(" ")
+        at = end
+    return " ".join("".join([*pieces, line[at:]]).split())
+
+
+def _count(rows: Iterator[tuple[str, str, dict]], total: Counter) -> Iterator[str]:
+    for noised, original, counts in rows:
+        total.update(counts)
+        yield f"{noised}\t{original}"
+
+
+if __name__ == "__main__":
+    run(main)

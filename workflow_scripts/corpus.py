@@ -1,0 +1,387 @@
+"""corpus: raw parallel text in, clean training, dev and test text out.
+
+Two commands, in this order:
+
+``held-out``
+    makes one dev or test set: either a file of its own, or whole documents carved out of the
+    training source (a sentence's neighbours are as good as the sentence, so scattered sentences
+    would leak). Only running sentences of those documents are kept.
+``train``
+    makes the training text: everything else, cleaned and deduplicated (Zan et al., section IV-B),
+    without any pair that equals a dev or test pair on either side.
+
+Every pair that was read is either kept or counted under exactly one reason in ``corpus.json``.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import regex
+
+from workflow_scripts.languages import language
+from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.text import read_lines, words, write_pairs
+
+
+@dataclass
+class Source:
+    """Where parallel text comes from: one TSV or JSONL file, a pair of Moses files, or (dev and
+    test only) documents held out from the training source."""
+
+    file: str | None = None
+    """A TSV or JSONL file; may end in .gz, .xz or .zst."""
+    columns: dict[str, int | str] = field(default_factory=dict)
+    """Language → column (from 1, as in `cut -f`), or key of a JSON object (dots go deeper). An extra entry `document` names the column that tells which page or article a line belongs to."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Language → file with one sentence a line (Moses format)."""
+    held_out: int | None = None
+    """Take whole documents with about so many running sentences out of the training source."""
+
+    def paths(self) -> list[str]:
+        """The files that this source reads."""
+        return [self.file] if self.file else list(self.files.values())
+
+
+@dataclass
+class Corpus:
+    """One parallel corpus and what to keep of it."""
+
+    languages: tuple[str, str]
+    """The two languages; their order names the folder, e.g. `help.de-en`."""
+    train: Source
+    """Training text."""
+    dev: Source
+    """Text for choosing checkpoints and settings."""
+    test: dict[str, Source]
+    """Test sets by name."""
+    max_words: int = 200
+    """Longer sides are removed."""
+    max_ratio: float = 3.0
+    """Pairs whose sides' lengths in words differ by more than this factor (and by more than 5 words) are removed."""
+    deduplicate: bool = True
+    """Remove exact duplicate pairs, keeping first occurrences in order."""
+    held_out_min_words: int = 5
+    """A held-out sentence has at least so many words on each side."""
+    seed: int = 1
+    """Chooses the held-out documents; the same for every run of an experiment."""
+
+
+class Pair(NamedTuple):
+    """One pair of sentences and where it stood."""
+
+    document: str
+    a: str
+    b: str
+    line: int
+
+
+# ---------------------------------------------------------------------------------------------
+# steps
+
+
+def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> None:
+    """Write the dev or test set `name` (``dev``, or a key of ``test``)."""
+    source = settings.dev if name == "dev" else settings.test[name]
+    if source.held_out is None:
+        pairs = [p for p in read_pairs(source, settings.languages) if p.a.strip() and p.b.strip()]
+    else:
+        documents = assign_documents(settings)
+        seen: set[tuple[str, str]] = set()
+        pairs = []
+        for pair in read_pairs(settings.train, settings.languages):
+            if documents.get(pair.document) == name and _is_running(pair, settings):
+                key = (leak_key(pair.a), leak_key(pair.b))
+                if key not in seen:
+                    seen.add(key)
+                    pairs.append(pair)
+    if not pairs:
+        raise InputError(f"{_describe(source)}: no sentence left for {name!r}; is the file empty or held_out too small?")
+    check_languages(pairs, settings.languages, _describe(source if source.held_out is None else settings.train))
+    write_pairs(output_a, output_b, ((p.a, p.b) for p in pairs))
+
+
+def train(held_out_a: tuple[Path, ...], held_out_b: tuple[Path, ...], output_a: Path, output_b: Path, report: Path, settings: Corpus) -> None:
+    """Write the training text and ``corpus.json``.
+
+    `held_out_a`, `held_out_b` are the dev and test sets on either side, whose pairs must not leak.
+    """
+    languages = settings.languages
+    # the empty key (a line of punctuation) equals nothing
+    leaks_a = {leak_key(line) for path in held_out_a for line in read_lines(path)} - {""}
+    leaks_b = {leak_key(line) for path in held_out_b for line in read_lines(path)} - {""}
+    documents = assign_documents(settings)
+    removed: Counter[str] = Counter()
+    seen: set[bytes] = set()
+    read = 0
+    sample: list[Pair] = []
+
+    def kept() -> Iterator[tuple[str, str]]:
+        nonlocal read
+        for pair in read_pairs(settings.train, languages):
+            read += 1
+            reason = _reason_to_remove(pair, settings, documents, leaks_a, leaks_b)
+            if reason is None and settings.deduplicate:
+                digest = hashlib.blake2b(f"{pair.a}\t{pair.b}".encode(), digest_size=12).digest()
+                reason = "duplicate" if digest in seen else None
+                seen.add(digest)
+            if reason:
+                removed[reason] += 1
+                continue
+            if len(sample) < 2000 or pair.line % 97 == 0:
+                sample.append(pair)
+            yield pair.a, pair.b
+
+    sizes = write_pairs(output_a, output_b, kept())
+    if not sizes:
+        raise InputError(f"{_describe(settings.train)}: no training pair left of {read} ({dict(removed)}); an empty file, or filters too strict")
+    check_languages(sample, languages, _describe(settings.train))
+    write_json(
+        report,
+        {
+            "languages": languages,
+            "source": asdict(settings.train),
+            "checksums": {path: _checksum(path) for path in settings.train.paths()},
+            "read": read,
+            "kept": sizes,
+            "removed": {reason: removed[reason] for reason in REASONS},
+            "held_out": {Path(path).with_suffix("").name: sum(1 for _ in read_lines(path)) for path in held_out_a},
+            "settings": {k: v for k, v in asdict(settings).items() if k not in ("train", "dev", "test")},
+        },
+    )
+
+
+REASONS = ("held-out document", "empty side", "identical sides", "too long", "length ratio", "equals dev or test", "duplicate")
+
+
+def _reason_to_remove(pair: Pair, settings: Corpus, documents: dict[str, str], leaks_a: set[str], leaks_b: set[str]) -> str | None:
+    if pair.document in documents:
+        return "held-out document"
+    if not pair.a or not pair.b:
+        return "empty side"
+    if pair.a == pair.b:
+        return "identical sides"
+    a, b = settings.languages
+    length_a, length_b = len(words(pair.a, a)), len(words(pair.b, b))
+    if max(length_a, length_b) > settings.max_words:
+        return "too long"
+    short, long = sorted((length_a, length_b))
+    if long - short > 5 and long > settings.max_ratio * short:
+        return "length ratio"
+    if leak_key(pair.a) in leaks_a or leak_key(pair.b) in leaks_b:
+        return "equals dev or test"
+    return None
+
+
+_NOT_WORD = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
+_DIGITS = regex.compile(r"\p{N}+")
+
+
+def leak_key(line: str) -> str:
+    """What makes two sentences the same: lower case, every digit 0, no punctuation, single spaces."""
+    return _NOT_WORD.sub(" ", _DIGITS.sub(lambda m: "0" * len(m.group()), line.lower())).strip()
+
+
+def assign_documents(settings: Corpus) -> dict[str, str]:
+    """Document → held-out set it belongs to, for the sets that are carved from the training source.
+
+    Documents come in an order that depends on the seed and their names alone, so that a longer
+    source does not reshuffle them; each set takes documents until it has enough sentences.
+    """
+    wanted = {name: s.held_out for name, s in {"dev": settings.dev, **settings.test}.items() if s.held_out is not None}
+    if not wanted:
+        return {}
+    running: Counter[str] = Counter()
+    keys: set[str] = set()
+    for pair in read_pairs(settings.train, settings.languages):
+        running[pair.document] += 0
+        if _is_running(pair, settings) and (key := leak_key(pair.a)) not in keys:
+            keys.add(key)
+            running[pair.document] += 1
+    if sum(wanted.values()) > 0.5 * sum(running.values()):
+        raise InputError(
+            f"{_describe(settings.train)}: held_out asks for {sum(wanted.values())} running sentences of {sum(running.values())}; "
+            "give dev and test files of their own, or ask for fewer"
+        )
+    order = sorted(running, key=lambda d: hashlib.blake2b(f"{settings.seed}\t{d}".encode()).digest())
+    assigned: dict[str, str] = {}
+    documents = iter(order)
+    for name, target in wanted.items():
+        count = 0
+        while count < target:
+            document = next(documents)
+            # one giant document must not be a whole test set
+            if running[document] > max(20, target // 10):
+                continue
+            assigned[document] = name
+            count += running[document]
+    return assigned
+
+
+_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟։၊។][\"'»”’)）」』]*$")
+_MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
+
+
+def _is_running(pair: Pair, settings: Corpus) -> bool:
+    """A sentence rather than a heading, a menu path or a table cell."""
+    for line, code in zip((pair.a, pair.b), settings.languages, strict=True):
+        if code != "th" and not _SENTENCE_END.search(line):
+            return False
+        if _MENU_PATH.search(line) or len(words(line, code)) < settings.held_out_min_words:
+            return False
+    return pair.a != pair.b
+
+
+# ---------------------------------------------------------------------------------------------
+# reading
+
+# Lines that no document column groups are held out in blocks of this many neighbours.
+_BLOCK = 40
+
+
+def read_pairs(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
+    """The pairs of `source` in order, sides stripped of surrounding blanks, streamed.
+
+    Raises `InputError` naming file and line for missing columns, files of different length, or
+    anything that `text.read_lines` refuses.
+    """
+    if source.files:
+        yield from _read_moses(source, languages)
+    elif source.file:
+        is_json = ".jsonl" in Path(source.file).name or ".ndjson" in Path(source.file).name
+        yield from (_read_jsonl if is_json else _read_tsv)(source, languages)
+    else:
+        raise InputError("a corpus source needs `file` with `columns`, `files`, or (dev, test) `held_out`")
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.replace("\0", "").split())
+
+
+def _read_moses(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
+    path_a, path_b = (source.files.get(code) for code in languages)
+    if path_a is None or path_b is None:
+        raise InputError(f"files: {source.files} must name one file for each of {list(languages)}")
+    sides = read_lines(Path(path_a)), read_lines(Path(path_b))
+    number = 0
+    while True:
+        a, b = (next(side, None) for side in sides)
+        if a is None and b is None:
+            return
+        number += 1
+        if a is None or b is None:
+            short, long = (path_a, path_b) if a is None else (path_b, path_a)
+            raise InputError(
+                f"{short} ends after line {number - 1}, {long} goes on at line {number}: the two sides are not aligned; "
+                "both files need the same number of lines"
+            )
+        yield Pair(f"block {(number - 1) // _BLOCK}", _clean(a), _clean(b), number)
+
+
+def _read_tsv(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
+    columns = _columns(source, languages)
+    if not all(isinstance(c, int) and c >= 1 for c in columns.values()):
+        raise InputError(f"{source.file}: columns of a TSV file are numbers from 1, got {source.columns}")
+    a, b = (columns[code] - 1 for code in languages)
+    document = columns.get("document", 0) - 1
+    last = max(columns.values())
+    for number, line in enumerate(read_lines(Path(source.file)), 1):
+        cells = line.split("\t")
+        if len(cells) < last:
+            raise InputError(
+                f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}"
+            )
+        yield Pair(
+            cells[document] if document >= 0 else f"block {(number - 1) // _BLOCK}", _clean(cells[a]), _clean(cells[b]), number
+        )
+
+
+def _read_jsonl(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
+    columns = _columns(source, languages)
+    for number, line in enumerate(read_lines(Path(source.file)), 1):
+        try:
+            row = json.loads(line)
+            a, b = (_clean(_dig(row, columns[code])) for code in languages)
+            document = str(_dig(row, columns["document"])) if "document" in columns else f"block {(number - 1) // _BLOCK}"
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{source.file}, line {number}: not a JSON object with {columns} ({error}): {line[:80]!r}") from None
+        yield Pair(document, a, b, number)
+
+
+def _dig(row: dict, key: str) -> str:
+    for part in str(key).split("."):
+        row = row[part]
+    return row
+
+
+def _columns(source: Source, languages: tuple[str, str]) -> dict[str, int | str]:
+    if missing := [code for code in languages if code not in source.columns]:
+        raise InputError(f"{source.file}: `columns` does not say where {' and '.join(missing)} stand(s); it has {source.columns}")
+    return source.columns
+
+
+def _describe(source: Source) -> str:
+    return " + ".join(source.paths()) or "held-out text"
+
+
+def _checksum(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------
+# swapped sides
+
+
+def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -> None:
+    """Refuse text whose sides are swapped, or a side in neither language.
+
+    Scripts tell where the two languages have different ones; otherwise langid.py (py3langid),
+    restricted to the two languages, votes over chunks of 20 lines.
+    """
+    a, b = (language(code) for code in languages)
+    sides = [[p.a for p in pairs], [p.b for p in pairs]]
+    if a.script != b.script:
+        for mine, other, lines in ((a, b, sides[0]), (b, a, sides[1])):
+            own, foreign = (sum(_script_count(line, row.script) for line in lines) for row in (mine, other))
+            if foreign > 2 * own and foreign > 20:
+                line = next(p.line for p, text in zip(pairs, lines, strict=True) if _script_count(text, other.script))
+                raise InputError(
+                    f"{where}, line {line}: the {mine.name} side is written in {other.script} script; "
+                    f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
+                )
+        return
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+        identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+        identifier.set_languages(list(languages))
+    except (ImportError, ValueError):
+        return  # langid does not know one of the two
+    swapped = votes = 0
+    for start in range(0, len(pairs), 20):
+        texts = [" ".join(lines[start : start + 20]) for lines in sides]
+        if min(map(len, texts)) < 100:
+            continue
+        votes += 1
+        swapped += identifier.classify(texts[0])[0] == b.code and identifier.classify(texts[1])[0] == a.code
+    if votes and swapped > votes / 2:
+        raise InputError(
+            f"{where}, line {pairs[0].line}: the {a.name} side reads as {b.name} and the {b.name} side as {a.name} "
+            f"({swapped} of {votes} chunks); exchange the columns or files of {a.code} and {b.code}"
+        )
+
+
+_SCRIPTS = {"Japanese": r"[\p{Hiragana}\p{Katakana}\p{Han}]"}
+
+
+def _script_count(line: str, script: str) -> int:
+    return len(regex.findall(_SCRIPTS.get(script, rf"\p{{{script}}}"), line))
+
+
+if __name__ == "__main__":
+    run({"held-out": held_out, "train": train})

@@ -1,0 +1,38 @@
+"""Where to compute: `auto | cpu | cuda`, and in which precision."""
+
+import os
+
+import torch
+
+from workflow_scripts.stage import InputError
+
+
+def pick_device(wanted: str) -> torch.device:
+    """The device for `auto | cpu | cuda`.
+
+    A job that was given a GPU and cannot use it fails, rather than burn its hours on the CPU.
+    Raises `InputError` then, and when CUDA was asked for and is not there.
+    """
+    if wanted == "cpu":
+        return torch.device("cpu")
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    given = next((f"{name}={os.environ[name]}" for name in _GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1", "NoDevFiles")), None)
+    if wanted == "cuda" or given:
+        raise InputError(
+            f"a GPU was {f'given to this job ({given})' if given else 'asked for (device: cuda)'}, but torch {torch.__version__} cannot use it; "
+            "install a CUDA build of torch, check the driver with nvidia-smi, or set device: cpu"
+        )
+    return torch.device("cpu")
+
+
+_GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES")
+
+
+def pick_precision(wanted: str, device: torch.device) -> str:
+    """`float32` or `bfloat16` for `auto`: bfloat16 where the processor has instructions for it."""
+    if wanted != "auto":
+        return wanted
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    return "bfloat16" if torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported() else "float32"

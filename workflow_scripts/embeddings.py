@@ -1,0 +1,87 @@
+"""embeddings: word vectors of one language, learnt from the task's own training text.
+
+Skip-gram with negative sampling (Mikolov et al. 2013), as in Zan et al., section III-B: "only
+trained using datasets of downstream tasks". The unit is the word, not the subword, because whole
+words are switched later. gensim does the learning, reading from a file (`corpus_file`), which
+keeps its workers out of Python's lock.
+"""
+
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from workflow_scripts.stage import InputError, provenance, run
+from workflow_scripts.text import read_lines, segment
+from workflow_scripts.vectors import write_vectors
+
+
+@dataclass
+class Embeddings:
+    """Settings of word2vec."""
+
+    dimensions: int = 300
+    """Length of a word vector."""
+    window: int = 10
+    """Context words on either side, at most."""
+    negative: int = 10
+    """Negative samples per word."""
+    epochs: int = 20
+    """Passes over the training text. Small corpora need more."""
+    min_count: int = 4
+    """Rarer words get no vector, hence no translation in the lexicon."""
+    sample: float = 1e-3
+    """Down-sampling threshold of frequent words; 0 keeps all of them."""
+    alpha: float = 0.025
+    """First learning rate; falls linearly."""
+    workers: int = 1
+    """Threads. One is deterministic; with more the result varies from run to run."""
+
+
+def main(text: Path, vectors: Path, *, language: str, seed: int = 1, settings: Embeddings = Embeddings()) -> None:  # noqa: B008
+    """Learn the vectors of the words of `text`, most frequent first, case-folded."""
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
+        segmented = Path(folder) / "segmented.txt"
+        with open(segmented, "w", encoding="utf-8") as file:
+            for line in read_lines(text):
+                file.write(segment(line, language) + "\n")
+        learnt_words, learnt = learn(segmented, seed, settings)
+    write_vectors(vectors, learnt_words, learnt)
+    print({"words": len(learnt_words), **asdict(settings), **provenance()})
+
+
+def learn(segmented: Path, seed: int, settings: Embeddings):
+    """Words and vectors (words × dimensions) of a file of space-separated words, a sentence a line.
+
+    Raises `InputError` when no word is frequent enough.
+    """
+    from gensim.models import Word2Vec
+
+    model = Word2Vec(
+        sg=1,
+        hs=0,
+        vector_size=settings.dimensions,
+        window=settings.window,
+        negative=settings.negative,
+        min_count=settings.min_count,
+        sample=settings.sample,
+        alpha=settings.alpha,
+        workers=settings.workers,
+        seed=seed,
+    )
+    model.build_vocab(corpus_file=str(segmented))
+    if len(model.wv) < 2 * settings.negative:
+        raise InputError(
+            f"{segmented.name}: only {len(model.wv)} words occur {settings.min_count} times or more; "
+            "give more text or lower embeddings.min_count"
+        )
+    model.train(
+        corpus_file=str(segmented),
+        total_words=model.corpus_total_words,
+        total_examples=model.corpus_count,
+        epochs=settings.epochs,
+    )
+    return model.wv.index_to_key, model.wv.vectors
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,80 @@
+"""One table of languages: tags of mBART-25 and mBART-50, script, segmenter, sacreBLEU tokeniser.
+
+Codes are ISO 639-1 (as in `mBART`'s own tags). The 25 languages of `mbart-large-cc25` and the 50
+of `mbart-large-50` are there, so that a model's tags need no second list.
+"""
+
+import difflib
+from dataclasses import dataclass
+
+from workflow_scripts.stage import InputError
+
+
+@dataclass(frozen=True)
+class Language:
+    """One row of the table."""
+
+    code: str
+    name: str
+    tag: str
+    """mBART's language token, the same in both families."""
+    script: str
+    """Unicode script of the running text, as in a regular expression's ``\\p{Script}``."""
+    in_cc25: bool
+    segmenter: str = "unicode"
+    """unicode (word boundaries) | jieba | mecab | pythainlp, for scripts without spaces."""
+    bleu_tokenizer: str = "13a"
+    """sacreBLEU's ``tokenize`` for this language as the target."""
+
+    @property
+    def spaced(self) -> bool:
+        """Whether the script puts spaces between words."""
+        return self.segmenter == "unicode" and self.script not in ("Khmer", "Myanmar")
+
+
+_CC25 = set("ar cs de en es et fi fr gu hi it ja kk ko lt lv my ne nl ro ru si tr vi zh".split())
+
+_ROWS = """
+ar Arabic ar_AR Arabic;        cs Czech cs_CZ Latin;          de German de_DE Latin
+en English en_XX Latin;        es Spanish es_XX Latin;        et Estonian et_EE Latin
+fi Finnish fi_FI Latin;        fr French fr_XX Latin;         gu Gujarati gu_IN Gujarati
+hi Hindi hi_IN Devanagari;     it Italian it_IT Latin;        ja Japanese ja_XX Japanese
+kk Kazakh kk_KZ Cyrillic;      ko Korean ko_KR Hangul;        lt Lithuanian lt_LT Latin
+lv Latvian lv_LV Latin;        my Burmese my_MM Myanmar;      ne Nepali ne_NP Devanagari
+nl Dutch nl_XX Latin;          ro Romanian ro_RO Latin;       ru Russian ru_RU Cyrillic
+si Sinhala si_LK Sinhala;      tr Turkish tr_TR Latin;        vi Vietnamese vi_VN Latin
+zh Chinese zh_CN Han;          af Afrikaans af_ZA Latin;      az Azerbaijani az_AZ Latin
+bn Bengali bn_IN Bengali;      fa Persian fa_IR Arabic;       he Hebrew he_IL Hebrew
+hr Croatian hr_HR Latin;       id Indonesian id_ID Latin;     ka Georgian ka_GE Georgian
+km Khmer km_KH Khmer;          mk Macedonian mk_MK Cyrillic;  ml Malayalam ml_IN Malayalam
+mn Mongolian mn_MN Cyrillic;   mr Marathi mr_IN Devanagari;   pl Polish pl_PL Latin
+ps Pashto ps_AF Arabic;        pt Portuguese pt_XX Latin;     sv Swedish sv_SE Latin
+sw Swahili sw_KE Latin;        ta Tamil ta_IN Tamil;          te Telugu te_IN Telugu
+th Thai th_TH Thai;            tl Tagalog tl_XX Latin;        uk Ukrainian uk_UA Cyrillic
+ur Urdu ur_PK Arabic;          xh Xhosa xh_ZA Latin;          gl Galician gl_ES Latin
+sl Slovene sl_SI Latin
+"""
+
+_SEGMENTERS = {"zh": "jieba", "ja": "mecab", "th": "pythainlp"}
+_BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "flores200", "km": "flores200", "my": "flores200"}
+
+LANGUAGES: dict[str, Language] = {
+    code: Language(
+        code, name, tag, script, code in _CC25, _SEGMENTERS.get(code, "unicode"), _BLEU_TOKENIZERS.get(code, "13a")
+    )
+    for code, name, tag, script in (row.split() for row in _ROWS.replace("\n", ";").split(";") if row.strip())
+}
+
+
+def language(code: str) -> Language:
+    """The table's row for `code`.
+
+    Raises `InputError` with the nearest codes or names when there is none.
+    """
+    if code in LANGUAGES:
+        return LANGUAGES[code]
+    by_name = {row.name.lower(): row.code for row in LANGUAGES.values()} | {row.tag: row.code for row in LANGUAGES.values()}
+    guess = by_name.get(code) or by_name.get(code.lower())
+    near = [guess] if guess else difflib.get_close_matches(code, LANGUAGES, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(repr(n) for n in near)}?" if near else f"known codes: {' '.join(sorted(LANGUAGES))}"
+    raise InputError(f"unknown language {code!r}: {hint}")

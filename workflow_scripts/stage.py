@@ -1,0 +1,148 @@
+"""What every stage shares: its command line, atomic files, clear errors and provenance.
+
+A stage is a function ``main(<input and output paths>, settings)``; `settings` is a dataclass that
+stands beside it. `run(main)` makes the command line from the signature, so that each stage can be
+used alone (``python -m workflow_scripts.mapping --help``). A Snakemake rule hands the whole
+settings block over as one JSON value (``--settings``).
+"""
+
+import contextlib
+import functools
+import importlib.metadata
+import inspect
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import IO, Any, get_args, get_origin, get_type_hints
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class InputError(Exception):
+    """Bad input, told in one message: which file, which line, which value, and the way out."""
+
+
+def run(main: Any) -> None:
+    """Run `main` (a function, or a mapping of subcommand → function) from the command line.
+
+    Exit status 1 and one line on standard error for an `InputError`; anything else is a bug and
+    shows its traceback.
+    """
+    arguments = sys.argv[1:]
+    if isinstance(main, dict):
+        if not arguments or arguments[0] not in main:
+            sys.exit(f"usage: {Path(sys.argv[0]).stem} {{{','.join(main)}}} [--help]")
+        main, arguments = main[arguments[0]], arguments[1:]
+    try:
+        if "--settings" in arguments:
+            at = arguments.index("--settings")
+            settings_type = get_type_hints(main)["settings"]
+            settings = from_plain(settings_type, json.loads(arguments[at + 1]))
+            del arguments[at : at + 2]
+            main = functools.partial(main, settings=settings)
+            if arguments and (bound := _plain_flags(main, arguments)) is not None:
+                main(**bound)
+                return
+        import tyro
+
+        tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
+    except InputError as error:
+        sys.exit(f"error: {error}")
+
+
+def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:
+    """`--name value …` flags as keyword arguments, without tyro (a bare GPU node has none)."""
+    hints = get_type_hints(main.func)
+    found: dict[str, list[str]] = {}
+    for argument in arguments:
+        if argument.startswith("--"):
+            name = argument[2:].replace("-", "_")
+            if name not in hints or name == "settings":
+                return None
+            current = found.setdefault(name, [])
+        elif found:
+            current.append(argument)
+        else:
+            return None
+    bound: dict[str, Any] = {}
+    for name, values in found.items():
+        kind = hints[name]
+        make = next((t for t in (kind, *get_args(kind)) if t in (Path, int, float)), str)
+        if get_origin(kind) is tuple:
+            bound[name] = tuple(make(value) for value in values)
+        elif kind is bool and not values:
+            bound[name] = True
+        elif len(values) == 1:
+            bound[name] = make(values[0])
+        else:
+            return None
+    missing = [
+        p.name
+        for p in inspect.signature(main).parameters.values()
+        if p.default is p.empty and p.name not in bound
+    ]
+    return None if missing else bound
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """A settings dataclass from plain JSON values; dataclasses nested in it, in its lists and mappings too."""
+    if is_dataclass(kind) and isinstance(value, dict):
+        hints = get_type_hints(kind)
+        known = {field.name for field in fields(kind)}
+        if unknown := set(value) - known:
+            raise InputError(f"{kind.__name__}: unknown setting(s) {sorted(unknown)}; known: {sorted(known)}")
+        return kind(**{name: from_plain(hints[name], item) for name, item in value.items()})
+    parts = get_args(kind)
+    if isinstance(value, dict) and get_origin(kind) is dict:
+        return {name: from_plain(parts[1], item) for name, item in value.items()}
+    if isinstance(value, list) and get_origin(kind) is list:
+        return [from_plain(parts[0], item) for item in value]
+    if isinstance(value, list) and get_origin(kind) is tuple:
+        return tuple(value)
+    for part in parts:
+        if is_dataclass(part) and isinstance(value, dict):
+            return from_plain(part, value)
+    return value
+
+
+@contextlib.contextmanager
+def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
+    """Open a temporary file beside `path`; it takes the name only when the block ends well."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, mode, encoding=None if "b" in mode else "utf-8", newline=None if "b" in mode else "\n") as file:
+            yield file
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write `content` with its provenance, atomically."""
+    with atomic(path) as file:
+        json.dump({**content, "provenance": provenance()}, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file that a stage wrote."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+@functools.cache
+def provenance() -> dict[str, Any]:
+    """Commit of the code and versions of the libraries that decide the numbers."""
+    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for package in ("torch", "transformers", "gensim", "numpy", "sacrebleu", "ctranslate2", "sentencepiece", "snakemake"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    git = subprocess.run(
+        ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
+    ) if (ROOT / ".git").exists() else None
+    return {"commit": git.stdout.strip() if git and git.returncode == 0 else "unknown", "versions": versions}

@@ -1,0 +1,174 @@
+"""Reading and writing corpora, and the one segmenter that all stages use.
+
+Text is UTF-8, one sentence a line, NFC; plain or compressed (.gz, .xz, .zst), always streamed.
+Words are what Unicode calls words (UAX #29) and hold at least one letter or digit; Chinese,
+Japanese and Thai, which write no spaces, go through a dictionary segmenter.
+"""
+
+import contextlib
+import functools
+import gzip
+import io
+import lzma
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import regex
+
+from workflow_scripts.languages import language
+from workflow_scripts.stage import InputError, atomic
+
+# ---------------------------------------------------------------------------------------------
+# files
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of `path` without their ends, NFC; a byte-order mark and `\\r` are dropped.
+
+    Only `\\n` ends a line, so that two sides of a parallel text cannot fall out of step over a
+    vertical tab or U+2028. Raises `InputError` naming file and line for a missing file, a file
+    that is not what its suffix says, or bytes that are not UTF-8.
+    """
+    path = Path(path)
+    number = 0
+    try:
+        with _open_binary(path) as file:
+            for number, raw in enumerate(file, 1):
+                line = raw.decode("utf-8").rstrip("\n").rstrip("\r")
+                if number == 1:
+                    line = line.removeprefix("\ufeff")
+                if not line.isascii():
+                    line = unicodedata.normalize("NFC", line)
+                yield line
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, "
+            f"e.g. iconv -f latin1 -t utf-8"
+        ) from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; check the path in config.yaml (relative to the working directory)") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, a text file was expected") from None
+    except (OSError, EOFError, lzma.LZMAError, gzip.zlib.error) as error:
+        raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix or 'text'}: {error}") from None
+    except Exception as error:
+        # zstandard raises a class of its own, known only where that library is imported
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix}: {error}") from None
+
+
+@contextlib.contextmanager
+def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
+    suffix = path.suffix
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open(path, "rb"))
+        if suffix == ".gz":
+            file = stack.enter_context(gzip.open(file, "rb"))
+        elif suffix == ".xz":
+            file = stack.enter_context(lzma.open(file, "rb"))
+        elif suffix == ".zst":
+            import zstandard
+
+            file = stack.enter_context(
+                zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+            )
+            file = io.BufferedReader(file, 1 << 20)
+        yield file
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Write `lines` atomically (compressed for .zst) and return how many they were."""
+    count = 0
+    with _writer(path) as write:
+        for count, line in enumerate(lines, 1):
+            write(line)
+    return count
+
+
+def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) -> int:
+    """Stream pairs into two files, line by line in step; both appear or neither."""
+    count = 0
+    with _writer(path_a) as write_a, _writer(path_b) as write_b:
+        for count, (a, b) in enumerate(pairs, 1):
+            write_a(a)
+            write_b(b)
+    return count
+
+
+@contextlib.contextmanager
+def _writer(path: Path) -> Iterator[Callable[[str], object]]:
+    with atomic(path, "wb") as file, contextlib.ExitStack() as stack:
+        if Path(path).suffix == ".zst":
+            import zstandard
+
+            file = stack.enter_context(zstandard.ZstdCompressor(level=6).stream_writer(file, closefd=False))
+        yield lambda line: file.write(line.encode("utf-8") + b"\n")
+
+
+# ---------------------------------------------------------------------------------------------
+# words
+
+# A letter or digit, then on; an apostrophe, dot, comma or colon stays inside between two of them
+# (don't, 3.14, U.S.A). This is UAX #29 without its exceptions for scripts that need a dictionary.
+_WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_]*(?:[.,:'’·][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
+_HAS_WORD_CHARACTER = regex.compile(r"[\p{L}\p{N}]")
+
+Span = tuple[int, int]
+
+
+def words(line: str, code: str) -> list[Span]:
+    """Character spans (start, end) of the words of `line` in the language `code`.
+
+    Numbers are words, punctuation is not.
+    """
+    return segmenter(code)(line)
+
+
+@functools.cache
+def segmenter(code: str) -> Callable[[str], list[Span]]:
+    """The function behind `words` for one language; dictionaries load once, on first use."""
+    kind = language(code).segmenter
+    if kind == "jieba":
+        import jieba
+
+        jieba.setLogLevel("ERROR")
+        return lambda line: _only_words(line, ((s, e) for _, s, e in jieba.tokenize(line)))
+    if kind == "mecab":
+        import ipadic
+        import MeCab
+
+        tagger = MeCab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
+        return lambda line: _only_words(line, _locate(line, tagger.parse(line).split()))
+    if kind == "pythainlp":
+        from pythainlp.tokenize import word_tokenize
+
+        return lambda line: _only_words(line, _locate(line, word_tokenize(line, engine="newmm", keep_whitespace=False)))
+    return lambda line: [match.span() for match in _WORD.finditer(line)]
+
+
+def _only_words(line: str, spans: Iterable[Span]) -> list[Span]:
+    return [(s, e) for s, e in spans if _HAS_WORD_CHARACTER.search(line, s, e)]
+
+
+def _locate(line: str, tokens: Iterable[str]) -> Iterator[Span]:
+    at = 0
+    for token in tokens:
+        start = line.find(token, at)
+        if start < 0:
+            continue
+        at = start + len(token)
+        yield start, at
+
+
+def fold(word: str, code: str) -> str:
+    """`word` as embeddings and lexicon know it: lower case, by Turkish rules for Turkish and Azerbaijani."""
+    if code in ("tr", "az"):
+        word = word.replace("İ", "i").replace("I", "ı")
+    return word.lower()
+
+
+def segment(line: str, code: str) -> str:
+    """The folded words of `line`, separated by single spaces: what word2vec reads."""
+    return " ".join(fold(line[s:e], code) for s, e in words(line, code))

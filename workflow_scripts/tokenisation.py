@@ -1,0 +1,89 @@
+"""Text to ids and back, with mBART's language tags, for both families.
+
+===========  ==================  ==================  ======================
+family       encoder reads       decoder starts      labels
+===========  ==================  ==================  ======================
+``mbart``    ``X </s> LANG``     ``LANG Y``          ``Y </s> LANG``
+``mbart50``  ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
+===========  ==================  ==================  ======================
+
+In both families the decoder's input is the labels rotated by one place to the right, so that every
+row of a batch may have a language of its own.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.languages import language
+from workflow_scripts.stage import InputError
+
+MASK = "<mask>"
+
+
+@dataclass
+class Codec:
+    """A tokenizer with its family's tag format. Make one with `load_codec`."""
+
+    tokenizer: Any
+    family: str
+
+    def tag(self, code: str) -> int:
+        """Id of the language tag; raises `InputError` for a language that the model does not know."""
+        name = language(code).tag
+        tag = self.tokenizer.convert_tokens_to_ids(name)
+        if tag is None or tag == self.tokenizer.unk_token_id:
+            raise InputError(f"the backbone's vocabulary has no tag {name} for {code!r}; choose a backbone that knows the language")
+        return tag
+
+    def pieces(self, lines: list[str], max_length: int, masks: bool = False) -> list[list[int]]:
+        """Ids of the pieces alone, cut to leave room for `</s>` and tag.
+
+        Special tokens that happen to stand in the text are read as text, but for `<mask>` where
+        `masks` says that it is one.
+        """
+        specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())
+        if any("<" in line or "_" in line for line in lines):
+            lines = [_defuse(line, specials) for line in lines]
+        if not lines:
+            return []
+        return [ids[: max_length - 2] for ids in self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"]]
+
+    def encode(self, lines: list[str], code: str, max_length: int = 1024, masks: bool = False) -> list[list[int]]:
+        """Rows as the encoder reads them; as labels they have the same form."""
+        tag, eos = self.tag(code), self.tokenizer.eos_token_id
+        if self.family == "mbart":
+            return [[*ids, eos, tag] for ids in self.pieces(lines, max_length, masks)]
+        return [[tag, *ids, eos] for ids in self.pieces(lines, max_length, masks)]
+
+    def decode(self, rows: list[list[int]]) -> list[str]:
+        """Text of rows of ids, without special tokens."""
+        return [line.strip() for line in self.tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)]
+
+    def generate_arguments(self, code: str) -> dict[str, int]:
+        """What Hugging Face's `generate` needs to start in a language."""
+        if self.family == "mbart":
+            return {"decoder_start_token_id": self.tag(code)}
+        return {"decoder_start_token_id": self.tokenizer.eos_token_id, "forced_bos_token_id": self.tag(code)}
+
+
+def decoder_input(labels: list[int]) -> list[int]:
+    """Labels rotated by one place: what the decoder reads to predict them."""
+    return [labels[-1], *labels[:-1]]
+
+
+def _defuse(line: str, specials: set[str]) -> str:
+    for special in specials:
+        if special in line:
+            line = line.replace(special, f"{special[0]} {special[1:]}")
+    return line
+
+
+def load_codec(folder: Path | str) -> Codec:
+    """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to."""
+    from transformers import AutoConfig, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    config = AutoConfig.from_pretrained(folder)
+    declared = f"{type(tokenizer).__name__} {tokenizer.init_kwargs.get('tokenizer_class')} {getattr(config, 'tokenizer_class', '')}"
+    return Codec(tokenizer, "mbart50" if "MBart50" in declared else "mbart")

@@ -1,0 +1,514 @@
+"""training: one phase of an arm, pretext or finetune, with Hugging Face's Trainer.
+
+A phase starts from a model (the backbone, or the phase before), reads rows (source, target) and
+makes a fixed number of updates of a fixed number of tokens. The pretext phase restores sentences
+from a folder of rounds (`codeswitch`), both languages mixed, each row with its own language tag; the
+task phase translates. Optimiser and learning rate start anew in each phase.
+
+The paper's settings (section IV-A): label smoothing 0.2, dropout 0.3, Adam (0.9, 0.98) with eps
+1e-6, linear warm-up and polynomial decay, no gradient clipping.
+"""
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers.trainer_callback import PrinterCallback
+from transformers.trainer_utils import get_last_checkpoint
+
+from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.stage import InputError, atomic, provenance, run, write_json
+from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
+
+
+@dataclass
+class Training:
+    """Settings of one phase. The defaults are the paper's."""
+
+    updates: int = 25_000
+    """Updates of the weights."""
+    batch_tokens: int = 8_192
+    """Tokens per update, padding included, counted on the longer side."""
+    micro_batch_tokens: int | None = None
+    """Tokens that go through a device at once; smaller ones add up to an update. All at once by default."""
+    learning_rate: float = 3e-5
+    """Peak of the learning rate."""
+    warmup_updates: int = 2_500
+    """Linear warm-up; then polynomial decay."""
+    decay_power: float = 1.0
+    """Power of the decay to zero; 1 is linear."""
+    label_smoothing: float = 0.2
+    """Mass that is spread over the vocabulary."""
+    dropout: float = 0.3
+    """Dropout of residuals and embeddings."""
+    attention_dropout: float = 0.1
+    """Dropout of attention weights."""
+    adam_betas: tuple[float, float] = (0.9, 0.98)
+    """Decay of Adam's moments."""
+    adam_eps: float = 1e-6
+    """Adam's epsilon."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay."""
+    max_grad_norm: float = 0.0
+    """Clip gradients to this norm; 0 is off, as in the paper."""
+    max_length: int = 256
+    """Longer rows are cut to so many pieces."""
+    pairs: int | None = None
+    """Translate from so many pairs only, chosen at random once for all seeds: a low-resource setting. All by default."""
+    evaluate_every: int = 1_000
+    """Updates between two looks at the dev set, and two checkpoints."""
+    bleu_sentences: int = 500
+    """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU off."""
+    checkpoint: Literal["best", "last", "average"] = "best"
+    """What the phase hands on: the best by dev loss, the last, or the mean of the last `average_last`."""
+    average_last: int = 5
+    """Checkpoints that `average` takes the mean of."""
+    log_every: int = 50
+    """Updates between two points of the curve."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """bfloat16 autocast where the processor is fast at it."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to train."""
+
+
+Row = tuple[list[int], list[int]]
+"""Ids of one row: what the encoder reads, and the labels."""
+
+
+def main(
+    start: Path,
+    model: Path,
+    curve: Path,
+    checkpoints: Path,
+    *,
+    languages: tuple[str, str],
+    train_source: Path | None = None,
+    train_target: Path | None = None,
+    dev_source: Path | None = None,
+    dev_target: Path | None = None,
+    noised: Path | None = None,
+    from_scratch: bool = False,
+    seed: int = 1,
+    threads: int = 0,
+    settings: Training = Training(),  # noqa: B008
+) -> None:
+    """Train one phase and write `model` (Hugging Face format) and `curve`.
+
+    `languages` are source and target. The task phase reads `train_source` and `train_target`; the
+    pretext phase reads `noised`, a folder of rounds. `checkpoints` is a folder that survives a
+    killed run: the same call continues there.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    codec = load_codec(start)
+    if noised:
+        rounds = NoisedRounds(noised, languages, codec, settings.max_length)
+        inputs = sorted(noised.glob("round*.tsv.zst"))
+        dev = [Dev(rounds.read("dev", code), code) for code in languages]
+    else:
+        if not (train_source and train_target and dev_source and dev_target):
+            raise InputError("the task phase needs --train-source, --train-target, --dev-source and --dev-target")
+        rounds = ParallelText(train_source, train_target, languages, codec, settings)
+        inputs = [train_source, train_target]
+        dev = [Dev(encode_pairs(dev_source, dev_target, languages, codec, settings.max_length), languages[1], _lines(dev_target))]
+    fingerprint = phase_fingerprint(settings, inputs, start, seed, from_scratch)
+    network = load_model(start, settings, seed, from_scratch)
+    history = train(network, codec, rounds, dev, checkpoints / fingerprint, seed, settings)
+    save_model(network, codec, model)
+    write_curve(curve, history)
+    write_json(
+        curve.with_name("training.json"),
+        {
+            "start": str(start),
+            "from_scratch": from_scratch,
+            "seed": seed,
+            "languages": languages,
+            "rows": rounds.rows,
+            "parameters": sum(p.numel() for p in network.parameters()),
+            "device": str(network.device),
+            "precision": pick_precision(settings.precision, network.device),
+            "checkpoints": str(checkpoints / fingerprint),
+            "settings": asdict(settings),
+        },
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# data
+
+
+class ParallelText:
+    """Rows of the translation task, the same in every epoch."""
+
+    def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
+        rows = encode_pairs(source, target, languages, codec, settings.max_length)
+        if settings.pairs is not None and settings.pairs < len(rows):
+            # not the run's seed: all seeds and arms share one choice
+            chosen = np.random.default_rng(len(rows)).permutation(len(rows))[: settings.pairs]
+            rows = [rows[i] for i in sorted(chosen)]
+        self._rows = rows
+        self.rows = len(rows)
+
+    def epoch(self, number: int) -> list[Row]:
+        """The rows of an epoch."""
+        return self._rows
+
+
+class NoisedRounds:
+    """Rows of a restore task: round r of either language is epoch r, read when its turn comes."""
+
+    def __init__(self, folder: Path, languages: tuple[str, str], codec: Codec, max_length: int):
+        self.folder, self.languages, self.codec, self.max_length = folder, languages, codec, max_length
+        self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
+        if not self.count:
+            raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
+        self.rows = len(self.epoch(0))
+
+    def epoch(self, number: int) -> list[Row]:
+        """Rows (noised, original) of both languages; after the last round the first comes again."""
+        return [row for code in self.languages for row in self.read(f"round{number % self.count}", code)]
+
+    def read(self, name: str, code: str) -> list[Row]:
+        """Rows of one file of one language."""
+        import zstandard
+
+        path = self.folder / f"{name}.{code}.tsv.zst"
+        with zstandard.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            pairs = [line.rstrip("\n").split("\t") for line in file]
+        noised, original = (list(side) for side in zip(*pairs, strict=True))
+        return list(
+            zip(
+                self.codec.encode(noised, code, self.max_length, masks=True),
+                self.codec.encode(original, code, self.max_length),
+                strict=True,
+            )
+        )
+
+
+def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:
+    """Rows of two aligned files of plain text."""
+    sides = [codec.encode(_lines(path), code, max_length) for path, code in zip((source, target), languages, strict=True)]
+    if len(sides[0]) != len(sides[1]):
+        raise InputError(f"{source} has {len(sides[0])} lines, {target} {len(sides[1])}; they must be aligned")
+    return list(zip(*sides, strict=True))
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+@dataclass
+class Dev:
+    """Dev rows in one target language; references where translations are wanted."""
+
+    rows: list[Row]
+    language: str
+    references: list[str] | None = None
+
+
+def plan_batches(rounds: ParallelText | NoisedRounds, tokens: int, batches: int, seed: int) -> Iterator[list[Row]]:
+    """`batches` batches of at most `tokens` tokens each, padding included.
+
+    An epoch's rows are shuffled, sorted by length within pools of some hundred batches, cut into
+    batches and shuffled again, so that little is padded and the order stays random.
+    """
+    made = epoch = 0
+    while made < batches:
+        rng = np.random.default_rng([seed, epoch])
+        rows = rounds.epoch(epoch)
+        lengths = np.array([max(len(source), len(target)) for source, target in rows])
+        if lengths.max() > tokens:
+            raise InputError(f"a row has {lengths.max()} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length")
+        order = rng.permutation(len(rows))
+        pool = max(1, int(100 * tokens / lengths.mean()))
+        cut: list[list[int]] = []
+        for start in range(0, len(order), pool):
+            part = order[start : start + pool]
+            batch: list[int] = []
+            for index in part[np.argsort(lengths[part], kind="stable")]:
+                if (len(batch) + 1) * lengths[index] > tokens:
+                    cut.append(batch)
+                    batch = []
+                batch.append(int(index))
+            cut.append(batch)
+        for index in rng.permutation(len(cut)):
+            if made == batches:
+                return
+            made += 1
+            yield [rows[i] for i in cut[index]]
+        epoch += 1
+
+
+def collate(rows: list[Row], pad: int) -> dict[str, torch.Tensor]:
+    """A batch of tensors (rows × longest): encoder ids and mask, decoder ids, labels (−100 where padded)."""
+    sources, labels = ([torch.tensor(row[side]) for row in rows] for side in (0, 1))
+    decoder = [torch.tensor(decoder_input(row[1])) for row in rows]
+    padded = torch.nn.utils.rnn.pad_sequence
+    input_ids = padded(sources, batch_first=True, padding_value=pad)
+    return {
+        "input_ids": input_ids,
+        "attention_mask": padded([torch.ones_like(s) for s in sources], batch_first=True, padding_value=0),
+        "decoder_input_ids": padded(decoder, batch_first=True, padding_value=pad),
+        "labels": padded(labels, batch_first=True, padding_value=-100),
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# the loop
+
+
+def train(network: PreTrainedModel, codec: Codec, rounds: ParallelText | NoisedRounds, dev: list[Dev], folder: Path, seed: int, settings: Training) -> list[dict]:
+    """Train `network` in place and return the history, a dictionary per logged update.
+
+    Continues from the newest checkpoint in `folder`, if there is one.
+    """
+    device = pick_device(settings.device)
+    micro = settings.micro_batch_tokens or settings.batch_tokens
+    accumulate = max(1, round(settings.batch_tokens / micro))
+    batches = list(plan_batches(rounds, micro, settings.updates * accumulate, seed))
+    every = min(settings.evaluate_every, settings.updates)
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=settings.updates,
+        per_device_train_batch_size=1,  # an item of the dataset is a whole batch
+        gradient_accumulation_steps=accumulate,
+        train_sampling_strategy="sequential",
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="polynomial",
+        lr_scheduler_kwargs={"lr_end": 0.0, "power": settings.decay_power},
+        warmup_steps=min(settings.warmup_updates, settings.updates),
+        optim="adamw_torch_fused" if device.type in ("cuda", "cpu") else "adamw_torch",
+        adam_beta1=settings.adam_betas[0],
+        adam_beta2=settings.adam_betas[1],
+        adam_epsilon=settings.adam_eps,
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm,
+        bf16=pick_precision(settings.precision, device) == "bfloat16",
+        use_cpu=device.type == "cpu",
+        logging_steps=min(settings.log_every, every),
+        logging_first_step=True,
+        eval_strategy="steps",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=max(2, settings.average_last if settings.checkpoint == "average" else 2),
+        load_best_model_at_end=settings.checkpoint == "best",
+        metric_for_best_model="loss",
+        greater_is_better=False,
+        report_to="tensorboard",
+        disable_tqdm=not sys.stderr.isatty(),
+        dataloader_pin_memory=device.type == "cuda",
+        remove_unused_columns=False,
+        seed=seed,
+    )
+    trainer = PhaseTrainer(
+        model=network,
+        args=arguments,
+        train_dataset=batches,
+        eval_dataset=batches[:1],  # the Trainer wants one; `evaluate` looks at `dev`
+        data_collator=lambda items: collate(items[0], codec.tokenizer.pad_token_id),
+        compute_loss_func=lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
+            outputs.logits, labels, settings.label_smoothing, num_items_in_batch
+        ),
+        callbacks=[PlainProgress()],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.prepare(codec, dev, settings)
+    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    if last:
+        print(f"continuing from {last}", flush=True)
+    trainer.train(resume_from_checkpoint=last)
+    if settings.checkpoint == "average":
+        average_weights(network, sorted(folder.glob("checkpoint-*/model.safetensors"))[-settings.average_last :])
+    return trainer.state.log_history
+
+
+def smoothed_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, items: torch.Tensor | int | None) -> torch.Tensor:
+    """Label-smoothed cross-entropy per label, (1 − ε) nll + ε mean(−log p); padding (−100) is left out.
+
+    `items` is the number of labels of the whole update, so that small batches add up to it exactly.
+    """
+    loss = F.cross_entropy(
+        logits.flatten(0, 1).float(), labels.flatten().to(logits.device), label_smoothing=smoothing, ignore_index=-100, reduction="sum"
+    )
+    return loss / (items if items is not None else (labels != -100).sum())
+
+
+class PhaseTrainer(Trainer):
+    """Hugging Face's Trainer with our dev set: loss over all rows, BLEU of greedy translations."""
+
+    def prepare(self, codec: Codec, dev: list[Dev], settings: Training) -> None:
+        """Hand over what `evaluate` needs."""
+        self.codec, self.dev, self.settings = codec, dev, settings
+        self.begun = time.perf_counter()
+        self.tokens = 0
+
+    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
+        """Dev loss in nats per label (no smoothing) and dev BLEU."""
+        metrics = {"eval_loss": dev_loss(self.model, self.codec, self.dev)}
+        wanted = [d for d in self.dev if d.references] if self.settings.bleu_sentences else []
+        for part in wanted:
+            bleu = dev_bleu(self.model, self.codec, part, self.settings.bleu_sentences)
+            if bleu is not None:
+                metrics["eval_bleu"] = bleu
+        self.model.train()
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add the seconds spent so far, those of earlier attempts included."""
+        if not hasattr(self, "earlier"):
+            self.earlier = max((entry.get("seconds", 0.0) for entry in self.state.log_history), default=0.0)
+        super().log({**logs, "seconds": round(self.earlier + time.perf_counter() - self.begun, 2)}, start_time)
+
+
+class PlainProgress(TrainerCallback):
+    """A line per logged update where there is no terminal for a progress bar."""
+
+    def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: ANN001, ANN003, ANN201, D102
+        if not args.disable_tqdm or not state.is_world_process_zero:
+            return
+        shown = {k: f"{v:.4g}" for k, v in (logs or {}).items() if k in ("loss", "learning_rate", "eval_loss", "eval_bleu", "seconds")}
+        if shown and ("loss" in shown or "eval_loss" in shown):
+            print(f"update {state.global_step}/{state.max_steps}  " + "  ".join(f"{k} {v}" for k, v in shown.items()), flush=True)
+
+
+@torch.no_grad()
+def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096) -> float:
+    """Negative log-likelihood per label, in nats."""
+    network.eval()
+    total = labels = 0.0
+    rows = sorted((row for part in dev for row in part.rows), key=lambda row: max(map(len, row)))
+    batch: list[Row] = []
+    for row in [*rows, None]:
+        if row is None or (len(batch) + 1) * max(map(len, row)) > tokens:
+            tensors = {k: v.to(network.device) for k, v in collate(batch, codec.tokenizer.pad_token_id).items()}
+            target = tensors.pop("labels")
+            logits = network(**tensors, use_cache=False).logits
+            total += float(F.cross_entropy(logits.flatten(0, 1).float(), target.flatten(), ignore_index=-100, reduction="sum"))
+            labels += int((target != -100).sum())
+            batch = []
+        batch.append(row)
+    return total / labels
+
+
+@torch.no_grad()
+def dev_bleu(network: PreTrainedModel, codec: Codec, dev: Dev, sentences: int) -> float | None:
+    """sacreBLEU of greedy translations of the first dev sentences; None where sacreBLEU is not installed."""
+    try:
+        import sacrebleu
+    except ImportError:
+        return None
+    from workflow_scripts.languages import language
+
+    rows = [row[0] for row in dev.rows[:sentences]]
+    hypotheses = generate(network, codec, rows, dev.language, beam_size=1)
+    return sacrebleu.corpus_bleu(hypotheses, [dev.references[:sentences]], tokenize=language(dev.language).bleu_tokenizer).score
+
+
+@torch.no_grad()
+def generate(network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, max_length: int = 200, batch: int = 128) -> list[str]:
+    """Translations of encoded rows by Hugging Face's `generate`, in the order of the rows."""
+    network.eval()
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    translations = [""] * len(rows)
+    for start in range(0, len(order), batch):
+        chosen = order[start : start + batch]
+        sources = [torch.tensor(rows[i]) for i in chosen]
+        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
+        output = network.generate(
+            input_ids=padded,
+            attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
+            num_beams=beam_size,
+            # twice the source is enough for any sentence, and an untrained model stops there
+            max_length=min(max_length, 2 * padded.shape[1] + 10),
+            do_sample=False,
+            **codec.generate_arguments(code),
+        )
+        for index, line in zip(chosen, codec.decode(output.tolist()), strict=True):
+            translations[index] = line
+    return translations
+
+
+def average_weights(network: PreTrainedModel, files: list[Path]) -> None:
+    """Load the mean of several checkpoints into `network`."""
+    from safetensors.torch import load_file
+
+    total: dict[str, torch.Tensor] = {}
+    for file in files:
+        for name, weight in load_file(file).items():
+            total[name] = total[name] + weight.double() if name in total else weight.double()
+    network.load_state_dict({name: (weight / len(files)).float() for name, weight in total.items()}, strict=False)
+    network.tie_weights()
+
+
+# ---------------------------------------------------------------------------------------------
+# files
+
+
+def load_model(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False) -> PreTrainedModel:
+    """The model in `folder` (or hub id), with the phase's dropout; random weights for `from_scratch`."""
+    from transformers import AutoConfig
+
+    set_seed(seed)
+    overrides = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout, "activation_dropout": 0.0}
+    if from_scratch:
+        return AutoModelForSeq2SeqLM.from_config(AutoConfig.from_pretrained(folder, **overrides))
+    return AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **overrides)
+
+
+def save_model(network: PreTrainedModel, codec: Codec, folder: Path) -> None:
+    """Write model and tokenizer; the folder takes its name when all is there."""
+    temporary = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    network.save_pretrained(temporary)
+    codec.tokenizer.save_pretrained(temporary)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(temporary, folder)
+
+
+def phase_fingerprint(settings: Training, inputs: list[Path], start: Path | str, seed: int, from_scratch: bool) -> str:
+    """A hash of what decides the result: settings, text, seed and first weights; no paths, no threads, no device."""
+    science = {k: v for k, v in asdict(settings).items() if k not in ("device", "log_every")}
+    digest = hashlib.sha256(json.dumps([science, seed, from_scratch], sort_keys=True).encode())
+    for path in [*inputs, *sorted(Path(start).glob("*.safetensors")), *sorted(Path(start).glob("config.json"))]:
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    if not Path(start).exists():
+        digest.update(str(start).encode())
+    return digest.hexdigest()[:16]
+
+
+CURVE = ("update", "seconds", "loss", "learning_rate", "dev_loss", "dev_bleu")
+
+
+def write_curve(path: Path, history: list[dict]) -> None:
+    """Write the curve as TSV: smoothed training loss, dev loss (nats per label) and dev BLEU by update and time."""
+    names = {"step": "update", "eval_loss": "dev_loss", "eval_bleu": "dev_bleu"}
+    with atomic(path) as file:
+        file.write("\t".join(CURVE) + "\n")
+        for entry in history:
+            row = {names.get(k, k): v for k, v in entry.items()}
+            if "loss" in row or "dev_loss" in row:
+                file.write("\t".join(_number(row.get(name)) for name in CURVE) + "\n")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.6g}"
+
+
+if __name__ == "__main__":
+    run(main)
