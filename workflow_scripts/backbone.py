@@ -21,7 +21,7 @@ from workflow_scripts.languages import language
 from workflow_scripts.noise import Noise
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text import read_lines, words, write_lines
-from workflow_scripts.training import Training, dev_loss
+from workflow_scripts.training import Training, write_curve
 from workflow_scripts.training import main as train_phase
 
 
@@ -70,6 +70,7 @@ class Backbone:
 def main(
     output: Path,
     report: Path,
+    curve: Path,
     *,
     languages: tuple[str, ...],
     task_text: tuple[Path, ...] = (),
@@ -79,7 +80,7 @@ def main(
     threads: int = 0,
     settings: Backbone = Backbone(),  # noqa: B008
 ) -> None:
-    """Write the backbone in Hugging Face's format, and ``backbone.json``.
+    """Write the backbone in Hugging Face's format, ``backbone.json`` and its learning curve.
 
     `task_text` is the training text of the experiments that use it; with the backbone's own text it
     decides the vocabulary (a real mBART's covers the world's languages and domains), but the model
@@ -88,10 +89,11 @@ def main(
     """
     if settings.kind == "hub":
         details = fetch(settings, languages, output)
+        write_curve(curve, [])
     else:
         if settings.small is None:
             raise InputError("backbone of kind small needs a block `small`")
-        details = pretrain(settings.small, languages, task_text, held_out, output, report, checkpoints, seed, threads)
+        details = pretrain(settings.small, languages, task_text, held_out, output, curve, checkpoints, seed, threads)
     write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
 
 
@@ -102,7 +104,8 @@ def main(
 def fetch(settings: Backbone, languages: tuple[str, ...], output: Path) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out."""
     from workflow_scripts.tokenisation import load_codec
-    from workflow_scripts.training import load_model, save_model
+    from workflow_scripts.trainer import load_model
+    from workflow_scripts.training import save_model
 
     if not settings.model:
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
@@ -131,7 +134,7 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path) -> dict:
 # the small mBART
 
 
-def pretrain(small: Small, languages: tuple[str, ...], task_text: tuple[Path, ...], held_out: tuple[Path, ...], output: Path, report: Path, checkpoints: Path, seed: int, threads: int) -> dict:
+def pretrain(small: Small, languages: tuple[str, ...], task_text: tuple[Path, ...], held_out: tuple[Path, ...], output: Path, curve: Path, checkpoints: Path, seed: int, threads: int) -> dict:
     """Make vocabulary and model, denoise, and measure the denoising loss against a unigram model."""
     if missing := [code for code in languages if code not in small.text]:
         raise InputError(f"backbone: `small.text` names no text for {', '.join(missing)}; it has {', '.join(small.text) or 'none'}")
@@ -155,7 +158,8 @@ def pretrain(small: Small, languages: tuple[str, ...], task_text: tuple[Path, ..
         train_phase(
             folder / "start",
             output,
-            report.with_name("curve.tsv"),
+            curve,
+            folder / "training.json",
             checkpoints,
             languages=languages,
             noised=noised,
@@ -258,7 +262,8 @@ def measure(model: Path, noised: Path, languages: tuple[str, ...], training: Tra
     The unigram model knows how often each piece occurs in the first round's originals (add-one).
     """
     from workflow_scripts.tokenisation import load_codec
-    from workflow_scripts.training import Dev, NoisedRounds, load_model
+    from workflow_scripts.trainer import dev_loss, load_model
+    from workflow_scripts.training import Dev, NoisedRounds
 
     codec = load_codec(model)
     network = load_model(model, training, seed=0)

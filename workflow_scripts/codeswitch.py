@@ -44,6 +44,8 @@ class CodeSwitch:
 def main(
     text_a: Path,
     text_b: Path,
+    dev_a: Path,
+    dev_b: Path,
     lexicon_ab: Path,
     lexicon_ba: Path,
     output: Path,
@@ -56,17 +58,18 @@ def main(
 ) -> None:
     """Write ``round{r}.{language}.tsv.zst`` (switched, original) and ``codeswitch.json`` into `output`.
 
+    The dev text is switched once, into ``dev.{language}.tsv.zst``, to watch the restore loss by.
     `tokens` is what the pretext phase reads, updates × tokens per batch; the rounds are as many as
     that needs if every word were a single token, so they always suffice.
     """
-    sides = (text_a, text_b), (lexicon_ab, lexicon_ba)
+    sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
     counts = [word_counts(text, code) for text, code in zip(sides[0], languages, strict=True)]
     running_words = sum(sum(count.values()) for count in counts)
     if not running_words:
         raise InputError(f"{text_a}: no words to switch")
     rounds = max(1, -(-tokens // running_words))
     report = {}
-    for side, (text, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
+    for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
         candidates = load_candidates(lexicon)
         if kind == "random":
             candidates = permute_candidates(candidates, counts[1 - side], settings.frequency_bin, seed)
@@ -74,6 +77,8 @@ def main(
         for round_number in range(rounds):
             rows = switched_side(text, code, candidates, kind, seed, round_number, side, settings.noise)
             write_lines(output / f"round{round_number}.{code}.tsv.zst", _count(rows, total))
+        dev_rows = switched_side(dev, code, candidates, kind, seed, _DEV_ROUND, side, settings.noise)
+        write_lines(output / f"dev.{code}.tsv.zst", _count(dev_rows, Counter()))
         report[code] = {
             **total,
             "rate": total["replaced"] / total["words"],
@@ -85,6 +90,9 @@ def main(
         {"kind": kind, "rounds": rounds, "languages": languages, "seed": seed, "sides": report, "settings": asdict(settings)},
     )
 
+
+# the dev text's noise; no training text has so many rounds
+_DEV_ROUND = 1 << 30
 
 Candidates = dict[str, list[str]]
 """Folded word → its candidates in the other language."""

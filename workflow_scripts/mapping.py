@@ -8,13 +8,14 @@ fully unsupervised cross-lingual mappings of word embeddings", written from the 
    their own language (3.2)
 3. repeat: the rotation that fits the dictionary best, then a new dictionary by CSLS in both
    directions among the most frequent words; drop most of the similarities at random, fewer and
-   fewer as the objective stalls (3.3)
+   fewer as the objective stalls (3.3); then again among all words, with nothing dropped
 4. whiten, rotate, re-weight by the cross-correlations, de-whiten (3.4)
 
 Everything is torch and runs on CPU or CUDA. A similarity matrix is made once per iteration and read
 in strips that stay in the cache; column maxima are found in two stages, which is exact.
 """
 
+import dataclasses
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,12 +30,14 @@ from workflow_scripts.vectors import read_vectors, write_vectors
 
 @dataclass
 class Mapping:
-    """Settings of the unsupervised mapping; the defaults are the paper's."""
+    """Settings of the unsupervised mapping; the defaults are the paper's, but for the smaller search."""
 
     cutoff: int = 20_000
-    """Dictionaries are induced among so many most frequent words of either side."""
+    """The last dictionary is induced among so many most frequent words of either side."""
+    search_cutoff: int = 1_500
+    """The stochastic search stays among so many most frequent words. The paper's is 20,000; the vectors of a small corpus's rare words only lead it astray (docs/mapping.md), and few words are fast."""
     initial_words: int = 4_000
-    """Most frequent words that take part in the first guess."""
+    """Most frequent words that take part in the first guess, within the search's."""
     csls_neighbours: int = 10
     """k of CSLS, cross-domain similarity local scaling (Conneau et al. 2018)."""
     keep_probability: float = 0.1
@@ -100,9 +103,15 @@ class Mapped(NamedTuple):
 def map_unsupervised(a: torch.Tensor, b: torch.Tensor, seed: int, settings: Mapping) -> Mapped:
     """Map `a` (words × dimensions) and `b` into one space; rows in order of frequency."""
     a, b = normalise(a), normalise(b)
-    dictionary = initial_dictionary(a, b, settings)
-    dictionary, objective, mutual, iterations = self_learn(a, b, dictionary, seed, settings)
-    return Mapped(*symmetric_reweighting(a, b, dictionary, settings.reweight), objective, mutual, iterations)
+    near, far = min(settings.search_cutoff, settings.cutoff), settings.cutoff
+    generator = torch.Generator(device=a.device).manual_seed(seed)
+    dictionary = initial_dictionary(a[:near], b[:near], settings)
+    found = self_learn(a[:near], b[:near], dictionary, settings.keep_probability, generator, settings)
+    iterations = found.iterations
+    if near < max(len(a), len(b)):
+        found = self_learn(a[:far], b[:far], found.dictionary, 1.0, generator, dataclasses.replace(settings, patience=3))
+        iterations += found.iterations
+    return Mapped(*symmetric_reweighting(a, b, found.dictionary, settings.reweight), found.objective, found.mutual, iterations)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -135,15 +144,20 @@ def initial_dictionary(a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> D
     return union(search.best_b(), search.best_a())
 
 
-def self_learn(a: torch.Tensor, b: torch.Tensor, dictionary: Dictionary, seed: int, settings: Mapping) -> tuple[Dictionary, float, float, int]:
+class Found(NamedTuple):
+    """Where self-learning ended."""
+
+    dictionary: Dictionary
+    objective: float
+    mutual: float
+    iterations: int
+
+
+def self_learn(a: torch.Tensor, b: torch.Tensor, dictionary: Dictionary, keep: float, generator: torch.Generator, settings: Mapping) -> Found:
     """Alternate rotation and dictionary until the objective stalls with nothing dropped.
 
-    Returns the last dictionary, the best objective, the share of mutual neighbours and the number
-    of iterations.
+    `keep` is the share of similarities that survive at first; with 1 nothing is random.
     """
-    a, b = a[: settings.cutoff], b[: settings.cutoff]
-    generator = torch.Generator(device=a.device).manual_seed(seed)
-    keep = settings.keep_probability
     best = -torch.inf
     improved_at = iteration = 0
     similarity = torch.empty(len(a), len(b), device=a.device)
@@ -167,7 +181,7 @@ def self_learn(a: torch.Tensor, b: torch.Tensor, dictionary: Dictionary, seed: i
             print(f"iteration {iteration}: objective {best:.4f}, keep probability now {keep:.2f}", flush=True)
     mutual = (best_a[best_b] == torch.arange(len(best_b), device=best_b.device)).float().mean()
     print(f"iteration {iteration}: objective {best:.4f}, mutual neighbours {mutual:.1%}", flush=True)
-    return dictionary, float(best), float(mutual), iteration
+    return Found(dictionary, float(best), float(mutual), iteration)
 
 
 def procrustes(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:

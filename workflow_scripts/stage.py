@@ -126,7 +126,7 @@ def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write `content` with its provenance, atomically."""
     with atomic(path) as file:
-        json.dump({**content, "provenance": provenance()}, file, indent=1, ensure_ascii=False)
+        json.dump({**content, "provenance": provenance()}, file, indent=1, ensure_ascii=False, default=float)
         file.write("\n")
 
 

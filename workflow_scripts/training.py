@@ -14,8 +14,6 @@ import json
 import math
 import os
 import shutil
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,13 +21,9 @@ from typing import Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments, set_seed
-from transformers.trainer_callback import PrinterCallback
-from transformers.trainer_utils import get_last_checkpoint
 
-from workflow_scripts.device import pick_device, pick_precision
-from workflow_scripts.stage import InputError, atomic, provenance, run, write_json
+from workflow_scripts.device import pick_precision
+from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
 
 
@@ -91,6 +85,7 @@ def main(
     start: Path,
     model: Path,
     curve: Path,
+    report: Path,
     checkpoints: Path,
     *,
     languages: tuple[str, str],
@@ -104,12 +99,14 @@ def main(
     threads: int = 0,
     settings: Training = Training(),  # noqa: B008
 ) -> None:
-    """Train one phase and write `model` (Hugging Face format) and `curve`.
+    """Train one phase and write `model` (Hugging Face format), its learning `curve` and a `report`.
 
     `languages` are source and target. The task phase reads `train_source` and `train_target`; the
     pretext phase reads `noised`, a folder of rounds. `checkpoints` is a folder that survives a
     killed run: the same call continues there.
     """
+    from workflow_scripts.trainer import load_model, train
+
     if threads:
         torch.set_num_threads(threads)
     codec = load_codec(start)
@@ -129,7 +126,7 @@ def main(
     save_model(network, codec, model)
     write_curve(curve, history)
     write_json(
-        curve.with_name("training.json"),
+        report,
         {
             "start": str(start),
             "from_scratch": from_scratch,
@@ -266,211 +263,10 @@ def collate(rows: list[Row], pad: int) -> dict[str, torch.Tensor]:
 
 
 # ---------------------------------------------------------------------------------------------
-# the loop
-
-
-def train(network: PreTrainedModel, codec: Codec, rounds: ParallelText | NoisedRounds, dev: list[Dev], folder: Path, seed: int, settings: Training) -> list[dict]:
-    """Train `network` in place and return the history, a dictionary per logged update.
-
-    Continues from the newest checkpoint in `folder`, if there is one.
-    """
-    device = pick_device(settings.device)
-    micro = settings.micro_batch_tokens or settings.batch_tokens
-    accumulate = max(1, round(settings.batch_tokens / micro))
-    batches = list(plan_batches(rounds, micro, settings.updates * accumulate, seed))
-    every = min(settings.evaluate_every, settings.updates)
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        max_steps=settings.updates,
-        per_device_train_batch_size=1,  # an item of the dataset is a whole batch
-        gradient_accumulation_steps=accumulate,
-        train_sampling_strategy="sequential",
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type="polynomial",
-        lr_scheduler_kwargs={"lr_end": 0.0, "power": settings.decay_power},
-        warmup_steps=min(settings.warmup_updates, settings.updates),
-        optim="adamw_torch_fused" if device.type in ("cuda", "cpu") else "adamw_torch",
-        adam_beta1=settings.adam_betas[0],
-        adam_beta2=settings.adam_betas[1],
-        adam_epsilon=settings.adam_eps,
-        weight_decay=settings.weight_decay,
-        max_grad_norm=settings.max_grad_norm,
-        bf16=pick_precision(settings.precision, device) == "bfloat16",
-        use_cpu=device.type == "cpu",
-        logging_steps=min(settings.log_every, every),
-        logging_first_step=True,
-        eval_strategy="steps",
-        eval_steps=every,
-        save_strategy="steps",
-        save_steps=every,
-        save_total_limit=max(2, settings.average_last if settings.checkpoint == "average" else 2),
-        load_best_model_at_end=settings.checkpoint == "best",
-        metric_for_best_model="loss",
-        greater_is_better=False,
-        report_to="tensorboard",
-        disable_tqdm=not sys.stderr.isatty(),
-        dataloader_pin_memory=device.type == "cuda",
-        remove_unused_columns=False,
-        seed=seed,
-    )
-    trainer = PhaseTrainer(
-        model=network,
-        args=arguments,
-        train_dataset=batches,
-        eval_dataset=batches[:1],  # the Trainer wants one; `evaluate` looks at `dev`
-        data_collator=lambda items: collate(items[0], codec.tokenizer.pad_token_id),
-        compute_loss_func=lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
-            outputs.logits, labels, settings.label_smoothing, num_items_in_batch
-        ),
-        callbacks=[PlainProgress()],
-    )
-    trainer.remove_callback(PrinterCallback)
-    trainer.prepare(codec, dev, settings)
-    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    if last:
-        print(f"continuing from {last}", flush=True)
-    trainer.train(resume_from_checkpoint=last)
-    if settings.checkpoint == "average":
-        average_weights(network, sorted(folder.glob("checkpoint-*/model.safetensors"))[-settings.average_last :])
-    return trainer.state.log_history
-
-
-def smoothed_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, items: torch.Tensor | int | None) -> torch.Tensor:
-    """Label-smoothed cross-entropy per label, (1 − ε) nll + ε mean(−log p); padding (−100) is left out.
-
-    `items` is the number of labels of the whole update, so that small batches add up to it exactly.
-    """
-    loss = F.cross_entropy(
-        logits.flatten(0, 1).float(), labels.flatten().to(logits.device), label_smoothing=smoothing, ignore_index=-100, reduction="sum"
-    )
-    return loss / (items if items is not None else (labels != -100).sum())
-
-
-class PhaseTrainer(Trainer):
-    """Hugging Face's Trainer with our dev set: loss over all rows, BLEU of greedy translations."""
-
-    def prepare(self, codec: Codec, dev: list[Dev], settings: Training) -> None:
-        """Hand over what `evaluate` needs."""
-        self.codec, self.dev, self.settings = codec, dev, settings
-        self.begun = time.perf_counter()
-        self.tokens = 0
-
-    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Dev loss in nats per label (no smoothing) and dev BLEU."""
-        metrics = {"eval_loss": dev_loss(self.model, self.codec, self.dev)}
-        wanted = [d for d in self.dev if d.references] if self.settings.bleu_sentences else []
-        for part in wanted:
-            bleu = dev_bleu(self.model, self.codec, part, self.settings.bleu_sentences)
-            if bleu is not None:
-                metrics["eval_bleu"] = bleu
-        self.model.train()
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        return metrics
-
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Add the seconds spent so far, those of earlier attempts included."""
-        if not hasattr(self, "earlier"):
-            self.earlier = max((entry.get("seconds", 0.0) for entry in self.state.log_history), default=0.0)
-        super().log({**logs, "seconds": round(self.earlier + time.perf_counter() - self.begun, 2)}, start_time)
-
-
-class PlainProgress(TrainerCallback):
-    """A line per logged update where there is no terminal for a progress bar."""
-
-    def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: ANN001, ANN003, ANN201, D102
-        if not args.disable_tqdm or not state.is_world_process_zero:
-            return
-        shown = {k: f"{v:.4g}" for k, v in (logs or {}).items() if k in ("loss", "learning_rate", "eval_loss", "eval_bleu", "seconds")}
-        if shown and ("loss" in shown or "eval_loss" in shown):
-            print(f"update {state.global_step}/{state.max_steps}  " + "  ".join(f"{k} {v}" for k, v in shown.items()), flush=True)
-
-
-@torch.no_grad()
-def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096) -> float:
-    """Negative log-likelihood per label, in nats."""
-    network.eval()
-    total = labels = 0.0
-    rows = sorted((row for part in dev for row in part.rows), key=lambda row: max(map(len, row)))
-    batch: list[Row] = []
-    for row in [*rows, None]:
-        if row is None or (len(batch) + 1) * max(map(len, row)) > tokens:
-            tensors = {k: v.to(network.device) for k, v in collate(batch, codec.tokenizer.pad_token_id).items()}
-            target = tensors.pop("labels")
-            logits = network(**tensors, use_cache=False).logits
-            total += float(F.cross_entropy(logits.flatten(0, 1).float(), target.flatten(), ignore_index=-100, reduction="sum"))
-            labels += int((target != -100).sum())
-            batch = []
-        batch.append(row)
-    return total / labels
-
-
-@torch.no_grad()
-def dev_bleu(network: PreTrainedModel, codec: Codec, dev: Dev, sentences: int) -> float | None:
-    """sacreBLEU of greedy translations of the first dev sentences; None where sacreBLEU is not installed."""
-    try:
-        import sacrebleu
-    except ImportError:
-        return None
-    from workflow_scripts.languages import language
-
-    rows = [row[0] for row in dev.rows[:sentences]]
-    hypotheses = generate(network, codec, rows, dev.language, beam_size=1)
-    return sacrebleu.corpus_bleu(hypotheses, [dev.references[:sentences]], tokenize=language(dev.language).bleu_tokenizer).score
-
-
-@torch.no_grad()
-def generate(network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, max_length: int = 200, batch: int = 128) -> list[str]:
-    """Translations of encoded rows by Hugging Face's `generate`, in the order of the rows."""
-    network.eval()
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
-    translations = [""] * len(rows)
-    for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
-        sources = [torch.tensor(rows[i]) for i in chosen]
-        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
-        output = network.generate(
-            input_ids=padded,
-            attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
-            num_beams=beam_size,
-            # twice the source is enough for any sentence, and an untrained model stops there
-            max_length=min(max_length, 2 * padded.shape[1] + 10),
-            do_sample=False,
-            **codec.generate_arguments(code),
-        )
-        for index, line in zip(chosen, codec.decode(output.tolist()), strict=True):
-            translations[index] = line
-    return translations
-
-
-def average_weights(network: PreTrainedModel, files: list[Path]) -> None:
-    """Load the mean of several checkpoints into `network`."""
-    from safetensors.torch import load_file
-
-    total: dict[str, torch.Tensor] = {}
-    for file in files:
-        for name, weight in load_file(file).items():
-            total[name] = total[name] + weight.double() if name in total else weight.double()
-    network.load_state_dict({name: (weight / len(files)).float() for name, weight in total.items()}, strict=False)
-    network.tie_weights()
-
-
-# ---------------------------------------------------------------------------------------------
 # files
 
 
-def load_model(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False) -> PreTrainedModel:
-    """The model in `folder` (or hub id), with the phase's dropout; random weights for `from_scratch`."""
-    from transformers import AutoConfig
-
-    set_seed(seed)
-    overrides = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout, "activation_dropout": 0.0}
-    if from_scratch:
-        return AutoModelForSeq2SeqLM.from_config(AutoConfig.from_pretrained(folder, **overrides))
-    return AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **overrides)
-
-
-def save_model(network: PreTrainedModel, codec: Codec, folder: Path) -> None:
+def save_model(network, codec: Codec, folder: Path) -> None:
     """Write model and tokenizer; the folder takes its name when all is there."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)

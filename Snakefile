@@ -1,0 +1,38 @@
+"""Crossgap: code-switching restore between pretraining and finetuning, from raw text to a report."""
+
+from snakemake.utils import min_version
+
+min_version("9.20")
+
+
+configfile: "config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/corpus.smk"
+include: "rules/embeddings.smk"
+include: "rules/mapping.smk"
+include: "rules/lexicon.smk"
+include: "rules/codeswitch.smk"
+include: "rules/backbone.smk"
+include: "rules/training.smk"
+include: "rules/decoding.smk"
+include: "rules/scores.smk"
+include: "rules/representation.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        "results/report.html",
+
+
+rule lexicons:
+    input:
+        lexicon_reports(),
+
+
+onerror:
+    print("Crossgap stopped. The end of the failing job's log stands above; all logs are under results/logs/.")
+    print("Mend the cause and run the same command again (after a killed run: make resume); training continues from its last checkpoint.")

@@ -1,0 +1,26 @@
+rule backbone:
+    input:
+        text=backbone_text,
+        task_text=backbone_task_text,
+        held_out=backbone_held_out,
+    output:
+        model=directory("results/backbones/{backbone}/model"),
+        report="results/backbones/{backbone}/backbone.json",
+        curve="results/backbones/{backbone}/curve.tsv",
+    log:
+        "results/logs/backbone/{backbone}.log",
+    benchmark:
+        "results/benchmarks/backbone/{backbone}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    retries: 1
+    params:
+        languages=lambda w: backbone_languages(w.backbone),
+        task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
+        held_out=lambda w, input: ["--held-out", *input.held_out] if input.held_out else [],
+        checkpoints="results/backbones/{backbone}/checkpoints",
+        settings=backbone_settings,
+    shell:
+        "python -m workflow_scripts.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
+        "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} --checkpoints {params.checkpoints:q} "
+        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

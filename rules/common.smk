@@ -1,0 +1,239 @@
+"""The configuration, checked, and the few functions that turn it into paths, inputs and settings."""
+
+import dataclasses
+import json
+import os
+import sys
+
+from snakemake.exceptions import WorkflowError
+
+# rules call `python -m workflow_scripts.<stage>` from whatever working directory
+sys.path.insert(0, str(workflow.basedir))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(workflow.basedir), os.environ.get("PYTHONPATH")]))
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from workflow_scripts.config import load, phase_training
+from workflow_scripts.stage import InputError
+
+try:
+    CONFIG = load(config)
+except InputError as error:
+    raise WorkflowError(str(error)) from None
+
+
+wildcard_constraints:
+    corpus=r"[\w-]+",
+    lexicon=r"[\w-]+",
+    backbone=r"[\w-]+",
+    experiment=r"[\w-]+",
+    arm=r"[\w-]+",
+    testset=r"[\w-]+",
+    seed=r"\d+",
+    lang=r"[a-z]{2,3}",
+    a=r"[a-z]{2,3}",
+    b=r"[a-z]{2,3}",
+    part=r"dev|test/[\w-]+",
+    noise="codeswitch|mask|random",
+    phase="pretext|finetune",
+
+
+def resource(path):
+    """A configured file: as given if it is there, else in the repository (the embedded resources)."""
+    inside = os.path.join(workflow.basedir, path)
+    return path if os.path.exists(path) or not os.path.exists(inside) else inside
+
+
+def settings(block, **changes):
+    """A settings block as one JSON value for a stage's command line."""
+    return json.dumps({**dataclasses.asdict(block), **changes}, ensure_ascii=False)
+
+
+# corpora and lexicons
+
+
+def corpus_folder(name):
+    a, b = CONFIG.corpora[name].languages
+    return f"{name}.{a}-{b}"
+
+
+def text(corpus, part, lang):
+    """One side of a part (train, dev, test/…) of a corpus."""
+    return f"results/corpora/{corpus_folder(corpus)}/{part}.{lang}"
+
+
+def held_out_parts(corpus):
+    return ["dev", *(f"test/{name}" for name in CONFIG.corpora[corpus].test)]
+
+
+def corpus_sources(wildcards):
+    """The files that a corpus, or one held-out part of it, is read from."""
+    corpus = CONFIG.corpora[wildcards.corpus]
+    part = getattr(wildcards, "part", "train")
+    source = {"train": corpus.train, "dev": corpus.dev}.get(part) or corpus.test[part.removeprefix("test/")]
+    return [resource(path) for path in (source.paths() or corpus.train.paths())]
+
+
+def corpus_settings(wildcards):
+    """The corpus block, with the embedded files where they really are."""
+    block = dataclasses.asdict(CONFIG.corpora[wildcards.corpus])
+    for source in (block["train"], block["dev"], *block["test"].values()):
+        source["file"] = source["file"] and resource(source["file"])
+        source["files"] = {lang: resource(path) for lang, path in source["files"].items()}
+    return json.dumps(block, ensure_ascii=False)
+
+
+def gold_file(wildcards):
+    """The word list to judge a lexicon by, if the configuration names one for the pair."""
+    gold = CONFIG.lexicons[wildcards.lexicon].gold.get(f"{wildcards.a}-{wildcards.b}")
+    return [resource(gold)] if gold else []
+
+
+def lexicon_file(experiment, side, name):
+    """A file of the experiment's lexicon; {0} and {1} in `name` are the corpus's languages."""
+    chosen = CONFIG.experiments[experiment]
+    languages = CONFIG.corpora[chosen.corpus].languages
+    return f"results/lexicons/{corpus_folder(chosen.corpus)}/{chosen.lexicon}/" + name.format(*languages)
+
+
+def lexicon_reports():
+    return sorted({lexicon_file(name, 0, "lexicon.json") for name in CONFIG.run.experiments})
+
+
+# backbones
+
+
+def backbone_users(backbone):
+    return [e for name, e in CONFIG.experiments.items() if name in CONFIG.run.experiments and e.backbone == backbone]
+
+
+def backbone_languages(backbone):
+    return sorted({code for e in backbone_users(backbone) for code in (e.source, e.target)})
+
+
+def backbone_task_text(wildcards):
+    if CONFIG.backbones[wildcards.backbone].kind == "hub":
+        return []
+    return sorted({text(e.corpus, "train", code) for e in backbone_users(wildcards.backbone) for code in (e.source, e.target)})
+
+
+def backbone_held_out(wildcards):
+    if CONFIG.backbones[wildcards.backbone].kind == "hub":
+        return []
+    return sorted(
+        {
+            text(e.corpus, part, code)
+            for e in backbone_users(wildcards.backbone)
+            for part in held_out_parts(e.corpus)
+            for code in (e.source, e.target)
+        }
+    )
+
+
+def backbone_text(wildcards):
+    small = CONFIG.backbones[wildcards.backbone].small
+    return [resource(path) for path in small.text.values()] if small else []
+
+
+def backbone_settings(wildcards):
+    block = dataclasses.asdict(CONFIG.backbones[wildcards.backbone])
+    if block["small"]:
+        block["small"]["text"] = {code: resource(path) for code, path in block["small"]["text"].items()}
+    return json.dumps(block, ensure_ascii=False)
+
+
+# experiments, arms, phases
+
+
+def direction(wildcards):
+    experiment = CONFIG.experiments[wildcards.experiment]
+    return [experiment.source, experiment.target]
+
+
+def experiment_corpus(wildcards):
+    return CONFIG.experiments[wildcards.experiment].corpus
+
+
+def experiment_languages(wildcards):
+    return CONFIG.corpora[experiment_corpus(wildcards)].languages
+
+
+def testsets(experiment):
+    return list(CONFIG.corpora[CONFIG.experiments[experiment].corpus].test)
+
+
+def phase(wildcards, name):
+    return next(p for p in CONFIG.arms[wildcards.arm] if p.name == name)
+
+
+def phase_settings(name):
+    """The training settings of a phase, as JSON."""
+    return lambda wildcards: settings(phase_training(CONFIG.experiments[wildcards.experiment], phase(wildcards, name)))
+
+
+def phase_start(name):
+    """The model that a phase starts from: the phase before, or the backbone."""
+
+    def start(wildcards):
+        phases = CONFIG.arms[wildcards.arm]
+        if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
+            return f"results/runs/{wildcards.experiment}/{wildcards.arm}/seed{wildcards.seed}/pretext/model"
+        return f"results/backbones/{CONFIG.experiments[wildcards.experiment].backbone}/model"
+
+    return start
+
+
+def from_scratch(name):
+    return lambda wildcards: "--from-scratch" if phase(wildcards, name).start == "scratch" else ""
+
+
+def noised_folder(wildcards):
+    return f"results/codeswitch/{wildcards.experiment}/{phase(wildcards, 'pretext').data}/seed{wildcards.seed}"
+
+
+def pretext_tokens(wildcards):
+    """What the longest pretext phase on this noise reads: updates × tokens per batch."""
+    experiment = CONFIG.experiments[wildcards.experiment]
+    return max(
+        p.updates * phase_training(experiment, p).batch_tokens for phases in CONFIG.arms.values() for p in phases if p.data == wildcards.noise
+    )
+
+
+def experiment_text(part, side):
+    """Source (0) or target (1) side of a part of the experiment's corpus."""
+    return lambda wildcards: text(experiment_corpus(wildcards), part.format(**dict(wildcards)), direction(wildcards)[side])
+
+
+def corpus_text(part, side):
+    """First (0) or second (1) language's side of a part of the experiment's corpus."""
+    return lambda wildcards: text(experiment_corpus(wildcards), part, experiment_languages(wildcards)[side])
+
+
+def representation_text(side):
+    """Parallel text to measure distances on: the first test set."""
+    return lambda wildcards: text(experiment_corpus(wildcards), f"test/{testsets(wildcards.experiment)[0]}", direction(wildcards)[side])
+
+
+def has_pretext(arm):
+    return len(CONFIG.arms[arm]) > 1
+
+
+def report_inputs():
+    """Everything that the report draws from."""
+    inputs = set()
+    for name in CONFIG.run.experiments:
+        experiment = CONFIG.experiments[name]
+        inputs.add(f"results/corpora/{corpus_folder(experiment.corpus)}/corpus.json")
+        inputs.add(lexicon_file(name, 0, "lexicon.json"))
+        inputs.add(lexicon_file(name, 0, "mapping.json"))
+        inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
+        inputs.add(f"results/runs/{name}/backbone.representation.json")
+        for seed in CONFIG.run.seeds:
+            inputs.update(f"results/runs/{name}/significance/{t}.seed{seed}.json" for t in testsets(name))
+            for arm in CONFIG.run.arms:
+                run = f"results/runs/{name}/{arm}/seed{seed}"
+                inputs.update(f"{run}/{t}.scores.json" for t in testsets(name))
+                inputs.update(f"{run}/{p.name}/curve.tsv" for p in CONFIG.arms[arm])
+                inputs.update(f"{run}/{p.name}/representation.json" for p in CONFIG.arms[arm])
+                if has_pretext(arm):
+                    inputs.add(f"results/codeswitch/{name}/{CONFIG.arms[arm][0].data}/seed{seed}")
+    return sorted(inputs)

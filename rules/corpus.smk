@@ -1,0 +1,40 @@
+rule held_out:
+    input:
+        sources=corpus_sources,
+    output:
+        a="results/corpora/{corpus}.{a}-{b}/{part}.{a}",
+        b="results/corpora/{corpus}.{a}-{b}/{part}.{b}",
+    log:
+        "results/logs/corpus/{corpus}.{a}-{b}/{part}.log",
+    benchmark:
+        "results/benchmarks/corpus/{corpus}.{a}-{b}/{part}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        name=lambda wildcards: wildcards.part.removeprefix("test/"),
+        settings=corpus_settings,
+    shell:
+        "python -m workflow_scripts.corpus held-out --name {params.name:q} "
+        "--output-a {output.a:q} --output-b {output.b:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule corpus:
+    input:
+        sources=corpus_sources,
+        held_out_a=lambda w: [text(w.corpus, part, w.a) for part in held_out_parts(w.corpus)],
+        held_out_b=lambda w: [text(w.corpus, part, w.b) for part in held_out_parts(w.corpus)],
+    output:
+        a="results/corpora/{corpus}.{a}-{b}/train.{a}",
+        b="results/corpora/{corpus}.{a}-{b}/train.{b}",
+        report="results/corpora/{corpus}.{a}-{b}/corpus.json",
+    log:
+        "results/logs/corpus/{corpus}.{a}-{b}/train.log",
+    benchmark:
+        "results/benchmarks/corpus/{corpus}.{a}-{b}/train.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        settings=corpus_settings,
+    shell:
+        "python -m workflow_scripts.corpus train --held-out-a {input.held_out_a:q} --held-out-b {input.held_out_b:q} "
+        "--output-a {output.a:q} --output-b {output.b:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"

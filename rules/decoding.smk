@@ -1,0 +1,19 @@
+rule decoding:
+    input:
+        model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
+        source=experiment_text("test/{testset}", 0),
+    output:
+        hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
+    log:
+        "results/logs/decoding/{experiment}/{arm}.seed{seed}.{testset}.log",
+    benchmark:
+        "results/benchmarks/decoding/{experiment}/{arm}.seed{seed}.{testset}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        languages=direction,
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
+    shell:
+        "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "
+        "--hypotheses {output.hypotheses:q} --languages {params.languages:q} --threads {threads} "
+        "--settings {params.settings:q} > {log:q} 2>&1"

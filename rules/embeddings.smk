@@ -1,0 +1,17 @@
+rule embeddings:
+    input:
+        text="results/corpora/{corpus}.{a}-{b}/train.{lang}",
+    output:
+        vectors="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{lang}.vec",
+    log:
+        "results/logs/embeddings/{corpus}.{a}-{b}/{lexicon}.{lang}.log",
+    benchmark:
+        "results/benchmarks/embeddings/{corpus}.{a}-{b}/{lexicon}.{lang}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        seed=lambda w: CONFIG.corpora[w.corpus].seed,
+        settings=lambda w: settings(CONFIG.lexicons[w.lexicon].embeddings),
+    shell:
+        "python -m workflow_scripts.embeddings --text {input.text:q} --vectors {output.vectors:q} "
+        "--language {wildcards.lang:q} --seed {params.seed} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,21 @@
+rule mapping:
+    input:
+        a="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}.vec",
+        b="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}.vec",
+    output:
+        a="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}.mapped.vec",
+        b="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}.mapped.vec",
+        report="results/lexicons/{corpus}.{a}-{b}/{lexicon}/mapping.json",
+    log:
+        "results/logs/mapping/{corpus}.{a}-{b}/{lexicon}.log",
+    benchmark:
+        "results/benchmarks/mapping/{corpus}.{a}-{b}/{lexicon}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        seed=lambda w: CONFIG.corpora[w.corpus].seed,
+        settings=lambda w: settings(CONFIG.lexicons[w.lexicon].mapping),
+    shell:
+        "python -m workflow_scripts.mapping --vectors-a {input.a:q} --vectors-b {input.b:q} --mapped-a {output.a:q} "
+        "--mapped-b {output.b:q} --report {output.report:q} --seed {params.seed} --threads {threads} "
+        "--settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,35 @@
+rule representation:
+    input:
+        model="results/runs/{experiment}/{arm}/seed{seed}/{phase}/model",
+        source=representation_text(0),
+        target=representation_text(1),
+    output:
+        report="results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.json",
+        vectors="results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.npz",
+    log:
+        "results/logs/representation/{experiment}/{arm}.seed{seed}.{phase}.log",
+    benchmark:
+        "results/benchmarks/representation/{experiment}/{arm}.seed{seed}.{phase}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        languages=direction,
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].representation),
+    shell:
+        "python -m workflow_scripts.representation --model {input.model:q} --source {input.source:q} --target {input.target:q} "
+        "--output {output.report:q} --vectors {output.vectors:q} --languages {params.languages:q} --threads {threads} "
+        "--settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule representation as representation_backbone with:
+    input:
+        model=lambda w: f"results/backbones/{CONFIG.experiments[w.experiment].backbone}/model",
+        source=representation_text(0),
+        target=representation_text(1),
+    output:
+        report="results/runs/{experiment}/backbone.representation.json",
+        vectors="results/runs/{experiment}/backbone.representation.npz",
+    log:
+        "results/logs/representation/{experiment}/backbone.log",
+    benchmark:
+        "results/benchmarks/representation/{experiment}/backbone.tsv"

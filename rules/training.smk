@@ -1,0 +1,57 @@
+rule pretext:
+    input:
+        start=phase_start("pretext"),
+        noised=noised_folder,
+    output:
+        model=directory("results/runs/{experiment}/{arm}/seed{seed}/pretext/model"),
+        curve="results/runs/{experiment}/{arm}/seed{seed}/pretext/curve.tsv",
+        report="results/runs/{experiment}/{arm}/seed{seed}/pretext/training.json",
+    log:
+        "results/logs/training/{experiment}/{arm}.seed{seed}.pretext.log",
+    benchmark:
+        "results/benchmarks/training/{experiment}/{arm}.seed{seed}.pretext.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    retries: 1
+    params:
+        languages=direction,
+        from_scratch=from_scratch("pretext"),
+        checkpoints="results/runs/{experiment}/{arm}/seed{seed}/pretext/checkpoints",
+        settings=phase_settings("pretext"),
+    shell:
+        "python -m workflow_scripts.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
+        "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
+        "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} "
+        "--settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule finetune:
+    input:
+        start=phase_start("finetune"),
+        train_source=experiment_text("train", 0),
+        train_target=experiment_text("train", 1),
+        dev_source=experiment_text("dev", 0),
+        dev_target=experiment_text("dev", 1),
+    output:
+        model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
+        curve="results/runs/{experiment}/{arm}/seed{seed}/finetune/curve.tsv",
+        report="results/runs/{experiment}/{arm}/seed{seed}/finetune/training.json",
+    log:
+        "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",
+    benchmark:
+        "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    retries: 1
+    params:
+        languages=direction,
+        from_scratch=from_scratch("finetune"),
+        checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
+        settings=phase_settings("finetune"),
+    shell:
+        "python -m workflow_scripts.training --start {input.start:q} "
+        "--train-source {input.train_source:q} --train-target {input.train_target:q} "
+        "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
+        "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
+        "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} "
+        "--settings {params.settings:q} > {log:q} 2>&1"

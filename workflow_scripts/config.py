@@ -1,0 +1,260 @@
+"""config: the typed configuration, assembled from the settings of all stages.
+
+`config.yaml` is read by Snakemake (which merges `--configfile` over it) and checked here: unknown
+keys are refused with the nearest known one, values by type, names by whether they are defined. The
+JSON schema in `config/schema.json`, with which editors complete keys, is generated from the same
+dataclasses: ``python -m workflow_scripts.config > config/schema.json``.
+"""
+
+import dataclasses
+import difflib
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from workflow_scripts.backbone import Backbone
+from workflow_scripts.codeswitch import CodeSwitch
+from workflow_scripts.corpus import Corpus
+from workflow_scripts.decoding import Decoding
+from workflow_scripts.embeddings import Embeddings
+from workflow_scripts.languages import language
+from workflow_scripts.lexicon import Lexicon
+from workflow_scripts.mapping import Mapping
+from workflow_scripts.representation import Representation
+from workflow_scripts.scores import Scores
+from workflow_scripts.stage import InputError
+from workflow_scripts.training import Training
+
+
+@dataclass
+class Run:
+    """What is run."""
+
+    experiments: list[str]
+    """Names of experiments."""
+    arms: list[str]
+    """Names of arms; the first is the baseline that the others are compared with."""
+    seeds: list[int]
+    """Training seeds; each arm is trained once per seed."""
+
+
+@dataclass
+class LexiconStages:
+    """How a lexicon is made: the settings of three stages, and a word list to judge it by."""
+
+    embeddings: Embeddings = field(default_factory=Embeddings)
+    """word2vec."""
+    mapping: Mapping = field(default_factory=Mapping)
+    """The mapping into one space."""
+    lexicon: Lexicon = field(default_factory=Lexicon)
+    """Retrieval."""
+    gold: dict[str, str] = field(default_factory=dict)
+    """Pair (`de-en`) → file of correct translations, a pair a line in that order. Only for judging."""
+
+
+@dataclass
+class Phase:
+    """One phase of an arm."""
+
+    data: Literal["codeswitch", "mask", "random", "task"]
+    """What is trained on: a restore task on noised text, or the task itself."""
+    updates: int
+    """Updates of the weights."""
+    start: Literal["previous", "scratch"] = "previous"
+    """`previous`: the phase before, or the backbone. `scratch`: random weights in the backbone's shape."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Training settings that differ from the experiment's in this phase."""
+
+    @property
+    def name(self) -> str:
+        """The phase's folder."""
+        return "finetune" if self.data == "task" else "pretext"
+
+
+@dataclass
+class Experiment:
+    """A task on a corpus in one direction, with a backbone."""
+
+    corpus: str
+    """Name of a corpus."""
+    source: str
+    """Language that is translated from."""
+    target: str
+    """Language that is translated into."""
+    backbone: str
+    """Name of a backbone."""
+    lexicon: str
+    """Name of a lexicon."""
+    codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
+    """Noise of the pretext task."""
+    training: Training = field(default_factory=Training)
+    """Training settings of all phases; `updates` stands in the arms."""
+    decoding: Decoding = field(default_factory=Decoding)
+    """Beam search."""
+    scores: Scores = field(default_factory=Scores)
+    """Metrics and significance."""
+    representation: Representation = field(default_factory=Representation)
+    """Distances."""
+
+
+@dataclass
+class Config:
+    """The whole configuration."""
+
+    run: Run
+    """What is run; a recipe's lists replace these."""
+    corpora: dict[str, Corpus]
+    """Parallel corpora by name."""
+    lexicons: dict[str, LexiconStages]
+    """Ways to make a lexicon by name."""
+    backbones: dict[str, Backbone]
+    """Backbones by name."""
+    arms: dict[str, list[Phase]]
+    """Ways to train by name: phases, one after the other."""
+    experiments: dict[str, Experiment]
+    """Experiments by name."""
+
+
+# ---------------------------------------------------------------------------------------------
+# validation
+
+
+def load(raw: dict[str, Any]) -> Config:
+    """The typed configuration; raises one `InputError` that lists everything that is wrong."""
+    try:
+        config = _adapter().validate_python(raw)
+    except ValidationError as error:
+        raise InputError("config:\n" + "\n".join(f"  {_explain(problem)}" for problem in error.errors())) from None
+    problems = list(_problems(config))
+    if problems:
+        raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
+    return config
+
+
+def _adapter() -> TypeAdapter:
+    for kind in _dataclasses(Config):
+        kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True}
+    return TypeAdapter(Config)
+
+
+def _dataclasses(kind: Any) -> list[type]:
+    """`kind` and every dataclass that its fields lead to, innermost first."""
+    found: dict[type, None] = {}
+
+    def visit(t: Any) -> None:
+        if dataclasses.is_dataclass(t) and t not in found:
+            for hint in get_type_hints(t).values():
+                visit(hint)
+            found[t] = None
+        for part in get_args(t):
+            visit(part)
+
+    visit(kind)
+    return list(found)
+
+
+def _explain(problem: dict[str, Any]) -> str:
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "unexpected_keyword_argument":
+        key = str(problem["loc"][-1])
+        known = sorted({f.name for kind in _dataclasses(Config) for f in dataclasses.fields(kind)})
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+        return f"{where}: unknown key" + (f", did you mean {near[0]!r}?" if near else "")
+    if problem["type"] == "missing":
+        return f"{where}: is missing"
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"
+
+
+def _problems(config: Config):
+    """What types cannot tell: names that are defined nowhere, unequal arms, languages, files."""
+    for what, names, defined in (
+        ("run.experiments", config.run.experiments, config.experiments),
+        ("run.arms", config.run.arms, config.arms),
+    ):
+        if not names:
+            yield f"{what}: is empty, nothing would be run"
+        if len(set(names)) < len(names):
+            yield f"{what}: {names} names something twice"
+        for name in names:
+            yield from _undefined(what, name, defined)
+    if not config.run.seeds or len(set(config.run.seeds)) < len(config.run.seeds):
+        yield f"run.seeds: {config.run.seeds} must be different whole numbers, at least one"
+    for section in ("corpora", "lexicons", "backbones", "arms", "experiments"):
+        for name in getattr(config, section):
+            if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+                yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
+    for name, corpus in config.corpora.items():
+        yield from _corpus_problems(f"corpora.{name}", corpus)
+    for name, phases in config.arms.items():
+        if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1 or len(phases) > 2:
+            yield f"arms.{name}: an arm is one `data: task` phase, with at most one pretext phase before it"
+        for phase in phases:
+            if phase.updates < 1:
+                yield f"arms.{name}: updates must be at least 1, got {phase.updates}"
+            for key in phase.training:
+                yield from _undefined(f"arms.{name}.training", key, {f.name: 0 for f in dataclasses.fields(Training)})
+    totals = {name: sum(p.updates for p in config.arms[name]) for name in config.run.arms if name in config.arms}
+    if len(set(totals.values())) > 1:
+        yield f"run.arms: all arms need the same number of updates in all, or the comparison means nothing: {totals}"
+    for name in config.run.experiments:
+        if name in config.experiments:
+            yield from _experiment_problems(f"experiments.{name}", config.experiments[name], config)
+
+
+def _corpus_problems(where: str, corpus: Corpus):
+    for code in corpus.languages:
+        try:
+            language(code)
+        except InputError as error:
+            yield f"{where}.languages: {error}"
+    if corpus.languages[0] == corpus.languages[1]:
+        yield f"{where}.languages: {list(corpus.languages)} is one language twice"
+    if "dev" in corpus.test:
+        yield f"{where}.test: a test set cannot be called dev"
+    for part, source in (("train", corpus.train), ("dev", corpus.dev), *((f"test.{n}", s) for n, s in corpus.test.items())):
+        kinds = [bool(source.file), bool(source.files), source.held_out is not None]
+        if sum(kinds) != 1 or (part == "train" and kinds[2]):
+            yield f"{where}.{part}: give either `file` with `columns`, or `files`" + ("" if part == "train" else ", or `held_out`")
+        columns = source.files or source.columns
+        if sum(kinds[:2]) == 1 and (missing := [code for code in corpus.languages if code not in columns]):
+            yield f"{where}.{part}: nothing is said about {', '.join(missing)}; it has {dict(columns)}"
+
+
+def _experiment_problems(where: str, experiment: Experiment, config: Config):
+    for key in ("corpus", "lexicon", "backbone"):
+        section = {"corpus": "corpora"}.get(key, f"{key}s")
+        yield from _undefined(f"{where}.{key}", getattr(experiment, key), getattr(config, section))
+    corpus = config.corpora.get(experiment.corpus)
+    pair = [experiment.source, experiment.target]
+    if corpus and sorted(pair) != sorted(corpus.languages):
+        yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
+    backbone = config.backbones.get(experiment.backbone)
+    if backbone and backbone.kind == "small" and backbone.small:
+        for code in pair:
+            if code not in backbone.small.text:
+                yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {list(backbone.small.text)}"
+
+
+def _undefined(where: str, name: str, defined: dict[str, Any]):
+    if name not in defined:
+        near = difflib.get_close_matches(name, defined, n=1)
+        yield f"{where}: {name!r} is not defined" + (f", did you mean {near[0]!r}?" if near else f"; there is {', '.join(defined) or 'nothing'}")
+
+
+def phase_training(experiment: Experiment, phase: Phase) -> Training:
+    """The training settings of one phase: the experiment's, the phase's over them."""
+    merged = {**dataclasses.asdict(experiment.training), **phase.training, "updates": phase.updates}
+    return TypeAdapter(Training).validate_python(merged)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of `config.yaml`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
+
+
+if __name__ == "__main__":
+    json.dump(schema(), sys.stdout, indent=1)
+    sys.stdout.write("\n")
