@@ -11,9 +11,9 @@ rule backbone:
         "results/logs/backbone/{backbone}.log",
     benchmark:
         "results/benchmarks/backbone/{backbone}.tsv"
+    retries: 1
     conda:
         "../envs/crossgap.yaml"
-    retries: 1
     params:
         languages=lambda w: backbone_languages(w.backbone),
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],

@@ -4,8 +4,8 @@ rule codeswitch:
         text_b=corpus_text("train", 1),
         dev_a=corpus_text("dev", 0),
         dev_b=corpus_text("dev", 1),
-        ab=lambda w: lexicon_file(w.experiment, 0, "{0}-{1}.tsv"),
-        ba=lambda w: lexicon_file(w.experiment, 1, "{1}-{0}.tsv"),
+        ab=lambda w: lexicon_file(w.experiment, "{0}-{1}.tsv"),
+        ba=lambda w: lexicon_file(w.experiment, "{1}-{0}.tsv"),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
     log:

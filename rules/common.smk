@@ -9,8 +9,7 @@ from snakemake.exceptions import WorkflowError
 
 # rules call `python -m workflow_scripts.<stage>` from whatever working directory
 sys.path.insert(0, str(workflow.basedir))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(workflow.basedir), os.environ.get("PYTHONPATH")]))
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
 from workflow_scripts.config import load, phase_training
 from workflow_scripts.stage import InputError
@@ -88,15 +87,15 @@ def gold_file(wildcards):
     return [resource(gold)] if gold else []
 
 
-def lexicon_file(experiment, side, name):
+def lexicon_file(experiment, name):
     """A file of the experiment's lexicon; {0} and {1} in `name` are the corpus's languages."""
     chosen = CONFIG.experiments[experiment]
-    languages = CONFIG.corpora[chosen.corpus].languages
-    return f"results/lexicons/{corpus_folder(chosen.corpus)}/{chosen.lexicon}/" + name.format(*languages)
+    file = name.format(*CONFIG.corpora[chosen.corpus].languages)
+    return f"results/lexicons/{corpus_folder(chosen.corpus)}/{chosen.lexicon}/{file}"
 
 
 def lexicon_reports():
-    return sorted({lexicon_file(name, 0, "lexicon.json") for name in CONFIG.run.experiments})
+    return sorted({lexicon_file(name, "lexicon.json") for name in CONFIG.run.experiments})
 
 
 # backbones
@@ -194,7 +193,10 @@ def pretext_tokens(wildcards):
     """What the longest pretext phase on this noise reads: updates × tokens per batch."""
     experiment = CONFIG.experiments[wildcards.experiment]
     return max(
-        p.updates * phase_training(experiment, p).batch_tokens for phases in CONFIG.arms.values() for p in phases if p.data == wildcards.noise
+        p.updates * phase_training(experiment, p).batch_tokens
+        for phases in CONFIG.arms.values()
+        for p in phases
+        if p.data == wildcards.noise
     )
 
 
@@ -223,8 +225,8 @@ def report_inputs():
     for name in CONFIG.run.experiments:
         experiment = CONFIG.experiments[name]
         inputs.add(f"results/corpora/{corpus_folder(experiment.corpus)}/corpus.json")
-        inputs.add(lexicon_file(name, 0, "lexicon.json"))
-        inputs.add(lexicon_file(name, 0, "mapping.json"))
+        inputs.add(lexicon_file(name, "lexicon.json"))
+        inputs.add(lexicon_file(name, "mapping.json"))
         inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
         inputs.add(f"results/runs/{name}/backbone.representation.json")
         for seed in CONFIG.run.seeds:

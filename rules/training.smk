@@ -10,9 +10,9 @@ rule pretext:
         "results/logs/training/{experiment}/{arm}.seed{seed}.pretext.log",
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.pretext.tsv"
+    retries: 1
     conda:
         "../envs/crossgap.yaml"
-    retries: 1
     params:
         languages=direction,
         from_scratch=from_scratch("pretext"),
@@ -40,9 +40,9 @@ rule finetune:
         "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
+    retries: 1
     conda:
         "../envs/crossgap.yaml"
-    retries: 1
     params:
         languages=direction,
         from_scratch=from_scratch("finetune"),

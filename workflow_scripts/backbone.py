@@ -78,7 +78,7 @@ def main(
     checkpoints: Path = Path("checkpoints"),
     seed: int = 1,
     threads: int = 0,
-    settings: Backbone = Backbone(),  # noqa: B008
+    settings: Backbone = Backbone(),
 ) -> None:
     """Write the backbone in Hugging Face's format, ``backbone.json`` and its learning curve.
 
@@ -114,7 +114,9 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path) -> dict:
         from huggingface_hub import snapshot_download
 
         try:
-            local = snapshot_download(settings.model, revision=settings.revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
+            local = snapshot_download(
+                settings.model, revision=settings.revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"]
+            )
         except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
             raise InputError(
                 f"backbone {settings.model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
@@ -127,14 +129,29 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path) -> dict:
     if network.config.model_type != "mbart":
         raise InputError(f"backbone {settings.model!r} is a {network.config.model_type} model; an mBART is needed")
     save_model(network, codec, output)
-    return {"model": settings.model, "revision": settings.revision, "family": codec.family, "parameters": sum(p.numel() for p in network.parameters())}
+    return {
+        "model": settings.model,
+        "revision": settings.revision,
+        "family": codec.family,
+        "parameters": sum(p.numel() for p in network.parameters()),
+    }
 
 
 # ---------------------------------------------------------------------------------------------
 # the small mBART
 
 
-def pretrain(small: Small, languages: tuple[str, ...], task_text: tuple[Path, ...], held_out: tuple[Path, ...], output: Path, curve: Path, checkpoints: Path, seed: int, threads: int) -> dict:
+def pretrain(
+    small: Small,
+    languages: tuple[str, ...],
+    task_text: tuple[Path, ...],
+    held_out: tuple[Path, ...],
+    output: Path,
+    curve: Path,
+    checkpoints: Path,
+    seed: int,
+    threads: int,
+) -> dict:
     """Make vocabulary and model, denoise, and measure the denoising loss against a unigram model."""
     if missing := [code for code in languages if code not in small.text]:
         raise InputError(f"backbone: `small.text` names no text for {', '.join(missing)}; it has {', '.join(small.text) or 'none'}")
@@ -154,7 +171,9 @@ def pretrain(small: Small, languages: tuple[str, ...], task_text: tuple[Path, ..
             dev, train = text[: small.dev_lines], text[small.dev_lines :]
             write_lines(noised / f"dev.{code}.tsv.zst", denoised(dev, code, small.noise, seed, 2**31 + side))
             for number in range(rounds):
-                write_lines(noised / f"round{number}.{code}.tsv.zst", denoised(train, code, small.noise, seed, number * len(languages) + side))
+                write_lines(
+                    noised / f"round{number}.{code}.tsv.zst", denoised(train, code, small.noise, seed, number * len(languages) + side)
+                )
         train_phase(
             folder / "start",
             output,

@@ -54,7 +54,7 @@ def main(
     kind: Kind = "codeswitch",
     seed: int = 1,
     tokens: int = 1,
-    settings: CodeSwitch = CodeSwitch(),  # noqa: B008
+    settings: CodeSwitch = CodeSwitch(),
 ) -> None:
     """Write ``round{r}.{language}.tsv.zst`` (switched, original) and ``codeswitch.json`` into `output`.
 
@@ -123,8 +123,10 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
     rng = span_noise.generator(seed, 1 << 32, 0)
     targets = sorted({c for row in candidates.values() for c in row}, key=lambda word: (-counts[word], word))
     renamed: dict[str, str] = {}
-    for start in range(0, len(targets), size):
-        group = targets[start : start + size]
+    # the last bin is never a single word, which could only stay where it is
+    starts = [start for start in range(0, len(targets), size) if start == 0 or len(targets) - start > 1]
+    for start, end in zip(starts, [*starts[1:], len(targets)], strict=True):
+        group = targets[start:end]
         order = rng.permutation(len(group))
         # a cycle through the bin in random order has no fixed point
         for here, there in zip(order, np.roll(order, 1), strict=True):
@@ -137,7 +139,9 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
 # sentences
 
 
-def switched_side(text: Path, code: str, candidates: Candidates, kind: Kind, seed: int, round_number: int, side: int, noise: Noise) -> Iterator[tuple[str, str, Counter]]:
+def switched_side(
+    text: Path, code: str, candidates: Candidates, kind: Kind, seed: int, round_number: int, side: int, noise: Noise
+) -> Iterator[tuple[str, str, Counter]]:
     """Each line of `text` as (noised, original, counts) for one round."""
     for sentence, line in enumerate(read_lines(text)):
         noised, counts = switch_sentence(line, code, candidates, kind, seed, round_number, side, sentence, noise)
@@ -153,7 +157,7 @@ def switch_sentence(
     round_number: int = 0,
     side: int = 0,
     sentence: int = 0,
-    noise: Noise = Noise(),  # noqa: B008
+    noise: Noise = Noise(),
 ) -> tuple[str, dict[str, int]]:
     """One sentence with its words switched (or masked), and the counts behind the realised rate.
 

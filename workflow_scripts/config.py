@@ -241,7 +241,9 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
 def _undefined(where: str, name: str, defined: dict[str, Any]):
     if name not in defined:
         near = difflib.get_close_matches(name, defined, n=1)
-        yield f"{where}: {name!r} is not defined" + (f", did you mean {near[0]!r}?" if near else f"; there is {', '.join(defined) or 'nothing'}")
+        yield f"{where}: {name!r} is not defined" + (
+            f", did you mean {near[0]!r}?" if near else f"; there is {', '.join(defined) or 'nothing'}"
+        )
 
 
 def phase_training(experiment: Experiment, phase: Phase) -> Training:

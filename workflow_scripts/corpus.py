@@ -105,7 +105,9 @@ def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> 
     write_pairs(output_a, output_b, ((p.a, p.b) for p in pairs))
 
 
-def train(held_out_a: tuple[Path, ...], held_out_b: tuple[Path, ...], output_a: Path, output_b: Path, report: Path, settings: Corpus) -> None:
+def train(
+    held_out_a: tuple[Path, ...], held_out_b: tuple[Path, ...], output_a: Path, output_b: Path, report: Path, settings: Corpus
+) -> None:
     """Write the training text and ``corpus.json``.
 
     `held_out_a`, `held_out_b` are the dev and test sets on either side, whose pairs must not leak.
@@ -138,7 +140,9 @@ def train(held_out_a: tuple[Path, ...], held_out_b: tuple[Path, ...], output_a: 
 
     sizes = write_pairs(output_a, output_b, kept())
     if not sizes:
-        raise InputError(f"{_describe(settings.train)}: no training pair left of {read} ({dict(removed)}); an empty file, or filters too strict")
+        raise InputError(
+            f"{_describe(settings.train)}: no training pair left of {read} ({dict(removed)}); an empty file, or filters too strict"
+        )
     check_languages(sample, languages, _describe(settings.train))
     write_json(
         report,
@@ -292,12 +296,8 @@ def _read_tsv(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(Path(source.file)), 1):
         cells = line.split("\t")
         if len(cells) < last:
-            raise InputError(
-                f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}"
-            )
-        yield Pair(
-            cells[document] if document >= 0 else f"block {(number - 1) // _BLOCK}", _clean(cells[a]), _clean(cells[b]), number
-        )
+            raise InputError(f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}")
+        yield Pair(cells[document] if document >= 0 else f"block {(number - 1) // _BLOCK}", _clean(cells[a]), _clean(cells[b]), number)
 
 
 def _read_jsonl(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:

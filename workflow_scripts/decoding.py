@@ -36,7 +36,9 @@ class Decoding:
     """Where to decode."""
 
 
-def main(model: Path, source: Path, hypotheses: Path, *, languages: tuple[str, str], threads: int = 0, settings: Decoding = Decoding()) -> None:  # noqa: B008
+def main(
+    model: Path, source: Path, hypotheses: Path, *, languages: tuple[str, str], threads: int = 0, settings: Decoding = Decoding()
+) -> None:
     """Translate the lines of `source` and write one hypothesis a line."""
     if threads:
         torch.set_num_threads(threads)
@@ -49,7 +51,9 @@ def main(model: Path, source: Path, hypotheses: Path, *, languages: tuple[str, s
     print({"sentences": len(translations), **asdict(settings)})
 
 
-def with_huggingface(model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding) -> list[str]:
+def with_huggingface(
+    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding
+) -> list[str]:
     """Translations by Hugging Face's `generate`."""
     from transformers import AutoModelForSeq2SeqLM
 
@@ -61,7 +65,9 @@ def with_huggingface(model: Path, codec: Codec, lines: list[str], languages: tup
     return generate(network, codec, rows, languages[1], settings.beam_size, settings.max_length, batch=max(1, settings.batch_tokens // 64))
 
 
-def with_ctranslate2(model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding) -> list[str]:
+def with_ctranslate2(
+    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding
+) -> list[str]:
     """Translations by CTranslate2, from a converted copy that lives as long as the call."""
     import ctranslate2
 

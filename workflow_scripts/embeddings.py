@@ -37,7 +37,7 @@ class Embeddings:
     """Threads. One is deterministic; with more the result varies from run to run."""
 
 
-def main(text: Path, vectors: Path, *, language: str, seed: int = 1, settings: Embeddings = Embeddings()) -> None:  # noqa: B008
+def main(text: Path, vectors: Path, *, language: str, seed: int = 1, settings: Embeddings = Embeddings()) -> None:
     """Learn the vectors of the words of `text`, most frequent first, case-folded."""
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         segmented = Path(folder) / "segmented.txt"

@@ -32,7 +32,35 @@ class Language:
         return self.segmenter == "unicode" and self.script not in ("Khmer", "Myanmar")
 
 
-_CC25 = set("ar cs de en es et fi fr gu hi it ja kk ko lt lv my ne nl ro ru si tr vi zh".split())
+_CC25 = set(
+    [
+        "ar",
+        "cs",
+        "de",
+        "en",
+        "es",
+        "et",
+        "fi",
+        "fr",
+        "gu",
+        "hi",
+        "it",
+        "ja",
+        "kk",
+        "ko",
+        "lt",
+        "lv",
+        "my",
+        "ne",
+        "nl",
+        "ro",
+        "ru",
+        "si",
+        "tr",
+        "vi",
+        "zh",
+    ]
+)
 
 _ROWS = """
 ar Arabic ar_AR Arabic;        cs Czech cs_CZ Latin;          de German de_DE Latin
@@ -59,9 +87,7 @@ _SEGMENTERS = {"zh": "jieba", "ja": "mecab", "th": "pythainlp"}
 _BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "flores200", "km": "flores200", "my": "flores200"}
 
 LANGUAGES: dict[str, Language] = {
-    code: Language(
-        code, name, tag, script, code in _CC25, _SEGMENTERS.get(code, "unicode"), _BLEU_TOKENIZERS.get(code, "13a")
-    )
+    code: Language(code, name, tag, script, code in _CC25, _SEGMENTERS.get(code, "unicode"), _BLEU_TOKENIZERS.get(code, "13a"))
     for code, name, tag, script in (row.split() for row in _ROWS.replace("\n", ";").split(";") if row.strip())
 }
 

@@ -56,7 +56,7 @@ def main(
     *,
     languages: tuple[str, str],
     gold: Path | None = None,
-    settings: Lexicon = Lexicon(),  # noqa: B008
+    settings: Lexicon = Lexicon(),
 ) -> None:
     """Write both lexicons and what they are worth.
 
@@ -140,9 +140,7 @@ def select(words_x: list[str], words_z: list[str], ranked: Neighbours, settings:
         candidates = [
             (words_z[j], score)
             for j, score in zip(row, scores, strict=True)
-            if usable_z[j]
-            and words_z[j].casefold() != word.casefold()
-            and (settings.min_score is None or score >= settings.min_score)
+            if usable_z[j] and words_z[j].casefold() != word.casefold() and (settings.min_score is None or score >= settings.min_score)
         ]
         if candidates:
             entries[word] = candidates[: settings.top_k]

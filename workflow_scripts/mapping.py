@@ -58,7 +58,9 @@ class Mapping:
     """Where to compute."""
 
 
-def main(vectors_a: Path, vectors_b: Path, mapped_a: Path, mapped_b: Path, report: Path, *, seed: int = 1, settings: Mapping = Mapping()) -> None:  # noqa: B008
+def main(
+    vectors_a: Path, vectors_b: Path, mapped_a: Path, mapped_b: Path, report: Path, *, seed: int = 1, settings: Mapping = Mapping()
+) -> None:
     """Map `vectors_a` and `vectors_b` into one space and write both, and how it went."""
     if settings.threads:
         torch.set_num_threads(settings.threads)
@@ -153,7 +155,9 @@ class Found(NamedTuple):
     iterations: int
 
 
-def self_learn(a: torch.Tensor, b: torch.Tensor, dictionary: Dictionary, keep: float, generator: torch.Generator, settings: Mapping) -> Found:
+def self_learn(
+    a: torch.Tensor, b: torch.Tensor, dictionary: Dictionary, keep: float, generator: torch.Generator, settings: Mapping
+) -> Found:
     """Alternate rotation and dictionary until the objective stalls with nothing dropped.
 
     `keep` is the share of similarities that survive at first; with 1 nothing is random.

@@ -37,7 +37,17 @@ class Representation:
     """Where to compute."""
 
 
-def main(model: Path, source: Path, target: Path, output: Path, vectors: Path, *, languages: tuple[str, str], threads: int = 0, settings: Representation = Representation()) -> None:  # noqa: B008
+def main(
+    model: Path,
+    source: Path,
+    target: Path,
+    output: Path,
+    vectors: Path,
+    *,
+    languages: tuple[str, str],
+    threads: int = 0,
+    settings: Representation = Representation(),
+) -> None:
     """Write the distances of one model, and the sentences' vectors (float16) to draw them."""
     from transformers import AutoModelForSeq2SeqLM
 
@@ -74,7 +84,9 @@ def sentence_vectors(network: torch.nn.Module, codec: Codec, lines: list[str], c
     batch: list[int] = []
     for index in [*order, None]:
         if batch and (index is None or (len(batch) + 1) * len(rows[index]) > batch_tokens):
-            tensors = {k: v.to(network.device) for k, v in collate([(rows[i], rows[i]) for i in batch], codec.tokenizer.pad_token_id).items()}
+            tensors = {
+                k: v.to(network.device) for k, v in collate([(rows[i], rows[i]) for i in batch], codec.tokenizer.pad_token_id).items()
+            }
             last = (tensors.pop("labels") != -100).sum(dim=1) - 1
             states = network.base_model(**tensors, use_cache=False).last_hidden_state
             result[batch] = states[torch.arange(len(batch)), last].float().cpu().numpy()

@@ -28,7 +28,7 @@ class Scores:
     """Resamples (bootstrap) or trials (randomization; 10,000 are usual)."""
 
 
-def score(hypotheses: Path, references: Path, output: Path, *, language: str, settings: Scores = Scores()) -> None:  # noqa: B008
+def score(hypotheses: Path, references: Path, output: Path, *, language: str, settings: Scores = Scores()) -> None:
     """Write the scores of one test set by one model."""
     hypothesis, reference = aligned(hypotheses, references)
     result = {}
@@ -38,7 +38,16 @@ def score(hypotheses: Path, references: Path, output: Path, *, language: str, se
     write_json(output, {"sentences": len(hypothesis), "metrics": result, "settings": asdict(settings)})
 
 
-def significance(systems: tuple[Path, ...], references: Path, output: Path, *, names: tuple[str, ...], language: str, seed: int = 1, settings: Scores = Scores()) -> None:  # noqa: B008
+def significance(
+    systems: tuple[Path, ...],
+    references: Path,
+    output: Path,
+    *,
+    names: tuple[str, ...],
+    language: str,
+    seed: int = 1,
+    settings: Scores = Scores(),
+) -> None:
     """Compare systems with the first, the baseline, on one test set of one training seed.
 
     Writes for each system and metric the score, the mean and half-width of its 95 % interval
@@ -62,8 +71,22 @@ def significance(systems: tuple[Path, ...], references: Path, output: Path, *, n
             if metric == "System":
                 continue
             for name, result in zip(names, results, strict=True):
-                rows[name][metric] = {"score": result.score, "mean": result.mean, "ci": result.ci, "p": result.p_value, "signature": str(signatures[metric])}
-    write_json(output, {"baseline": names[0], "systems": rows, "settings": asdict(settings), "covers": "the choice of test sentences, not of training seeds"})
+                rows[name][metric] = {
+                    "score": result.score,
+                    "mean": result.mean,
+                    "ci": result.ci,
+                    "p": result.p_value,
+                    "signature": str(signatures[metric]),
+                }
+    write_json(
+        output,
+        {
+            "baseline": names[0],
+            "systems": rows,
+            "settings": asdict(settings),
+            "covers": "the choice of test sentences, not of training seeds",
+        },
+    )
 
 
 def metrics(code: str, settings: Scores) -> dict[str, sacrebleu.metrics.base.Metric]:

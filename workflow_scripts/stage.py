@@ -80,11 +80,7 @@ def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any
             bound[name] = make(values[0])
         else:
             return None
-    missing = [
-        p.name
-        for p in inspect.signature(main).parameters.values()
-        if p.default is p.empty and p.name not in bound
-    ]
+    missing = [p.name for p in inspect.signature(main).parameters.values() if p.default is p.empty and p.name not in bound]
     return None if missing else bound
 
 
@@ -142,7 +138,9 @@ def provenance() -> dict[str, Any]:
     for package in ("torch", "transformers", "gensim", "numpy", "sacrebleu", "ctranslate2", "sentencepiece", "snakemake"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-    git = subprocess.run(
-        ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
-    ) if (ROOT / ".git").exists() else None
+    git = (
+        subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
+        if (ROOT / ".git").exists()
+        else None
+    )
     return {"commit": git.stdout.strip() if git and git.returncode == 0 else "unknown", "versions": versions}

@@ -43,8 +43,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield line
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, "
-            f"e.g. iconv -f latin1 -t utf-8"
+            f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f latin1 -t utf-8"
         ) from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the path in config.yaml (relative to the working directory)") from None
@@ -71,9 +70,7 @@ def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
         elif suffix == ".zst":
             import zstandard
 
-            file = stack.enter_context(
-                zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-            )
+            file = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
             file = io.BufferedReader(file, 1 << 20)
         yield file
 

@@ -21,8 +21,9 @@ from workflow_scripts.tokenisation import Codec
 from workflow_scripts.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches
 
 
-
-def train(network: PreTrainedModel, codec: Codec, rounds: ParallelText | NoisedRounds, dev: list[Dev], folder: Path, seed: int, settings: Training) -> list[dict]:
+def train(
+    network: PreTrainedModel, codec: Codec, rounds: ParallelText | NoisedRounds, dev: list[Dev], folder: Path, seed: int, settings: Training
+) -> list[dict]:
     """Train `network` in place and return the history, a dictionary per logged update.
 
     Continues from the newest checkpoint in `folder`, if there is one.
@@ -131,7 +132,7 @@ class PhaseTrainer(Trainer):
 class PlainProgress(TrainerCallback):
     """A line per logged update where there is no terminal for a progress bar."""
 
-    def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: ANN001, ANN003, ANN201, D102
+    def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
         if not args.disable_tqdm or not state.is_world_process_zero:
             return
         shown = {k: f"{v:.4g}" for k, v in (logs or {}).items() if k in ("loss", "learning_rate", "eval_loss", "eval_bleu", "seconds")}
@@ -171,7 +172,9 @@ def dev_bleu(network: PreTrainedModel, codec: Codec, dev: Dev, sentences: int) -
 
 
 @torch.no_grad()
-def generate(network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, max_length: int = 200, batch: int = 128) -> list[str]:
+def generate(
+    network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, max_length: int = 200, batch: int = 128
+) -> list[str]:
     """Translations of encoded rows by Hugging Face's `generate`, in the order of the rows."""
     network.eval()
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))

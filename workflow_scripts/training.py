@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_precision
+from workflow_scripts.device import keep_memory, pick_precision
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
 
@@ -97,7 +97,7 @@ def main(
     from_scratch: bool = False,
     seed: int = 1,
     threads: int = 0,
-    settings: Training = Training(),  # noqa: B008
+    settings: Training = Training(),
 ) -> None:
     """Train one phase and write `model` (Hugging Face format), its learning `curve` and a `report`.
 
@@ -109,6 +109,7 @@ def main(
 
     if threads:
         torch.set_num_threads(threads)
+    keep_memory()
     codec = load_codec(start)
     if noised:
         rounds = NoisedRounds(noised, languages, codec, settings.max_length)
@@ -171,11 +172,16 @@ class NoisedRounds:
         self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
         if not self.count:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
+        # one round is held at a time
+        self._current = -1, []
         self.rows = len(self.epoch(0))
 
     def epoch(self, number: int) -> list[Row]:
         """Rows (noised, original) of both languages; after the last round the first comes again."""
-        return [row for code in self.languages for row in self.read(f"round{number % self.count}", code)]
+        number %= self.count
+        if self._current[0] != number:
+            self._current = number, [row for code in self.languages for row in self.read(f"round{number}", code)]
+        return self._current[1]
 
     def read(self, name: str, code: str) -> list[Row]:
         """Rows of one file of one language."""
@@ -227,7 +233,9 @@ def plan_batches(rounds: ParallelText | NoisedRounds, tokens: int, batches: int,
         rows = rounds.epoch(epoch)
         lengths = np.array([max(len(source), len(target)) for source, target in rows])
         if lengths.max() > tokens:
-            raise InputError(f"a row has {lengths.max()} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length")
+            raise InputError(
+                f"a row has {lengths.max()} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length"
+            )
         order = rng.permutation(len(rows))
         pool = max(1, int(100 * tokens / lengths.mean()))
         cut: list[list[int]] = []

@@ -1,0 +1,33 @@
+# make demo: set everything up and run the main job, to results/report.html
+# make test: set everything up and run the tests
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint resume setup clean
+
+demo: setup
+	. $(BIN)/activate && snakemake --cores all
+	@echo "The report: $(CURDIR)/results/report.html"
+
+test: setup
+	. $(BIN)/activate && pytest tests -ra
+
+lint: setup
+	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules && snakemake --lint
+
+# After a killed run: clear a stale lock, unless another Snakemake is at work here, and go on.
+resume: setup
+	@if pgrep -f "[s]nakemake.*--cores|[s]nakemake.*--profile" > /dev/null; then \
+	  echo "another snakemake is running; stop it first (pgrep -af snakemake)"; exit 1; fi
+	. $(BIN)/activate && snakemake --unlock && snakemake --cores all
+
+setup: $(VENV)/.complete
+
+$(VENV)/.complete: envs/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt
+	touch $@
+
+clean:
+	rm -rf results .snakemake

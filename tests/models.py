@@ -1,0 +1,62 @@
+"""Small models in the formats of the real ones, made where a test needs them."""
+
+from pathlib import Path
+
+import sentencepiece
+from transformers import MBart50Tokenizer, MBartConfig, MBartForConditionalGeneration, MBartTokenizer, set_seed
+
+from workflow_scripts.backbone import mbart_tokenizer
+from workflow_scripts.text import read_lines
+
+MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
+
+
+def manual_pairs(n: int) -> tuple[list[str], list[str]]:
+    """n German and English sentences of the embedded corpus, of five words or more."""
+    rows = [line.split("\t") for line in read_lines(MANUAL)]
+    chosen = [(row[3], row[2]) for row in rows if len(row[2].split()) >= 5][:n]
+    return [a for a, _ in chosen], [b for _, b in chosen]
+
+
+def train_sentencepiece(folder: Path, size: int = 400) -> Path:
+    """A SentencePiece model of some manual text."""
+    text = folder / "text.txt"
+    text.write_text("\n".join(line for side in manual_pairs(500) for line in side) + "\n", encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(folder / "spm"), vocab_size=size, normalization_rule_name="identity", minloglevel=2
+    )
+    return folder / "spm.model"
+
+
+def small_model(folder: Path, family: str = "mbart") -> Path:
+    """A tiny mBART with random weights: `mbart` as Crossgap makes it, `cc25` and `mbart50` with the tokenizers of the hub's models."""
+    model = train_sentencepiece(folder)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
+    specials = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
+    if family == "cc25":
+        tokenizer = MBartTokenizer(vocab=[*specials, *pieces], src_lang="de_DE", tgt_lang="en_XX")
+    elif family == "mbart50":
+        tokenizer = MBart50Tokenizer(vocab=[*specials, *pieces], src_lang="de_DE", tgt_lang="en_XX")
+    else:
+        tokenizer = mbart_tokenizer(model, ("de", "en"))
+    set_seed(1)
+    config = MBartConfig(
+        vocab_size=len(tokenizer),
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        max_position_embeddings=256,
+        normalize_before=True,
+        normalize_embedding=True,
+        scale_embedding=True,
+        activation_function="relu" if family == "mbart50" else "gelu",
+        tokenizer_class={"cc25": "MBartTokenizer", "mbart50": "MBart50Tokenizer"}.get(family),
+    )
+    MBartForConditionalGeneration(config).save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder / "model"

@@ -1,0 +1,157 @@
+"""Noise, the code-switched corpus and its controls."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+import zstandard
+
+from workflow_scripts.codeswitch import CodeSwitch, main, match_case, permute_candidates, replace_words, switch_sentence
+from workflow_scripts.noise import MASK, Noise, budget, choose_words, denoise, generator, mask
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text import fold, words
+
+LINE = "Öffnen Sie die Datei, und drucken Sie dann das Fenster (nur in Writer) noch einmal aus."
+CANDIDATES = {fold(LINE[s:e], "de"): [f"w{i}", f"v{i}", f"u{i}"] for i, (s, e) in enumerate(words(LINE, "de"))}
+
+
+@pytest.mark.parametrize("n", [1, 3, 6, 20])
+def test_budget_is_35_percent_on_average(n):
+    drawn = [budget(n, 0.35, generator(1, 0, i)) for i in range(4000)]
+    assert np.mean(drawn) == pytest.approx(0.35 * n, abs=0.03)
+    assert max(drawn) - min(drawn) <= 1
+
+
+def test_spans_spend_the_budget_on_allowed_words_only():
+    allowed = [True, False, True, True, False, True, True, True, True, False] * 3
+    for i in range(300):
+        hit = choose_words(allowed, Noise(), generator(1, 0, i))
+        assert hit == sorted(set(hit)) and all(allowed[p] for p in hit) and len(hit) in (10, 11)
+    assert choose_words([True] + [False] * 9, Noise(), generator(1, 0, 0)) == [0]
+    assert choose_words([False] * 9, Noise(), generator(1, 0, 0)) == []
+
+
+def test_span_lengths_follow_the_poisson_distribution():
+    # a budget far larger than any span: gaps between spans are then told from the positions
+    runs = Counter()
+    for i in range(1500):
+        hit = choose_words([True] * 400, Noise(rate=0.01), generator(1, 0, i))
+        runs[sum(1 for a, b in itertools.pairwise(hit) if b == a + 1) > 0] += 1
+    assert runs[True] > 3 * runs[False]
+
+
+def test_mask_makes_one_mask_of_a_span():
+    spans = words("eins zwei drei, vier fünf", "de")
+    assert mask("eins zwei drei, vier fünf", spans, [0, 1, 4]) == f"{MASK} drei, vier {MASK}"
+    assert mask("eins zwei drei, vier fünf", spans, [2, 3]) == f"eins zwei {MASK} , {MASK} fünf"
+
+
+def test_mbart_noise_permutes_sentences_and_masks():
+    line = "Das ist der erste Satz. Hier kommt der zweite Satz. Und noch ein dritter Satz."
+    noised = [denoise(line, words(line, "de"), Noise(), generator(1, 0, i)) for i in range(200)]
+    assert all(MASK in n for n in noised) and len({n.split()[0] for n in noised}) > 2
+    untouched = denoise(line, words(line, "de"), Noise(rate=0.0), generator(1, 0, 5))
+    assert sorted(untouched.split()) == sorted(line.split())
+
+
+def test_case_and_punctuation_survive():
+    assert [match_case(m, "file") for m in ("Datei", "DATEI", "datei", "A")] == ["File", "FILE", "file", "File"]
+    switched, counts = switch_sentence(LINE, "de", CANDIDATES)
+    assert [c for c in switched if not c.isalnum() and c != " "] == [c for c in LINE if not c.isalnum() and c != " "]
+    assert counts["words"] == 16 and counts["replaced"] in (5, 6)
+
+
+def test_counted_words_really_changed():
+    for i in range(200):
+        switched, counts = switch_sentence(LINE, "de", CANDIDATES, sentence=i)
+        before, after = LINE.split(), switched.split()
+        assert sum(a != b for a, b in zip(before, after, strict=True)) == counts["replaced"]
+
+
+def test_scripts_without_spaces_get_blanks_around_foreign_words():
+    line = "打开文件并选择"
+    assert replace_words(line, words(line, "zh"), {1: "file"}, spaced=False) == "打开 file 并选择"
+    assert replace_words("打开文件。", [(0, 2), (2, 4)], {0: "open", 1: "file"}, spaced=False) == "open file。"
+
+
+def test_any_sentence_can_be_made_again_alone():
+    a, b = (switch_sentence(LINE, "de", CANDIDATES, seed=3, round_number=2, side=1, sentence=77) for _ in range(2))
+    others = [
+        switch_sentence(LINE, "de", CANDIDATES, seed=s, round_number=r, side=side, sentence=n)[0]
+        for s, r, side, n in ((4, 2, 1, 77), (3, 1, 1, 77), (3, 2, 0, 77), (3, 2, 1, 78))
+    ]
+    assert a == b and all(other != a[0] for other in others)
+
+
+def test_the_scrambled_lexicon_keeps_words_and_frequencies():
+    lexicon = {f"a{i}": [f"b{i}", f"b{i + 1}"] for i in range(200)}
+    counts = Counter({f"b{i}": 1000 - i for i in range(201)})
+    scrambled = permute_candidates(lexicon, counts, 20, 1)
+    assert scrambled.keys() == lexicon.keys() and scrambled == permute_candidates(lexicon, counts, 20, 1)
+    for word, row in scrambled.items():
+        assert not set(row) & set(lexicon[word]) or len(row) == 2
+        for old, new in zip(lexicon[word], row, strict=True):
+            assert new != old and abs(counts[old] - counts[new]) < 20
+    assert Counter(c for r in lexicon.values() for c in r).keys() == Counter(c for r in scrambled.values() for c in r).keys()
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """The three pretext tasks on the same small corpus."""
+    folder = tmp_path_factory.mktemp("codeswitch")
+    german = [f"Satz {i}: Öffnen Sie die Datei und drucken Sie das kleine Fenster." for i in range(400)]
+    english = [f"Sentence {i}: Open the file and print the small window." for i in range(400)]
+    for code, lines in (("de", german), ("en", english)):
+        (folder / f"train.{code}").write_text("\n".join(lines) + "\n")
+        (folder / f"dev.{code}").write_text("\n".join(lines[:9]) + "\n")
+    pairs = "satz sentence,öffnen open,sie you,die the,datei file,und and,drucken print,das the,kleine small,fenster window"
+    for name, order in (("de-en", 1), ("en-de", -1)):
+        rows = [pair.split()[::order] for pair in pairs.split(",")]
+        (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\t1\t0.5\n" for a, b in {r[0]: r for r in rows}.values()))
+    for kind in ("codeswitch", "mask", "random"):
+        inputs = ("train.de", "train.en", "dev.de", "dev.en", "de-en.tsv", "en-de.tsv", kind)
+        main(*(folder / n for n in inputs), languages=("de", "en"), kind=kind, seed=5, tokens=20_000, settings=CodeSwitch(frequency_bin=4))
+    return folder
+
+
+def rows(folder, name):
+    with zstandard.open(folder / name, "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n").split("\t") for line in file]
+
+
+def test_realised_rate_is_within_a_point(corpora):
+    for kind in ("codeswitch", "mask", "random"):
+        for side in read_json(corpora / kind / "codeswitch.json")["sides"].values():
+            assert side["rate"] == pytest.approx(0.35, abs=0.01) and abs(side["shortfall"]) < 0.03
+
+
+def test_every_pair_gives_both_tasks_in_every_round_with_fresh_noise(corpora):
+    report = read_json(corpora / "codeswitch" / "codeswitch.json")
+    # 400 × (11 + 10) words a round
+    assert report["rounds"] == -(-20_000 // (400 * 22))
+    for code in ("de", "en"):
+        originals = (corpora / f"train.{code}").read_text().splitlines()
+        made = [rows(corpora / "codeswitch", f"round{r}.{code}.tsv.zst") for r in range(report["rounds"])]
+        assert all([original for _, original in one] == originals for one in made)
+        assert sum(a[0] != b[0] for a, b in zip(made[0], made[1], strict=True)) > 350
+        assert len(rows(corpora / "codeswitch", f"dev.{code}.tsv.zst")) == 9
+
+
+def test_all_kinds_hit_the_same_words(corpora):
+    for code in ("de", "en"):
+        made = {kind: rows(corpora / kind, f"round0.{code}.tsv.zst") for kind in ("codeswitch", "mask", "random")}
+        for switched, masked, scrambled in zip(*made.values(), strict=True):
+            original = switched[1].split()
+            changed = {i for i, (a, b) in enumerate(zip(original, switched[0].split(), strict=True)) if a != b}
+            assert changed == {i for i, (a, b) in enumerate(zip(original, scrambled[0].split(), strict=True)) if a != b}
+            kept = [w for i, w in enumerate(original) if i not in changed]
+            assert [w for w in masked[0].replace(f"{MASK} .", MASK).replace(f"{MASK} :", MASK).split() if w != MASK] == kept
+        assert sum(a[0] == b[0] for a, b in zip(made["codeswitch"], made["random"], strict=True)) < 40
+
+
+def test_an_empty_lexicon_is_refused(tmp_path, corpora):
+    (tmp_path / "empty.tsv").write_text("")
+    inputs = [corpora / n for n in ("train.de", "train.en", "dev.de", "dev.en")]
+    with pytest.raises(InputError, match="no entries"):
+        main(*inputs, tmp_path / "empty.tsv", tmp_path / "empty.tsv", tmp_path / "out", languages=("de", "en"))

@@ -1,0 +1,189 @@
+"""Raw text to clean training, dev and test text."""
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.corpus import REASONS, Corpus, Source, check_languages, held_out, leak_key, read_pairs, train
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text import read_lines, words
+
+MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
+
+
+def manual(**changes) -> Corpus:
+    columns = {"document": 1, "en": 3, "de": 4}
+    return Corpus(
+        **{
+            "languages": ("de", "en"),
+            "train": Source(file=str(MANUAL), columns=columns),
+            "dev": Source(held_out=300),
+            "test": {"pages": Source(held_out=300)},
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    for name in ("dev", "pages"):
+        held_out(folder / f"{name}.de", folder / f"{name}.en", name=name, settings=manual())
+    train(
+        (folder / "dev.de", folder / "pages.de"),
+        (folder / "dev.en", folder / "pages.en"),
+        folder / "train.de",
+        folder / "train.en",
+        folder / "corpus.json",
+        manual(),
+    )
+    return {p.name: list(read_lines(p)) for p in folder.iterdir() if p.suffix != ".json"}, read_json(folder / "corpus.json")
+
+
+def test_counts_add_up(made):
+    sides, report = made
+    assert report["read"] == report["kept"] + sum(report["removed"].values())
+    assert set(report["removed"]) == set(REASONS)
+    assert report["kept"] == len(sides["train.de"]) == len(sides["train.en"])
+    assert report["removed"]["held-out document"] > 500 and report["removed"]["equals dev or test"] > 0
+
+
+def test_nothing_leaks_on_either_side(made):
+    sides, _ = made
+    for lang in ("de", "en"):
+        held = {leak_key(line) for name in ("dev", "pages") for line in sides[f"{name}.{lang}"]}
+        assert not held & {leak_key(line) for line in sides[f"train.{lang}"]}
+
+
+def test_held_out_is_whole_pages_of_running_sentences(made):
+    sides, _ = made
+    documents: dict[str, set[str]] = {}
+    for pair in read_pairs(manual().train, ("de", "en")):
+        documents.setdefault(pair.a, set()).add(pair.document)
+    # a sentence that stands on several pages does not tell where it was taken from
+    page = {line: min(found) for line, found in documents.items() if len(found) == 1}
+    pages = {part: {page[line] for line in sides[f"{part}.de"] if line in page} for part in ("dev", "pages", "train")}
+    assert len(pages["dev"]) > 10 and len(pages["pages"]) > 10
+    assert not pages["dev"] & pages["pages"]
+    assert not (pages["dev"] | pages["pages"]) & pages["train"]
+    for name in ("dev", "pages"):
+        assert 300 <= len(sides[f"{name}.de"]) < 360
+        assert all(len(words(line, "en")) >= 5 and set(line[-3:]) & set(".!?:;…") for line in sides[f"{name}.en"])
+
+
+def test_embedded_corpus_holds_the_limit():
+    size = sum(path.stat().st_size for path in Path("resources").rglob("*") if path.is_file())
+    assert size <= 5 * 2**20
+
+
+def write(path: Path, rows: list[str]) -> Path:
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def clean(tmp_path, rows, **changes):
+    """Run `train` on a TSV of German and English; returns the kept pairs and the report."""
+    source = write(tmp_path / "raw.tsv", rows)
+    dev_a, dev_b = write(tmp_path / "dev.de", ["Das ist der Test 12!"]), write(tmp_path / "dev.en", ["This is the test 12!"])
+    settings = Corpus(
+        ("de", "en"), Source(file=str(source), columns={"de": 1, "en": 2}), Source(files={"de": str(dev_a), "en": str(dev_b)}), {}, **changes
+    )
+    train((dev_a,), (dev_b,), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings)
+    return list(zip(read_lines(tmp_path / "t.de"), read_lines(tmp_path / "t.en"), strict=True)), read_json(tmp_path / "corpus.json")
+
+
+def test_each_reason_is_counted_once(tmp_path):
+    pairs, report = clean(
+        tmp_path,
+        [
+            "Ein Haus\tA house",
+            "Ein Haus\tA house",
+            "Ein Haus\tOne house",
+            "\tempty",
+            "Menu\tMenu",
+            "das IST der test 99\tsomething else",
+            "etwas anderes\tthis is, the test 34",
+            "wort " * 30 + "\tword",
+            "wort " * 300 + "\t" + "word " * 300,
+            "zweimal  Leerraum\ttwo   blanks",
+        ],
+    )
+    assert pairs == [("Ein Haus", "A house"), ("Ein Haus", "One house"), ("zweimal Leerraum", "two blanks")]
+    assert report["removed"] == {
+        "held-out document": 0,
+        "empty side": 1,
+        "identical sides": 1,
+        "too long": 1,
+        "length ratio": 1,
+        "equals dev or test": 2,
+        "duplicate": 1,
+    }
+    assert report["read"] == 10 and report["kept"] == 3
+
+
+def test_duplicates_may_stay(tmp_path):
+    pairs, _ = clean(tmp_path, ["a b\tc d", "a b\tc d"], deduplicate=False)
+    assert len(pairs) == 2
+
+
+def test_all_formats_read_alike(tmp_path):
+    expected = [("eins", "one"), ("zwei", "two")]
+    moses = {"de": str(write(tmp_path / "m.de", ["eins", "zwei"])), "en": str(write(tmp_path / "m.en", ["one", "two"]))}
+    tsv = tmp_path / "t.tsv.xz"
+    tsv.write_bytes(lzma.compress(b"x\tone\teins\nx\ttwo\tzwei\n"))
+    jsonl = write(tmp_path / "j.jsonl", [json.dumps({"t": {"de": a, "en": b}}) for a, b in expected])
+    for source in (
+        Source(files=moses),
+        Source(file=str(tsv), columns={"document": 1, "de": 3, "en": 2}),
+        Source(file=str(jsonl), columns={"de": "t.de", "en": "t.en"}),
+    ):
+        assert [(p.a, p.b) for p in read_pairs(source, ("de", "en"))] == expected
+
+
+@pytest.mark.parametrize(
+    "name, text, columns, message",
+    [
+        ("short.tsv", "a\tb\nc\n", {"de": 1, "en": 2}, r"short\.tsv, line 2: 1 column"),
+        ("bad.jsonl", '{"de": "a", "en": "b"}\n{"de": 1\n', {"de": "de", "en": "en"}, r"bad\.jsonl, line 2: not a JSON object"),
+        ("key.jsonl", '{"de": "a"}\n', {"de": "de", "en": "en"}, r"key\.jsonl, line 1.*'en'"),
+        ("zero.tsv", "a\tb\n", {"de": 0, "en": 2}, "numbers from 1"),
+        ("one.tsv", "a\tb\n", {"de": 1}, "does not say where en"),
+    ],
+)
+def test_bad_files_name_file_and_line(tmp_path, name, text, columns, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        list(read_pairs(Source(file=str(tmp_path / name), columns=columns), ("de", "en")))
+
+
+def test_misaligned_moses_files(tmp_path):
+    files = {"de": str(write(tmp_path / "a.de", ["1", "2", "3"])), "en": str(write(tmp_path / "a.en", ["1", "2"]))}
+    with pytest.raises(InputError, match=r"a\.en ends after line 2.*a\.de goes on at line 3"):
+        list(read_pairs(Source(files=files), ("de", "en")))
+
+
+def test_an_empty_file(tmp_path):
+    with pytest.raises(InputError, match="no training pair left of 0"):
+        clean(tmp_path, [])
+
+
+def test_too_much_held_out():
+    with pytest.raises(InputError, match="held_out asks for"):
+        held_out(Path("unused.de"), Path("unused.en"), name="dev", settings=manual(dev=Source(held_out=15_000)))
+
+
+def test_swapped_languages_of_one_script():
+    pairs = list(read_pairs(manual().train, ("de", "en")))[:400]
+    check_languages(pairs, ("de", "en"), "manual")
+    with pytest.raises(InputError, match=r"manual, line 1: the English side reads as German.*exchange"):
+        check_languages(pairs, ("en", "de"), "manual")
+
+
+def test_swapped_scripts(tmp_path):
+    source = Source(file=str(write(tmp_path / "r.tsv", ["Откройте файл и выберите окно\tOpen the file, choose the window"] * 5)), columns={"ru": 1, "en": 2})
+    check_languages(list(read_pairs(source, ("ru", "en"))), ("ru", "en"), "r.tsv")
+    swapped = Source(file=source.file, columns={"ru": 2, "en": 1})
+    with pytest.raises(InputError, match=r"r\.tsv, line 1: the Russian side is written in Latin script"):
+        check_languages(list(read_pairs(swapped, ("ru", "en"))), ("ru", "en"), "r.tsv")

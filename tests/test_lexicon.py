@@ -1,0 +1,87 @@
+"""Retrieval, and what a lexicon is worth."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from workflow_scripts.lexicon import Lexicon, Neighbours, coverage, evaluate, invert, main, read_gold, read_lexicon, retrieve, select
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.vectors import write_vectors
+
+
+@pytest.mark.parametrize("retrieval", ["csls", "cosine", "dot"])
+def test_the_nearest_come_first_never_the_farthest(retrieval):
+    x = torch.nn.functional.normalize(torch.randn(300, 20), dim=1)
+    ranked = retrieve(x, x, 5, Lexicon(retrieval=retrieval))
+    assert torch.equal(ranked.indices[:, 0], torch.arange(300))
+    assert (ranked.scores[:, :-1] >= ranked.scores[:, 1:]).all()
+
+
+def test_csls_equals_its_definition():
+    x, z = torch.randn(60, 8), torch.randn(90, 8)
+    cosine = torch.nn.functional.normalize(x, dim=1) @ torch.nn.functional.normalize(z, dim=1).T
+    expected = 2 * cosine - cosine.topk(10, dim=1).values.mean(1)[:, None] - cosine.topk(10, dim=0).values.mean(0)
+    ranked = retrieve(x, z, 4, Lexicon())
+    assert torch.equal(ranked.indices, expected.topk(4, dim=1).indices)
+    assert torch.allclose(ranked.scores, expected.topk(4, dim=1).values, atol=1e-5)
+
+
+def test_no_word_is_its_own_candidate_and_no_special_piece_comes_in():
+    words = ["Format", "<unk>", "▁x", "42", "haus"]
+    ranked = Neighbours(torch.tensor([[0, 1, 2, 3, 4]] * 5), torch.tensor([[1.0, 0.75, 0.5, 0.25, 0.125]] * 5))
+    entries = select(["format", "<unk>", "42", "a", "b"], words, ranked, Lexicon(top_k=2))
+    assert entries == {"format": [("haus", 0.125)], "a": [("Format", 1.0), ("haus", 0.125)], "b": [("Format", 1.0), ("haus", 0.125)]}
+    assert "42" in select(["42"], ["x", "y", "z", "q", "w"], Neighbours(*(t[:1] for t in ranked)), Lexicon(numbers=True))
+
+
+def test_low_scores_can_be_left_out():
+    ranked = Neighbours(torch.tensor([[0, 1]]), torch.tensor([[0.75, 0.25]]))
+    assert select(["a"], ["b", "c"], ranked, Lexicon(min_score=0.5)) == {"a": [("b", 0.75)]}
+
+
+def test_precision_counts_covered_words_with_and_without_identical_pairs():
+    gold = {"datei": {"file"}, "format": {"format", "layout"}, "nie": {"never"}, "ohne": {"absent"}}
+    ranked = Neighbours(torch.tensor([[1, 0], [1, 2], [0, 1]]), torch.zeros(3, 2))
+    result = evaluate(["datei", "format", "nie"], ["file", "format", "layout", "never"], ranked, gold)
+    assert result["all"]["covered"] == 3 and result["all"]["p@1"] == pytest.approx(1 / 3) and result["all"]["p@5"] == pytest.approx(2 / 3)
+    # without identical pairs *format* is neither gold nor candidate, so *layout* comes first
+    assert result["non_identical"]["covered"] == 3 and result["non_identical"]["p@1"] == pytest.approx(1 / 3)
+    assert result["all"]["gold_words"] == 4
+
+
+def test_each_direction_comes_from_its_own_side(tmp_path):
+    # b0 is the nearest of all three a's, but b0's nearest is a1
+    a = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.8, 0.0, 0.6]])
+    b = torch.tensor([[0.9, 0.1, 0.01], [0.0, 0.0, 1.0]])
+    for name, words, vectors in (("a.vec", ["a0", "a1", "a2"], a), ("b.vec", ["b0", "b1"], b)):
+        write_vectors(tmp_path / name, words, vectors.numpy())
+    (tmp_path / "t.a").write_text("a0 a1 a9 a9\n")
+    (tmp_path / "t.b").write_text("b0\n")
+    (tmp_path / "gold").write_text("a1 b0\na2\tb1\n")
+    names = ("a.vec", "b.vec", "t.a", "t.b", "ab.tsv", "ba.tsv", "lexicon.json")
+    main(*(tmp_path / n for n in names), languages=("de", "en"), gold=tmp_path / "gold", settings=Lexicon(top_k=1, retrieval="cosine"))
+    assert [row[:2] for row in read_lexicon(tmp_path / "ab.tsv")] == [("a0", "b0"), ("a1", "b0"), ("a2", "b0")]
+    assert [row[:2] for row in read_lexicon(tmp_path / "ba.tsv")] == [("b0", "a1"), ("b1", "a2")]
+    report = read_json(tmp_path / "lexicon.json")["directions"]
+    assert report["de-en"]["coverage"] == {"running_words": 0.5, "types": pytest.approx(2 / 3)}
+    assert report["de-en"]["gold"]["all"]["p@1"] == 0.5 and report["en-de"]["gold"]["all"]["p@1"] == 1.0
+
+
+def test_gold_lexicon_of_the_repository():
+    gold = read_gold(Path("resources/wiktionary/de-en.tsv.xz"), ("de", "en"))
+    assert len(gold) > 1500 and "file" in gold["datei"] and "datei" in invert(gold)["file"]
+
+
+def test_bad_gold_and_bad_lexicon_name_the_line(tmp_path):
+    (tmp_path / "g").write_text("a b\na b c\n")
+    with pytest.raises(InputError, match="line 2"):
+        read_gold(tmp_path / "g", ("de", "en"))
+    (tmp_path / "l").write_text("a\tb\t1\tx\n")
+    with pytest.raises(InputError, match="line 1"):
+        list(read_lexicon(tmp_path / "l"))
+
+
+def test_coverage_of_nothing(tmp_path):
+    (tmp_path / "t").write_text("ein haus\n")
+    assert coverage(tmp_path / "t", "de", set()) == {"running_words": 0.0, "types": 0.0}

@@ -1,0 +1,84 @@
+"""Reading, writing and segmenting text."""
+
+import gzip
+import lzma
+
+import pytest
+import zstandard
+
+from workflow_scripts.languages import LANGUAGES, language
+from workflow_scripts.stage import InputError
+from workflow_scripts.text import fold, read_lines, segment, words, write_lines, write_pairs
+
+
+@pytest.mark.parametrize("suffix, compress", [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)])
+def test_plain_and_compressed_files_read_alike(tmp_path, suffix, compress):
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(compress("\ufeffeins\r\nzwei e\u0301\n\u2028drei\n".encode()))
+    assert list(read_lines(path)) == ["eins", "zwei é", "\u2028drei"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".zst"])
+def test_written_lines_come_back(tmp_path, suffix):
+    path = tmp_path / f"deep/folder/text{suffix}"
+    assert write_lines(path, ["a", "", "ß 漢"]) == 3
+    assert list(read_lines(path)) == ["a", "", "ß 漢"]
+
+
+def test_invalid_utf8_names_file_and_line(tmp_path):
+    path = tmp_path / "latin1.txt"
+    path.write_bytes(b"fine\nM\xfcller\n")
+    with pytest.raises(InputError, match=r"latin1\.txt, line 2.*0xfc.*iconv"):
+        list(read_lines(path))
+
+
+def test_a_file_that_is_not_what_its_suffix_says(tmp_path):
+    for name in ("x.gz", "x.xz", "x.zst"):
+        (tmp_path / name).write_text("plain text\n")
+        with pytest.raises(InputError, match=name):
+            list(read_lines(tmp_path / name))
+    with pytest.raises(InputError, match="no such file"):
+        list(read_lines(tmp_path / "absent.txt"))
+
+
+def test_nothing_is_half_written(tmp_path):
+    def broken():
+        yield "a", "b"
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_pairs(tmp_path / "a", tmp_path / "b", broken())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "code, line, expected",
+    [
+        ("en", "Don't use 3.14, (ANOVA) twice!", "don't use 3.14 anova twice"),
+        ("de", "Die Straße: Software-Paket, z.B. „Größe“.", "die straße software paket z.b größe"),
+        ("ru", "Привет, мир — 5 €", "привет мир 5"),
+        ("tr", "IŞIK İÇİN", "ışık için"),
+        ("zh", "打开文件,并选择“复制”。", "打开 文件 并 选择 复制"),
+        ("ja", "ファイルを開く。", "ファイル を 開く"),
+        ("th", "เปิดไฟล์", "เปิด ไฟล์"),
+        ("en", "a😀b … – ?!", "a b"),
+    ],
+)
+def test_segments(code, line, expected):
+    assert segment(line, code) == expected
+
+
+@pytest.mark.parametrize("code", ["de", "zh", "ja", "th", "ko"])
+def test_spans_point_at_their_words(code):
+    line = "Öffnen 打开文件 ファイルを開く เปิดไฟล์ 파일을 열다 3.14"
+    spans = words(line, code)
+    assert spans == sorted(spans) and all(line[s:e].strip() == line[s:e] != "" for s, e in spans)
+    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+
+
+def test_language_table():
+    assert len(LANGUAGES) == 52 and sum(row.in_cc25 for row in LANGUAGES.values()) == 25
+    assert language("de").tag == "de_DE" and language("ko").bleu_tokenizer == "ko-mecab" and not language("zh").spaced
+    assert fold("Straße", "de") == "straße"
+    with pytest.raises(InputError, match=r"did you mean 'de'"):
+        language("German")

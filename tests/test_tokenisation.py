@@ -1,0 +1,65 @@
+"""mBART's two tag formats."""
+
+import pytest
+from models import manual_pairs, small_model
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.tokenisation import decoder_input, load_codec
+
+
+@pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50"])
+def codec(request, tmp_path_factory):
+    return request.param, load_codec(small_model(tmp_path_factory.mktemp(request.param), request.param))
+
+
+def test_families_and_their_formats(codec):
+    kind, codec = codec
+    assert codec.family == ("mbart50" if kind == "mbart50" else "mbart")
+    row = codec.encode(["Öffnen Sie die Datei."], "de")[0]
+    eos, tag = codec.tokenizer.eos_token_id, codec.tag("de")
+    if kind == "mbart50":
+        assert row[0] == tag and row[-1] == eos and decoder_input(row)[:2] == [eos, tag]
+        assert codec.generate_arguments("en") == {"decoder_start_token_id": eos, "forced_bos_token_id": codec.tag("en")}
+    else:
+        assert row[-2:] == [eos, tag] and decoder_input(row)[0] == tag
+        assert codec.generate_arguments("en") == {"decoder_start_token_id": codec.tag("en")}
+    assert sorted(decoder_input(row)) == sorted(row)
+
+
+def test_the_hub_tokenizers_own_format_is_the_same(codec):
+    kind, codec = codec
+    if kind == "mbart":
+        assert codec.tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>"]) == [0, 1, 2, 3]
+        assert codec.tokenizer.convert_tokens_to_ids("<mask>") == len(codec.tokenizer) - 1
+        return
+    line = "Wählen Sie eine Zeile aus."
+    codec.tokenizer.src_lang = "de_DE"
+    assert codec.tokenizer(line)["input_ids"] == codec.encode([line], "de")[0]
+
+
+def test_text_comes_back(codec):
+    _, codec = codec
+    lines = manual_pairs(30)[0]
+    rows = codec.encode(lines, "de")
+    readable = [line for line, row in zip(lines, rows, strict=True) if codec.tokenizer.unk_token_id not in row]
+    assert len(readable) > 20
+    assert codec.decode(codec.encode(readable, "de")) == readable
+
+
+def test_special_tokens_in_the_text_are_text_and_masks_are_masks(codec):
+    _, codec = codec
+    mask = codec.tokenizer.mask_token_id
+    assert codec.pieces(["das <mask> Fenster"], 50, masks=True)[0].count(mask) == 1
+    row = codec.pieces(["das <mask> </s> de_DE Fenster"], 50)[0]
+    assert not {mask, codec.tokenizer.eos_token_id, codec.tag("de")} & set(row)
+
+
+def test_long_rows_keep_their_tag(codec):
+    _, codec = codec
+    row = codec.encode(["Datei " * 100], "de", max_length=20)[0]
+    assert len(row) == 20 and codec.tag("de") in row and codec.tokenizer.eos_token_id in row
+
+
+def test_unknown_language_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no tag fr_XX"):
+        load_codec(small_model(tmp_path)).tag("fr")

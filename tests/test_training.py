@@ -1,0 +1,199 @@
+"""Batches, loss, schedule and resuming."""
+
+import math
+import shutil
+
+import pytest
+import torch
+import zstandard
+from models import manual_pairs, small_model
+from safetensors.torch import load_file
+
+from workflow_scripts import training
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tokenisation import load_codec
+from workflow_scripts.trainer import average_weights, load_model, smoothed_loss
+from workflow_scripts.training import Training, collate, encode_pairs, phase_fingerprint, plan_batches
+
+TINY = {"batch_tokens": 400, "learning_rate": 5e-3, "warmup_updates": 3, "max_length": 64, "bleu_sentences": 4, "log_every": 2, "dropout": 0.1}
+
+
+@pytest.fixture(scope="module")
+def setup(tmp_path_factory):
+    """A model, training and dev text, and a folder of noised rounds."""
+    folder = tmp_path_factory.mktemp("training")
+    german, english = manual_pairs(200)
+    for name, lines in (("train.de", german[:170]), ("train.en", english[:170]), ("dev.de", german[170:]), ("dev.en", english[170:])):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "noised").mkdir()
+    for name, start in (("round0", 0), ("round1", 50), ("dev", 100)):
+        for code, lines in (("de", german), ("en", english)):
+            rows = "".join(f"<mask> {line}\t{line}\n" for line in lines[start : start + 50])
+            (folder / "noised" / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(rows.encode()))
+    return folder, small_model(folder)
+
+
+def finetune(folder, start, out, settings, **changes):
+    training.main(
+        start,
+        out / "model",
+        out / "curve.tsv",
+        out / "training.json",
+        out / "checkpoints",
+        languages=("de", "en"),
+        **{
+            "train_source": folder / "train.de",
+            "train_target": folder / "train.en",
+            "dev_source": folder / "dev.de",
+            "dev_target": folder / "dev.en",
+            "threads": 1,
+            "settings": settings,
+            **changes,
+        },
+    )
+    return load_file(out / "model" / "model.safetensors")
+
+
+class Fixed:
+    """Rows of known lengths, the same every epoch."""
+
+    rows = 300
+
+    def epoch(self, number):
+        return [([i] * (1 + i % 37), [i] * (1 + i % 23)) for i in range(self.rows)]
+
+
+def test_batches_hold_the_budget_and_every_row_comes_once_an_epoch():
+    batches = list(plan_batches(Fixed(), 200, 400, seed=1))
+    assert len(batches) == 400
+    assert all(len(batch) * max(max(len(s), len(t)) for s, t in batch) <= 200 for batch in batches)
+    seen = [row[0][0] for batch in batches for row in batch]
+    assert sorted(seen[:300]) == list(range(300)) and seen[:300] != sorted(seen[:300])
+    assert [b for b in batches] == list(plan_batches(Fixed(), 200, 400, seed=1)) != list(plan_batches(Fixed(), 200, 400, seed=2))
+    filled = [len(batch) * max(max(len(s), len(t)) for s, t in batch) for batch in batches]
+    assert sum(filled) / len(filled) > 0.75 * 200
+
+
+def test_a_row_longer_than_a_batch_is_refused():
+    with pytest.raises(InputError, match="raise batch_tokens"):
+        list(plan_batches(Fixed(), 30, 5, seed=1))
+
+
+def test_collate_pads_and_rotates():
+    batch = collate([([5, 6, 2, 9], [7, 2, 8]), ([5, 2, 9], [7, 7, 2, 8])], pad=1)
+    assert batch["input_ids"].tolist() == [[5, 6, 2, 9], [5, 2, 9, 1]]
+    assert batch["attention_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
+    assert batch["decoder_input_ids"].tolist() == [[8, 7, 2, 1], [8, 7, 7, 2]]
+    assert batch["labels"].tolist() == [[7, 2, 8, -100], [7, 7, 2, 8]]
+
+
+def test_smoothed_loss_is_the_definition_and_adds_up_over_small_batches():
+    logits, labels = torch.randn(4, 6, 50), torch.randint(0, 50, (4, 6))
+    labels[0, 4:] = -100
+    logp = logits.log_softmax(-1)
+    kept = labels != -100
+    nll = -logp.gather(-1, labels.clamp_min(0)[..., None])[..., 0][kept]
+    expected = (0.8 * nll + 0.2 * -logp.mean(-1)[kept]).mean()
+    assert smoothed_loss(logits, labels, 0.2, None) == pytest.approx(float(expected), rel=1e-5)
+    parts = [smoothed_loss(logits[i : i + 2], labels[i : i + 2], 0.2, int(kept.sum())) for i in (0, 2)]
+    assert float(sum(parts)) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
+    folder, start = setup
+    finetune(folder, start, tmp_path, Training(updates=40, evaluate_every=20, **TINY))
+    curve = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
+    assert curve[0] == list(training.CURVE)
+    losses = [float(row[2]) for row in curve[1:] if row[2]]
+    dev = [(int(row[0]), float(row[4]), float(row[5])) for row in curve[1:] if row[4]]
+    assert losses[-1] < losses[0] - 0.3
+    assert [update for update, _, _ in dev] == [20, 40] and dev[1][1] < dev[0][1] < math.log(500)
+    rates = [float(row[3]) for row in curve[1:] if row[3]]
+    assert max(rates) <= 5e-3 and rates[-1] < rates[len(rates) // 2]
+    report = read_json(tmp_path / "training.json")
+    assert report["rows"] == 170 and report["settings"]["updates"] == 40
+    assert list((tmp_path / "checkpoints").rglob("events.out.tfevents*"))
+    assert load_codec(tmp_path / "model").family == "mbart"
+
+
+def test_a_killed_phase_continues_to_the_same_weights(setup, tmp_path):
+    folder, start = setup
+    settings = Training(updates=12, evaluate_every=4, checkpoint="last", **TINY)
+    whole = finetune(folder, start, tmp_path / "whole", settings)
+    finetune(folder, start, tmp_path / "cut", settings)
+    kept = next((tmp_path / "cut" / "checkpoints").glob("*/checkpoint-8"))
+    for other in (*kept.parent.glob("checkpoint-12"), tmp_path / "cut" / "model"):
+        shutil.rmtree(other)
+    resumed = finetune(folder, start, tmp_path / "cut", settings)
+    assert whole.keys() == resumed.keys() and all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
+    folder, start = setup
+    codec = load_codec(start)
+    rounds = training.NoisedRounds(folder / "noised", ("de", "en"), codec, 64)
+    assert rounds.count == 2 and rounds.rows == 100 and rounds.epoch(2) == rounds.epoch(0) != rounds.epoch(1)
+    tags = {row[1][-1] for row in rounds.epoch(0)}
+    assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] == target[-1] for source, target in rounds.epoch(0))
+    finetune(folder, start, tmp_path, Training(updates=6, evaluate_every=3, checkpoint="last", **TINY), noised=folder / "noised")
+    assert "\t\t" in (tmp_path / "curve.tsv").read_text()  # no BLEU of a restore task
+
+
+def test_pairs_are_the_same_for_all_seeds(setup):
+    folder, start = setup
+    codec = load_codec(start)
+    files = folder / "train.de", folder / "train.en", ("de", "en"), codec
+    some = training.ParallelText(*files, Training(pairs=50))
+    assert some.rows == 50 and some.epoch(0) == training.ParallelText(*files, Training(pairs=50)).epoch(3)
+    everything = encode_pairs(*files, 256)
+    assert all(row in everything for row in some.epoch(0))
+
+
+def test_scratch_starts_from_other_weights(setup):
+    _, start = setup
+    given, scratch = load_model(start, Training(), 7), load_model(start, Training(), 7, from_scratch=True)
+    assert given.config.dropout == 0.3 and scratch.num_parameters() == given.num_parameters()
+    assert not torch.equal(given.model.shared.weight, scratch.model.shared.weight)
+
+
+def test_average_is_the_mean(setup, tmp_path):
+    _, start = setup
+    files = []
+    for seed in (1, 2):
+        load_model(start, Training(), seed, from_scratch=True).save_pretrained(tmp_path / str(seed))
+        files.append(tmp_path / str(seed) / "model.safetensors")
+    network = load_model(start, Training(), 1)
+    average_weights(network, files)
+    name = "model.encoder.layers.0.fc1.weight"
+    expected = (load_file(files[0])[name] + load_file(files[1])[name]) / 2
+    assert torch.allclose(network.state_dict()[name], expected, atol=1e-6)
+
+
+def test_fingerprint_covers_science_and_nothing_else(setup, tmp_path):
+    folder, start = setup
+    inputs = [folder / "train.de"]
+    base = phase_fingerprint(Training(), inputs, start, 1, False)
+    moved = shutil.copy(folder / "train.de", tmp_path / "elsewhere")
+    assert base == phase_fingerprint(Training(device="cpu", log_every=7), [moved], start, 1, False)
+    assert len({base, *(phase_fingerprint(*a) for a in ((Training(dropout=0.2), inputs, start, 1, False), (Training(), [folder / "dev.de"], start, 1, False), (Training(), inputs, start, 2, False)))}) == 4
+
+
+def test_misaligned_text_is_refused(setup):
+    folder, start = setup
+    with pytest.raises(InputError, match="must be aligned"):
+        encode_pairs(folder / "train.de", folder / "dev.en", ("de", "en"), load_codec(start), 64)
+
+
+def test_a_gpu_that_was_given_must_be_used(monkeypatch):
+    from workflow_scripts.device import pick_device
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("SLURM_JOB_GPUS", raising=False)
+    assert pick_device("auto").type == "cpu"
+    with pytest.raises(InputError, match="asked for"):
+        pick_device("cuda")
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0")
+    with pytest.raises(InputError, match="SLURM_JOB_GPUS=0"):
+        pick_device("auto")
+    assert pick_device("cpu").type == "cpu"

@@ -1,0 +1,131 @@
+"""drawing: plain data in, SVG out.
+
+Colours are the page's CSS variables `--c0` … `--c7`, so that a drawing follows light and dark mode;
+text and axes take the classes `tick`, `axis` and `grid` that the page styles.
+"""
+
+import math
+from html import escape
+from typing import Any
+
+COLOURS = 8
+
+Point = tuple[float, float]
+
+
+def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: str, *, width: int = 560, height: int = 300) -> str:
+    """Lines over a common x axis.
+
+    Each of `series` has a `name`, a `colour` (index), `lines` (lists of (x, y), one a seed) and may
+    have `dashed` lines. Empty series are left out; without any point the chart says so.
+    """
+    points = [p for s in series for line in [*s["lines"], *s.get("dashed", [])] for p in line]
+    if not points:
+        return _svg(title, width, 60, [_text(width / 2, 35, "no evaluations", "middle")])
+    xs, ys = ticks(0, max(x for x, _ in points)), ticks(min(y for _, y in points), max(y for _, y in points))
+    left, right, top, bottom = 58, 16, 34, 44
+    x_at = _scale(xs[0], xs[-1], left, width - right)
+    y_at = _scale(ys[0], ys[-1], height - bottom, top)
+    parts = [_line(left, y_at(y), width - right, y_at(y), "grid") + _text(left - 6, y_at(y) + 4, label(y, ys), "end") for y in ys]
+    parts += [_line(x_at(x), height - bottom, x_at(x), height - bottom + 4, "axis") for x in xs]
+    parts += [_text(x_at(x), height - bottom + 17, label(x, xs), "middle") for x in xs]
+    parts += [_line(left, height - bottom, width - right, height - bottom, "axis")]
+    parts += [_text((left + width - right) / 2, height - 8, x_label, "middle")]
+    parts += [f'<g transform="translate(13 {(top + height - bottom) / 2}) rotate(-90)">{_text(0, 0, y_label, "middle")}</g>']
+    for s in series:
+        for line, dash in [(line, "") for line in s["lines"]] + [(line, ' stroke-dasharray="5 3"') for line in s.get("dashed", [])]:
+            path = " ".join(f"{x_at(x):.1f},{y_at(y):.1f}" for x, y in line)
+            parts.append(f'<polyline points="{path}" fill="none" stroke="{_colour(s)}" stroke-width="1.8"{dash}/>')
+            if len(line) <= 25:
+                parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.4" fill="{_colour(s)}"/>' for x, y in line]
+    return _svg(title, width, height, parts + _legend([s for s in series if s["lines"] or s.get("dashed")], left, 16))
+
+
+def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, width: int = 560) -> str:
+    """A dot per row with its name at the left and its number at the right.
+
+    Each of `rows` has `name`, `colour`, `value` and may have `low` and `high` (drawn as a bar) and
+    `values` (small dots, one a seed).
+    """
+    every = [v for r in rows for v in (r["value"], r.get("low"), r.get("high"), *r.get("values", [])) if v is not None]
+    if not every:
+        return _svg(title, width, 60, [_text(width / 2, 35, "no numbers", "middle")])
+    xs = ticks(min(every), max(every))
+    left, right, step = 24 + 7 * max(len(r["name"]) for r in rows), 70, 26
+    bottom = 12 + step * len(rows)
+    at = _scale(xs[0], xs[-1], left, width - right)
+    parts = [_line(at(x), 8, at(x), bottom, "grid") + _text(at(x), bottom + 16, label(x, xs), "middle") for x in xs]
+    parts.append(_text((left + width - right) / 2, bottom + 36, x_label, "middle"))
+    for index, row in enumerate(rows):
+        y = 8 + step * (index + 0.5)
+        parts += [_text(left - 10, y + 4, row["name"], "end"), _text(width - right + 10, y + 4, f"{row['value']:.2f}", "start")]
+        if row.get("low") is not None:
+            parts.append(
+                f'<line x1="{at(row["low"]):.1f}" y1="{y}" x2="{at(row["high"]):.1f}" y2="{y}" stroke="{_colour(row)}" stroke-width="2"/>'
+            )
+        parts += [f'<circle cx="{at(v):.1f}" cy="{y}" r="2.5" fill="{_colour(row)}" opacity=".6"/>' for v in row.get("values", [])]
+        parts.append(f'<circle cx="{at(row["value"]):.1f}" cy="{y}" r="5" fill="{_colour(row)}"/>')
+    return _svg(title, width, bottom + 46, parts)
+
+
+def scatter(title: str, source: list[Point], target: list[Point], names: tuple[str, str], *, size: int = 270) -> str:
+    """Two clouds of points in one plane, the same scale on both axes; the i-th points of both are joined by a thin line."""
+    xs, ys = zip(*source, *target, strict=True)
+    half = max(max(xs) - min(xs), max(ys) - min(ys), 1e-9) / 2 * 1.05
+    x_at = _scale((max(xs) + min(xs)) / 2 - half, (max(xs) + min(xs)) / 2 + half, 6, size - 6)
+    y_at = _scale((max(ys) + min(ys)) / 2 - half, (max(ys) + min(ys)) / 2 + half, size + 20, 32)
+    parts = [f'<rect x="1" y="27" width="{size - 2}" height="{size - 2}" fill="none" class="grid"/>']
+    parts += [_line(x_at(a), y_at(b), x_at(c), y_at(d), "join") for (a, b), (c, d) in zip(source, target, strict=True)]
+    for colour, cloud in enumerate((source, target)):
+        parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.2" fill="var(--c{colour})" fill-opacity=".75"/>' for x, y in cloud]
+    return _svg(title, size, size + 28, parts + _legend([{"name": name, "colour": i} for i, name in enumerate(names)], 8, 16))
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers (steps of 1, 2 or 5 times a power of ten) from at most `low` to at least `high`."""
+    if high - low < 1e-12:
+        low, high = low - (abs(low) or 1) * 0.1, high + (abs(high) or 1) * 0.1
+    raw = (high - low) / about
+    power = 10 ** math.floor(math.log10(raw))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(step * i, 12) for i in range(first, last + 1)]
+
+
+def label(value: float, among: list[float]) -> str:
+    """`value` with as many decimals as tell the ticks `among` apart."""
+    return f"{value:,.{max(0, -math.floor(math.log10(among[1] - among[0]) + 1e-9))}f}"
+
+
+def _scale(low: float, high: float, start: float, end: float):
+    return lambda value: start + (value - low) / (high - low) * (end - start)
+
+
+def _colour(item: dict[str, Any]) -> str:
+    return f"var(--c{item['colour'] % COLOURS})"
+
+
+def _text(x: float, y: float, words: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="tick">{escape(words)}</text>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def _legend(series: list[dict[str, Any]], x: float, y: float) -> list[str]:
+    parts = []
+    for s in series:
+        parts += [
+            f'<rect x="{x:.0f}" y="{y - 9:.0f}" width="12" height="9" rx="2" fill="{_colour(s)}"/>',
+            _text(x + 17, y, s["name"], "start"),
+        ]
+        x += 34 + 7 * len(s["name"])
+    return parts
+
+
+def _svg(title: str, width: float, height: float, parts: list[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{escape(title)}">'
+        f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
+    )
