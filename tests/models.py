@@ -37,7 +37,10 @@ def small_model(folder: Path, family: str = "mbart") -> Path:
     if family == "cc25":
         tokenizer = MBartTokenizer(vocab=[*specials, *pieces], src_lang="de_DE", tgt_lang="en_XX")
     elif family == "mbart50":
-        tokenizer = MBart50Tokenizer(vocab=[*specials, *pieces], src_lang="de_DE", tgt_lang="en_XX")
+        # this class takes SentencePiece's own order
+        tokenizer = MBart50Tokenizer(
+            vocab=[*((token, 0.0) for token in ("<unk>", "<s>", "</s>")), *pieces], src_lang="de_DE", tgt_lang="en_XX"
+        )
     else:
         tokenizer = mbart_tokenizer(model, ("de", "en"))
     set_seed(1)

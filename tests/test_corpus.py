@@ -88,7 +88,11 @@ def clean(tmp_path, rows, **changes):
     source = write(tmp_path / "raw.tsv", rows)
     dev_a, dev_b = write(tmp_path / "dev.de", ["Das ist der Test 12!"]), write(tmp_path / "dev.en", ["This is the test 12!"])
     settings = Corpus(
-        ("de", "en"), Source(file=str(source), columns={"de": 1, "en": 2}), Source(files={"de": str(dev_a), "en": str(dev_b)}), {}, **changes
+        ("de", "en"),
+        Source(file=str(source), columns={"de": 1, "en": 2}),
+        Source(files={"de": str(dev_a), "en": str(dev_b)}),
+        {},
+        **changes,
     )
     train((dev_a,), (dev_b,), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings)
     return list(zip(read_lines(tmp_path / "t.de"), read_lines(tmp_path / "t.en"), strict=True)), read_json(tmp_path / "corpus.json")
@@ -182,7 +186,10 @@ def test_swapped_languages_of_one_script():
 
 
 def test_swapped_scripts(tmp_path):
-    source = Source(file=str(write(tmp_path / "r.tsv", ["Откройте файл и выберите окно\tOpen the file, choose the window"] * 5)), columns={"ru": 1, "en": 2})
+    source = Source(
+        file=str(write(tmp_path / "r.tsv", ["Откройте файл и выберите окно\tOpen the file, choose the window"] * 5)),
+        columns={"ru": 1, "en": 2},
+    )
     check_languages(list(read_pairs(source, ("ru", "en"))), ("ru", "en"), "r.tsv")
     swapped = Source(file=source.file, columns={"ru": 2, "en": 1})
     with pytest.raises(InputError, match=r"r\.tsv, line 1: the Russian side is written in Latin script"):

@@ -15,7 +15,15 @@ from workflow_scripts.tokenisation import load_codec
 from workflow_scripts.trainer import average_weights, load_model, smoothed_loss
 from workflow_scripts.training import Training, collate, encode_pairs, phase_fingerprint, plan_batches
 
-TINY = {"batch_tokens": 400, "learning_rate": 5e-3, "warmup_updates": 3, "max_length": 64, "bleu_sentences": 4, "log_every": 2, "dropout": 0.1}
+TINY = {
+    "batch_tokens": 400,
+    "learning_rate": 5e-3,
+    "warmup_updates": 3,
+    "max_length": 64,
+    "bleu_sentences": 4,
+    "log_every": 2,
+    "dropout": 0.1,
+}
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +183,22 @@ def test_fingerprint_covers_science_and_nothing_else(setup, tmp_path):
     base = phase_fingerprint(Training(), inputs, start, 1, False)
     moved = shutil.copy(folder / "train.de", tmp_path / "elsewhere")
     assert base == phase_fingerprint(Training(device="cpu", log_every=7), [moved], start, 1, False)
-    assert len({base, *(phase_fingerprint(*a) for a in ((Training(dropout=0.2), inputs, start, 1, False), (Training(), [folder / "dev.de"], start, 1, False), (Training(), inputs, start, 2, False)))}) == 4
+    assert (
+        len(
+            {
+                base,
+                *(
+                    phase_fingerprint(*a)
+                    for a in (
+                        (Training(dropout=0.2), inputs, start, 1, False),
+                        (Training(), [folder / "dev.de"], start, 1, False),
+                        (Training(), inputs, start, 2, False),
+                    )
+                ),
+            }
+        )
+        == 4
+    )
 
 
 def test_misaligned_text_is_refused(setup):

@@ -4,6 +4,7 @@ CTranslate2 decodes by default (several times faster than `generate` on a CPU); 
 `generate` is the configured alternative and the check.
 """
 
+import json
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -96,12 +97,18 @@ def with_ctranslate2(
 def convert(model: Path, codec: Codec, folder: Path) -> Path:
     """The model in CTranslate2's format.
 
-    The converter tells the two families apart by the tokenizer's class; in ours the decoder of an
-    mBART-50 starts with `</s>`, that of an mBART with the tag, which the target prefix gives.
+    Two entries of its `config.json` are set here: the decoder of an mBART-50 starts with `</s>`,
+    that of an mBART with the tag alone, which the target prefix gives; and a tokenizer without a
+    start token (mBART-50's) would leave a null that CTranslate2 cannot read.
     """
     from ctranslate2.converters import TransformersConverter
 
     TransformersConverter(str(model)).convert(str(folder), force=True)
+    file = folder / "config.json"
+    config = json.loads(file.read_text(encoding="utf-8"))
+    config["bos_token"] = config.get("bos_token") or "<s>"
+    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.family == "mbart50" else None
+    file.write_text(json.dumps(config), encoding="utf-8")
     return folder
 
 

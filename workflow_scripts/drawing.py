@@ -13,7 +13,7 @@ COLOURS = 8
 Point = tuple[float, float]
 
 
-def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: str, *, width: int = 560, height: int = 300) -> str:
+def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: str, *, width: int = 540, height: int = 300) -> str:
     """Lines over a common x axis.
 
     Each of `series` has a `name`, a `colour` (index), `lines` (lists of (x, y), one a seed) and may
@@ -41,7 +41,7 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
     return _svg(title, width, height, parts + _legend([s for s in series if s["lines"] or s.get("dashed")], left, 16))
 
 
-def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, width: int = 560) -> str:
+def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, width: int = 540) -> str:
     """A dot per row with its name at the left and its number at the right.
 
     Each of `rows` has `name`, `colour`, `value` and may have `low` and `high` (drawn as a bar) and
@@ -68,7 +68,7 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, width: in
     return _svg(title, width, bottom + 46, parts)
 
 
-def scatter(title: str, source: list[Point], target: list[Point], names: tuple[str, str], *, size: int = 270) -> str:
+def scatter(title: str, source: list[Point], target: list[Point], names: tuple[str, str], *, size: int = 260) -> str:
     """Two clouds of points in one plane, the same scale on both axes; the i-th points of both are joined by a thin line."""
     xs, ys = zip(*source, *target, strict=True)
     half = max(max(xs) - min(xs), max(ys) - min(ys), 1e-9) / 2 * 1.05
@@ -76,9 +76,9 @@ def scatter(title: str, source: list[Point], target: list[Point], names: tuple[s
     y_at = _scale((max(ys) + min(ys)) / 2 - half, (max(ys) + min(ys)) / 2 + half, size + 20, 32)
     parts = [f'<rect x="1" y="27" width="{size - 2}" height="{size - 2}" fill="none" class="grid"/>']
     parts += [_line(x_at(a), y_at(b), x_at(c), y_at(d), "join") for (a, b), (c, d) in zip(source, target, strict=True)]
-    for colour, cloud in enumerate((source, target)):
+    for colour, cloud in ((4, source), (5, target)):
         parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.2" fill="var(--c{colour})" fill-opacity=".75"/>' for x, y in cloud]
-    return _svg(title, size, size + 28, parts + _legend([{"name": name, "colour": i} for i, name in enumerate(names)], 8, 16))
+    return _svg(title, size, size + 28, parts + _legend([{"name": names[0], "colour": 4}, {"name": names[1], "colour": 5}], 8, 16))
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -94,7 +94,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 def label(value: float, among: list[float]) -> str:
     """`value` with as many decimals as tell the ticks `among` apart."""
-    return f"{value:,.{max(0, -math.floor(math.log10(among[1] - among[0]) + 1e-9))}f}"
+    return f"{value:,.{max(0, -math.floor(math.log10(among[1] - among[0]) + 1e-9))}f}".replace("-", "−")
 
 
 def _scale(low: float, high: float, start: float, end: float):

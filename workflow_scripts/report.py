@@ -78,7 +78,11 @@ def main(results: Path, html: Path, scores: Path, *, settings: Config) -> None:
     studies = [configured(results, name, settings) for name in settings.run.experiments]
     sections = [section(each) for each in studies]
     template = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     for draw in (drawing.line_chart, drawing.dot_chart, drawing.scatter):
         template.globals[draw.__name__] = functools.partial(lambda draw, *data, **size: Markup(draw(*data, **size)), draw)
@@ -210,13 +214,12 @@ def headline(study: Study, rows: list[dict[str, Any]]) -> list[str]:
     """What the numbers say of the arms, in plain sentences and no further than they go."""
     sentences = []
     for testset, arm in itertools.product(study.testsets, study.of_kind("codeswitch") or [a for a in study.arms if a != study.baseline]):
-        mine, base = (
-            [r for r in rows if (r["testset"], r["arm"], r["metric"]) == (testset, a, "BLEU")] for a in (arm, study.baseline)
-        )
+        mine, base = ([r for r in rows if (r["testset"], r["arm"], r["metric"]) == (testset, a, "BLEU")] for a in (arm, study.baseline))
         gap = contrast(rows, arm, study.baseline, testset)
         sentences.append(
-            f"On {testset}, {arm} scores {_spread([r['value'] for r in mine])} BLEU and the baseline {study.baseline} "
-            f"{_spread([r['value'] for r in base])}: {_difference(gap)}. {_verdict(arm, mine, gap)}"
+            f"On the test set {testset}, {arm} scores {_spread([r['value'] for r in mine])} BLEU and the baseline {study.baseline} "
+            f"{_spread([r['value'] for r in base])}, a difference of {_difference(gap)}{' with one seed' * (gap['n'] == 1)}. "
+            f"{_verdict(arm, mine, gap)}"
         )
         controls = [
             f"{arm} − {control} ({meaning}) is {_difference(contrast(rows, arm, control, testset))}"
@@ -235,7 +238,7 @@ def _spread(values: list[float]) -> str:
 
 def _difference(gap: dict[str, Any]) -> str:
     if gap["n"] == 1:
-        return f"{signed(gap['mean'])} BLEU with one seed"
+        return f"{signed(gap['mean'])} BLEU"
     low, high = gap["interval"]
     return (
         f"{signed(gap['mean'])} ± {gap['sd']:.2f} BLEU over {gap['n']} seeds ({signed(gap['min'])} to {signed(gap['max'])} by seed; "

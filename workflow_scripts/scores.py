@@ -71,11 +71,14 @@ def significance(
             if metric == "System":
                 continue
             for name, result in zip(names, results, strict=True):
+                # sacreBLEU counts the resamples with a strictly greater difference: of two equal outputs
+                # it would call the (absent) difference significant
+                equal = name != names[0] and result.score == results[0].score
                 rows[name][metric] = {
                     "score": result.score,
                     "mean": result.mean,
                     "ci": result.ci,
-                    "p": result.p_value,
+                    "p": 1.0 if equal else result.p_value,
                     "signature": str(signatures[metric]),
                 }
     write_json(

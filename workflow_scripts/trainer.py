@@ -173,9 +173,18 @@ def dev_bleu(network: PreTrainedModel, codec: Codec, dev: Dev, sentences: int) -
 
 @torch.no_grad()
 def generate(
-    network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, max_length: int = 200, batch: int = 128
+    network: PreTrainedModel,
+    codec: Codec,
+    rows: list[list[int]],
+    code: str,
+    beam_size: int,
+    max_length: int | None = None,
+    batch: int = 128,
 ) -> list[str]:
-    """Translations of encoded rows by Hugging Face's `generate`, in the order of the rows."""
+    """Translations of encoded rows by Hugging Face's `generate`, in the order of the rows.
+
+    Without `max_length` a translation may have twice as many pieces as its source.
+    """
     network.eval()
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations = [""] * len(rows)
@@ -187,8 +196,7 @@ def generate(
             input_ids=padded,
             attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
             num_beams=beam_size,
-            # twice the source is enough for any sentence, and an untrained model stops there
-            max_length=min(max_length, 2 * padded.shape[1] + 10),
+            max_new_tokens=max_length or 2 * padded.shape[1] + 10,
             do_sample=False,
             **codec.generate_arguments(code),
         )

@@ -1,0 +1,103 @@
+"""The configuration: what is refused, and with what words."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from workflow_scripts import config
+from workflow_scripts.stage import InputError, from_plain
+
+DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+
+
+def changed(path: str, value):
+    """config.yaml with one value set; `...` deletes the key."""
+    result = copy.deepcopy(DEFAULT)
+    node = result
+    *folders, last = path.split("/")
+    for key in folders:
+        node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
+    if value is ...:
+        del node[last]
+    else:
+        node[int(last) if isinstance(node, list) else last] = value
+    return result
+
+
+def test_the_shipped_configuration_is_valid():
+    loaded = config.load(DEFAULT)
+    assert loaded.run.arms == ["finetune", "csr", "mask", "random"]
+    assert from_plain(config.Config, json.loads(json.dumps(DEFAULT))).corpora["help"].train.columns["de"] == 4
+
+
+@pytest.mark.parametrize("recipe", sorted(Path("config").glob("*.yaml")), ids=lambda p: p.stem)
+def test_recipes_are_valid(recipe):
+    merged = copy.deepcopy(DEFAULT)
+
+    def merge(below, above):
+        for key, value in above.items():
+            if isinstance(value, dict) and isinstance(below.get(key), dict):
+                merge(below[key], value)
+            else:
+                below[key] = value
+
+    merge(merged, yaml.safe_load(recipe.read_text(encoding="utf-8")))
+    config.load(merged)
+
+
+def test_the_schema_is_generated():
+    assert json.loads(Path("config/schema.json").read_text(encoding="utf-8")) == config.schema()
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        ("experiments/help-de-en/trainig", {}, r"experiments\.help-de-en\.trainig: unknown key, did you mean 'training'"),
+        ("experiments/help-de-en/training/learning_rte", 1, "did you mean 'learning_rate'"),
+        ("lexicons/unsupervised/lexicon/retrieval", "euclid", "csls"),
+        ("experiments/help-de-en/training/dropout", "much", "dropout: input should be a valid number"),
+        ("experiments/help-de-en/corpus", "hlep", "'hlep' is not defined, did you mean 'help'"),
+        ("experiments/help-de-en/source", "fr", "are not the languages of corpus"),
+        ("run/arms", ["finetune", "crs"], "did you mean 'csr'"),
+        ("run/arms", [], "is empty"),
+        ("run/seeds", [1, 1], "different whole numbers"),
+        ("run/experiments", ["nothing"], "is not defined"),
+        ("corpora/help/languages", ["de", "eng"], "unknown language 'eng'"),
+        ("corpora/help/languages", ["de", "de"], "one language twice"),
+        ("corpora/help/languages", ["de", "fr"], "nothing is said about fr"),
+        ("corpora/help/train/files", {"de": "a", "en": "b"}, "give either `file`"),
+        ("corpora/help/dev", {}, "or `held_out`"),
+        ("corpora/help/test/dev", {"held_out": 5}, "cannot be called dev"),
+        ("corpora/../x", DEFAULT["corpora"]["help"], "names are folders"),
+        ("arms/csr/0/updates", 7, "same number of updates"),
+        ("arms/csr/0/data", "noise", "codeswitch"),
+        ("arms/csr/0/training", {"dropuot": 1}, "did you mean 'dropout'"),
+        ("arms/csr", [{"data": "mask", "updates": 2000}], "one `data: task` phase"),
+        ("backbones/bible/small/text", {"de": "x"}, "no text for 'en'"),
+        ("run", ..., "run: is missing"),
+    ],
+)
+def test_mistakes_are_named_with_the_way_out(path, value, message):
+    raw = changed(path, value) if "../" not in path else {**DEFAULT, "corpora": {**DEFAULT["corpora"], "../x": value}}
+    with pytest.raises(InputError, match=message):
+        config.load(raw)
+
+
+def test_all_mistakes_are_listed_at_once():
+    raw = changed("run/seeds", [])
+    raw["run"]["arms"] = ["nobody"]
+    with pytest.raises(InputError) as caught:
+        config.load(raw)
+    assert "run.seeds" in str(caught.value) and "nobody" in str(caught.value)
+
+
+def test_a_phase_overrides_its_experiment():
+    raw = changed("arms/csr/0/training", {"dropout": 0.05})
+    loaded = config.load(raw)
+    experiment = loaded.experiments["help-de-en"]
+    pretext, finetune = (config.phase_training(experiment, phase) for phase in loaded.arms["csr"])
+    assert pretext.dropout == 0.05 and finetune.dropout == experiment.training.dropout
+    assert pretext.updates + finetune.updates == loaded.arms["finetune"][0].updates

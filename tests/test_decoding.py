@@ -1,0 +1,66 @@
+"""Beam search by CTranslate2 and by Hugging Face."""
+
+import pytest
+from models import manual_pairs, small_model
+
+from workflow_scripts import decoding, training
+from workflow_scripts.decoding import Decoding
+from workflow_scripts.training import Training
+
+
+@pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50"])
+def model(request, tmp_path_factory):
+    """A model that has learnt a little, so that hypotheses are not noise."""
+    folder = tmp_path_factory.mktemp(request.param)
+    german, english = manual_pairs(24)
+    for code, lines in (("de", german), ("en", english)):
+        (folder / f"t.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    settings = Training(
+        updates=300,
+        batch_tokens=600,
+        learning_rate=1e-2,
+        warmup_updates=5,
+        dropout=0.0,
+        label_smoothing=0.0,
+        max_length=64,
+        evaluate_every=300,
+        bleu_sentences=0,
+        checkpoint="last",
+    )
+    text = {"train_source": "t.de", "train_target": "t.en", "dev_source": "t.de", "dev_target": "t.en"}
+    files = (folder / name for name in ("out/model", "out/curve.tsv", "out/training.json", "out/c"))
+    training.main(
+        small_model(folder, request.param),
+        *files,
+        languages=("de", "en"),
+        threads=1,
+        settings=settings,
+        **{k: folder / v for k, v in text.items()},
+    )
+    return folder
+
+
+def translate(folder, **settings):
+    output = folder / "hyp"
+    decoding.main(
+        folder / "out/model", folder / "t.de", output, languages=("de", "en"), threads=1, settings=Decoding(max_length=120, **settings)
+    )
+    return output.read_text().splitlines()
+
+
+def agree(one, other):
+    """Hypotheses that are the same, or the same up to where the longest allowed one was cut."""
+    return sum(bool(a) and (a.startswith(b) or b.startswith(a)) for a, b in zip(one, other, strict=True))
+
+
+def test_both_engines_give_the_same_translations(model):
+    fast, slow = translate(model, engine="ctranslate2"), translate(model, engine="huggingface")
+    assert len(fast) == len(slow) == 24 and len(set(fast)) > 1 and all(fast)
+    # Hugging Face normalises a hypothesis' score by a length that counts the start token
+    assert agree(fast, slow) >= 17
+    assert not any(special in line for line in fast for special in ("</s>", "en_XX", "<pad>"))
+
+
+def test_greedy_search_is_identical(model):
+    fast, slow = (translate(model, engine=engine, beam_size=1) for engine in ("ctranslate2", "huggingface"))
+    assert agree(fast, slow) >= 23

@@ -1,0 +1,266 @@
+"""The report, made of a small results tree with invented numbers."""
+
+import csv
+import json
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+import zstandard
+
+from workflow_scripts import drawing
+from workflow_scripts.config import load
+from workflow_scripts.report import configured, contrast, evenly, headline, main, marked, measures, plane, signed, summary
+from workflow_scripts.stage import InputError
+
+ARMS = ("finetune", "csr", "mask", "random")
+KINDS = {"csr": "codeswitch", "mask": "mask", "random": "random"}
+BLEU = {"finetune": 20.0, "csr": 21.25, "mask": 20.5, "random": 20.75}
+SOURCES = ["Öffnen Sie die Datei.", "Klicken Sie auf Drucken.", "Das Fenster <b>schließt</b> sich & bleibt zu."]
+REFERENCES = ["Open the file.", "Click Print.", "The window closes & stays closed."]
+NOISED = {
+    "codeswitch": "Klicken you auf file Schaltfläche um das Fenster zu close",
+    "mask": "Klicken <mask> auf <mask> Schaltfläche um das Fenster zu <mask>",
+    "random": "Klicken tab auf cell Schaltfläche um das Fenster zu font",
+}
+ORIGINAL = "Klicken Sie auf die Schaltfläche um das Fenster zu schließen"
+
+
+def configuration(seeds=(1,), arms=ARMS):
+    return load(
+        {
+            "run": {"experiments": ["demo"], "arms": list(arms), "seeds": list(seeds)},
+            "corpora": {
+                "help": {
+                    "languages": ["de", "en"],
+                    "train": {"files": {"de": "train.de", "en": "train.en"}},
+                    "dev": {"held_out": 5},
+                    "test": {"pages": {"held_out": 5}},
+                }
+            },
+            "lexicons": {"own": {}},
+            "backbones": {"small": {"kind": "hub", "model": "somebody/mbart"}},
+            "arms": {
+                "finetune": [{"data": "task", "updates": 100}],
+                **{arm: [{"data": kind, "updates": 20}, {"data": "task", "updates": 80}] for arm, kind in KINDS.items()},
+            },
+            "experiments": {"demo": {"corpus": "help", "source": "de", "target": "en", "backbone": "small", "lexicon": "own"}},
+        }
+    )
+
+
+def put(path, content, commit="abc123"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, dict):
+        content = json.dumps({**content, "provenance": {"commit": commit, "versions": {"sacrebleu": "2.6.0"}}})
+    path.write_text(content, encoding="utf-8")
+
+
+def put_representation(stem, distance):
+    report = {"pairs": distance * 2, "pairs_rms": distance, "means": distance / 2, "cosine": 0.5, "sentences": 3, "dimensions": 4}
+    put(stem.with_name(stem.name + ".json"), {**report, "text": [], "tag_format": "X </s> LANG"})
+    points = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float16)
+    np.savez_compressed(stem.with_name(stem.name + ".npz"), source=points, target=points + 1)
+
+
+def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a file.", bleu=lambda arm, seed: BLEU[arm]):
+    """Every file that the report reads; `bleu` gives the score of an arm with a seed."""
+    corpus, lexicon, experiment = root / "corpora/help.de-en", root / "lexicons/help.de-en/own", root / "runs/demo"
+    put(
+        corpus / "corpus.json",
+        {"read": 1234, "kept": 1200, "removed": {"length ratio": 34}, "held_out": {"pages": 3}, "checksums": {"train.de": "f00d"}},
+    )
+    for part, code, lines in (("test/pages", "de", SOURCES), ("test/pages", "en", REFERENCES)):
+        put(corpus / f"{part}.{code}", "".join(f"{line}\n" for line in lines))
+    put(root / "backbones/small/backbone.json", {"kind": "hub", "model": "somebody/mbart", "revision": "r1", "parameters": 98765})
+    put(lexicon / "mapping.json", {"objective": 0.5, "mutual_nearest_neighbours": 0.4, "iterations": 77, "seconds": 3, "words": [10, 11]})
+    gold = {"covered": 50, "gold_words": 60, "p@1": 0.345, "p@5": 0.5, "p@10": 0.6}
+    direction = {"words": 10, "entries": 9, "coverage": {"running_words": 0.912, "types": 0.2}}
+    directions = {"de-en": {**direction, "gold": {"all": gold, "non_identical": gold}}, "en-de": {**direction, "gold": None}}
+    put(lexicon / "lexicon.json", {"directions": directions})
+    put(lexicon / "de-en.tsv", "datei\tfile\t1\t0.7000\ndatei\tfolder\t2\t0.1234\nfenster\twindow\t1\t0.6000\n")
+    put(lexicon / "en-de.tsv", "file\tdatei\t1\t0.7000\n")
+    put_representation(experiment / "backbone.representation", 23.25)
+    for seed in seeds:
+        systems = {}
+        for arm in arms:
+            run = experiment / arm / f"seed{seed}"
+            score = bleu(arm, seed)
+            first, last = (hypothesis, "The window closes & stays.") if arm == "csr" else ("Open file.", "The window closes.")
+            put(run / "pages.hyp", f"{first}\nClick Print.\n{last}\n")
+            put(
+                run / "pages.scores.json",
+                {"sentences": 3, "metrics": {"BLEU": {"value": score, "signature": "b|s"}, "chrF": {"value": 50, "signature": "c|s"}}},
+                commit,
+            )
+            p = None if arm == "finetune" else 0.004
+            systems[arm] = {
+                name: {"score": value, "mean": value, "ci": 1.5, "p": p, "signature": f"{name}|bs:9"}
+                for name, value in (("BLEU", score), ("chrF2", 50))
+            }
+            for phase in ("pretext", "finetune") if arm in KINDS else ("finetune",):
+                curve = "40\t1\t3.5\t0.1\t\t\n40\t2\t\t\t3.0\t10.0\n80\t3\t2.5\t0.1\t\t\n80\t4\t\t\t2.0\t14.0\n"
+                put(run / phase / "curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + curve)
+                training = {"parameters": 9, "device": "cpu", "precision": "float32", "rows": 4321, "from_scratch": False, "start": "x"}
+                put(run / phase / "training.json", {**training, "settings": {}})
+                put_representation(run / phase / "representation", 9.5)
+            if arm in KINDS:
+                folder = root / f"codeswitch/demo/{KINDS[arm]}/seed{seed}"
+                side = {"words": 100, "replaceable": 90, "replaced": 34, "budget": 35, "rate": 0.347, "coverage": 0.9, "shortfall": 0.01}
+                put(folder / "codeswitch.json", {"kind": KINDS[arm], "rounds": 1, "sides": {"de": side, "en": side}})
+                for code in ("de", "en"):
+                    with zstandard.open(folder / f"round0.{code}.tsv.zst", "wt", encoding="utf-8") as file:
+                        file.write(f"{NOISED[KINDS[arm]]}\t{ORIGINAL}\n")
+        put(experiment / f"significance/pages.seed{seed}.json", {"baseline": "finetune", "systems": systems})
+    return root
+
+
+def report(root, tmp_path, **choices):
+    main(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(**choices))
+    with open(tmp_path / "scores.tsv", encoding="utf-8") as file:
+        return (tmp_path / "report.html").read_text(encoding="utf-8"), list(csv.DictReader(file, delimiter="\t"))
+
+
+def plain(html):
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+@pytest.fixture
+def page(tmp_path):
+    return report(results(tmp_path / "results"), tmp_path)
+
+
+def test_numbers_come_out_in_both_files(page):
+    html, rows = page
+    for number in ("21.25 ‡", "+1.25", "1,234", "98,765", "34.5 %", "91.2 %", "34.7 %", "23.250", "9.500", "4,321", "f00d", "abc123"):
+        assert number in html
+    found = {(r["arm"], r["metric"]): r for r in rows}
+    assert found["csr", "BLEU"] == {
+        "experiment": "demo", "task": "translation", "corpus": "help", "testset": "pages", "direction": "de-en",
+        "arm": "csr", "seed": "1", "metric": "BLEU", "value": "21.25", "signature": "b|s",
+    }  # fmt: skip
+    distance = found["csr", "distance_pairs_rms"]
+    assert (distance["value"], distance["testset"], distance["signature"]) == ("9.5", "", "X </s> LANG")
+    assert found["backbone", "distance_means"]["value"] == "11.625"
+    assert found["csr", "distance_pairs_rms_pretext"]["seed"] == "1"
+
+
+def test_headline_answers_first_and_claims_no_more(page):
+    text = plain(page[0])
+    assert text.index("csr scores 21.25 BLEU and the baseline finetune 20.00, a difference of +1.25") < text.index("What was run")
+    assert "csr − random (the alignment alone) is +0.50 BLEU" in text
+    assert "csr − mask (the other language's words instead of gaps) is +0.75 BLEU" in text
+    assert "covers the choice of test sentences, not of training seeds" in text
+
+
+def test_several_seeds_show_spread_and_each_seed(tmp_path):
+    seeds = (1, 2, 3)
+    root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] + (seed - 2) * (arm == "csr"))
+    html, rows = report(root, tmp_path, seeds=seeds)
+    text = plain(html)
+    assert "+1.25 ± 1.00 BLEU over 3 seeds (+0.25 to +2.25 by seed; 95 % interval of the mean −1.23 to +3.73)" in text
+    assert "These seeds cannot tell the two apart" in text
+    assert "significant in 3 of 3 seeds" in text and "seed 3: 22.25 ‡" in text
+    assert sum(r["metric"] == "BLEU" for r in rows) == len(seeds) * len(ARMS)
+
+
+@pytest.mark.parametrize("arms, words", [(("finetune",), "nothing to compare"), (("finetune", "mask"), "mask scores 20.50")])
+def test_fewer_arms_say_only_what_can_be_said(tmp_path, arms, words):
+    text = plain(report(results(tmp_path / "results", arms=arms), tmp_path, arms=arms)[0])
+    assert words in text and "alignment alone" not in text
+
+
+def test_equal_outputs_get_no_marker(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0)
+    study = configured(root, "demo", configuration())
+    rows = measures(study)
+    assert {r["marker"] for r in rows} == {""}
+    assert "The scores are equal." in headline(study, rows)[0]
+
+
+def test_a_loss_is_called_a_loss(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 18.0 if arm == "csr" else 20.0)
+    html, _ = report(root, tmp_path)
+    assert "csr is worse, and significantly so" in plain(html) and "18.00 ‡↓" in html
+
+
+def test_text_is_escaped(tmp_path):
+    html, _ = report(results(tmp_path / "results", hypothesis="<script>alert(1)</script> & more"), tmp_path)
+    assert "<script" not in html and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in html
+    assert "&lt;b&gt;schließt&lt;/b&gt;" in html
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    html = page[0]
+    assert not re.search(r"<(script|link|img|iframe|object|embed)\b|@import|url\(", html)
+    assert all(target.startswith("#") for target in re.findall(r'(?:src|href|srcset|xlink:href)\s*=\s*["\']?([^"\'\s>]+)', html))
+    ids = set(re.findall(r'\bid="([^"]+)"', html))
+    assert {target[1:] for target in re.findall(r'href="(#[^"]+)"', html)} <= ids
+
+
+def test_texts_carry_their_language_and_changes_are_marked(page):
+    html = page[0]
+    assert '<td lang="de" dir="auto">Öffnen Sie die Datei.' in html and '<td lang="en" dir="auto">Open the file.' in html
+    assert "<mark>you</mark>" in html and "<mark>&lt;mask&gt;</mark>" in html and "<mark>cell</mark>" in html
+
+
+def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page):
+    # evaluations of the baseline at 40 (10 BLEU) and 80 (14); nothing after 80, where the last fifth begins
+    assert "changed by 0.00 BLEU" in plain(page[0])
+    assert page[0].count("<polyline") == 4 + 4 + 7
+
+
+def test_mixed_commits_warn(tmp_path):
+    assert "Mixed origins" not in report(results(tmp_path / "one"), tmp_path)[0]
+    html, _ = report(results(tmp_path / "two", commit="def456"), tmp_path)
+    assert "2 different commits" in plain(html) and "def456" in html
+
+
+def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
+    root = results(tmp_path / "results")
+    assert "no benchmark files" in report(root, tmp_path)[0]
+    header = "s\th:m:s\tmax_rss\tcpu_time\n"
+    put(root / "benchmarks/training/demo/csr.seed1.finetune.tsv", header + "10.0\t0:00:10\t300.5\t12\n")
+    put(root / "benchmarks/training/demo/mask.seed1.finetune.tsv", header + "20.5\t0:00:20\tNA\t-\n")
+    text = plain(report(root, tmp_path)[0])
+    assert "training 2 30 12 300" in text and "all 2 30 12 300" in text
+
+
+def test_a_missing_file_is_one_clear_error_and_leaves_no_page(tmp_path):
+    root = results(tmp_path / "results")
+    (root / "runs/demo/csr/seed1/pages.scores.json").unlink()
+    with pytest.raises(InputError, match=r"csr/seed1/pages\.scores\.json is missing"):
+        report(root, tmp_path)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_small_functions():
+    assert summary([1.0, 3.0])["sd"] == pytest.approx(2**0.5)
+    assert summary([2.0])["interval"] is None
+    assert evenly(range(100), 4) == [0, 25, 50, 75] and evenly([1], 4) == [1]
+    assert [signed(x) for x in (0.004, -0.004, 1.5, -0.31)] == ["0.00", "0.00", "+1.50", "−0.31"]
+    assert marked("a b c", "a x c") == [("a", False), ("x", True), ("c", False)]
+    rows = [
+        {"testset": "t", "metric": "BLEU", "arm": a, "seed": s, "value": v}
+        for a, s, v in (("x", 1, 3), ("y", 1, 1), ("x", 2, 5), ("y", 2, 4))
+    ]
+    assert contrast(rows, "x", "y", "t")["values"] == [2, 1]
+
+
+def test_plane_keeps_the_two_main_directions():
+    points = np.array([[0, 3, 0], [0, -3, 0], [1, 0, 0], [-1, 0, 0], [0, 0, 0.1], [0, 0, -0.1]])
+    flat, share = plane(points)
+    assert np.abs(flat[0]).tolist() == pytest.approx([3, 0]) and share > 0.99
+
+
+@pytest.mark.parametrize("low, high, expected", [(0, 700, [0, 200, 400, 600, 800]), (0.12, 0.31, [0.1, 0.15, 0.2, 0.25, 0.3, 0.35])])
+def test_ticks_are_round_and_hold_the_data(low, high, expected):
+    assert drawing.ticks(low, high) == pytest.approx(expected)
+
+
+def test_drawings_escape_and_survive_no_or_constant_data():
+    svg = drawing.line_chart("a < b", [{"name": "<x>", "colour": 0, "lines": [[(0, 1), (5, 1)]]}], "x", "y")
+    assert "<x>" not in svg and "&lt;x&gt;" in svg and "a &lt; b" in svg
+    assert "no evaluations" in drawing.line_chart("t", [{"name": "x", "colour": 0, "lines": []}], "x", "y")
+    assert "nan" not in drawing.scatter("t", [(0.0, 0.0)], [(0.0, 0.0)], ("a", "b"))
