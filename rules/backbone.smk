@@ -11,7 +11,7 @@ rule backbone:
         "results/logs/backbone/{backbone}.log",
     benchmark:
         "results/benchmarks/backbone/{backbone}.tsv"
-    priority: 10 # everything waits for it
+    priority: 10  # everything waits for it
     retries: 1
     conda:
         "../envs/crossgap.yaml"

@@ -235,7 +235,8 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
     if backbone and backbone.kind == "small" and backbone.small:
         for code in pair:
             if code not in backbone.small.text:
-                yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {list(backbone.small.text)}"
+                has = list(backbone.small.text)
+                yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {has}"
 
 
 def _undefined(where: str, name: str, defined: dict[str, Any]):

@@ -36,7 +36,8 @@ class Source:
     file: str | None = None
     """A TSV or JSONL file; may end in .gz, .xz or .zst."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column (from 1, as in `cut -f`), or key of a JSON object (dots go deeper). An extra entry `document` names the column that tells which page or article a line belongs to."""
+    """Language → column (from 1, as in `cut -f`), or key of a JSON object (dots go deeper). An extra entry `document`
+    names the column that tells which page or article a line belongs to."""
     files: dict[str, str] = field(default_factory=dict)
     """Language → file with one sentence a line (Moses format)."""
     held_out: int | None = None

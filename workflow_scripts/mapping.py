@@ -35,7 +35,8 @@ class Mapping:
     cutoff: int = 20_000
     """The last dictionary is induced among so many most frequent words of either side."""
     search_cutoff: int = 1_500
-    """The stochastic search stays among so many most frequent words. The paper's is 20,000; the vectors of a small corpus's rare words only lead it astray (docs/mapping.md), and few words are fast."""
+    """The stochastic search stays among so many most frequent words. The paper's is 20,000; the vectors of
+    a small corpus's rare words only lead it astray (docs/mapping.md), and few words are fast."""
     initial_words: int = 4_000
     """Most frequent words that take part in the first guess, within the search's."""
     csls_neighbours: int = 10
@@ -266,7 +267,7 @@ class Search:
         An argmax across rows is slow, maxima across rows are fast: first the maxima of groups of
         rows, then the row inside each column's best group.
         """
-        rows, columns = self.similarity.shape
+        rows = len(self.similarity)
         device = self.similarity.device
         dropped = _dropped(self.similarity.shape, keep, generator, device)
         maxima = []
@@ -306,8 +307,7 @@ def topk_columns(matrix: torch.Tensor, k: int) -> torch.Tensor:
 
     Two stages: the k greatest lie in the k groups of rows that have the greatest maxima.
     """
-    rows, columns = matrix.shape
-    groups = rows // _GROUP
+    groups = len(matrix) // _GROUP
     if groups < 2 * k:
         return matrix.T.topk(k, dim=1).values
     body, tail = matrix[: groups * _GROUP], matrix[groups * _GROUP :]

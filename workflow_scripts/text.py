@@ -79,8 +79,9 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write `lines` atomically (compressed for .zst) and return how many they were."""
     count = 0
     with _writer(path) as write:
-        for count, line in enumerate(lines, 1):
+        for line in lines:
             write(line)
+            count += 1
     return count
 
 
@@ -88,9 +89,10 @@ def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) ->
     """Stream pairs into two files, line by line in step; both appear or neither."""
     count = 0
     with _writer(path_a) as write_a, _writer(path_b) as write_b:
-        for count, (a, b) in enumerate(pairs, 1):
+        for a, b in pairs:
             write_a(a)
             write_b(b)
+            count += 1
     return count
 
 

@@ -1,0 +1,229 @@
+"""The whole workflow with tiny settings, and what Snakemake plans after a change."""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from workflow_scripts.stage import read_json
+from workflow_scripts.text import read_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+ARMS = ["finetune", "csr", "mask", "random"]
+
+TINY = {
+    "run": {"experiments": ["tiny"], "arms": ARMS, "seeds": [1]},
+    "corpora": {
+        "tiny": {
+            "languages": ["en", "de"],
+            "train": {"file": "manual.tsv", "columns": {"document": 1, "en": 3, "de": 4}},
+            "dev": {"held_out": 40},
+            "test": {"pages": {"held_out": 40}},
+        }
+    },
+    "lexicons": {
+        "tiny": {
+            "embeddings": {"dimensions": 50, "epochs": 2, "window": 5, "negative": 5, "min_count": 5},
+            "mapping": {"search_cutoff": 300, "initial_words": 300, "patience": 2},
+        }
+    },
+    "backbones": {
+        "tiny": {
+            "kind": "small",
+            "small": {
+                "text": {"de": "bible.de.txt", "en": "bible.en.txt"},
+                "vocabulary": 800,
+                "d_model": 32,
+                "layers": 1,
+                "heads": 2,
+                "ffn": 64,
+                "dev_lines": 30,
+                "training": {
+                    "updates": 20,
+                    "batch_tokens": 800,
+                    "learning_rate": 0.005,
+                    "warmup_updates": 5,
+                    "max_length": 96,
+                    "evaluate_every": 10,
+                    "checkpoint": "last",
+                },
+            },
+        }
+    },
+    "arms": {
+        "finetune": [{"data": "task", "updates": 16}],
+        **{
+            arm: [{"data": data, "updates": 6}, {"data": "task", "updates": 10}]
+            for arm, data in (("csr", "codeswitch"), ("mask", "mask"), ("random", "random"))
+        },
+    },
+    "experiments": {
+        "tiny": {
+            "corpus": "tiny",
+            "source": "de",
+            "target": "en",
+            "backbone": "tiny",
+            "lexicon": "tiny",
+            "training": {
+                "pairs": 300,
+                "batch_tokens": 800,
+                "learning_rate": 0.005,
+                "warmup_updates": 3,
+                "max_length": 96,
+                "evaluate_every": 5,
+                "log_every": 2,
+                "bleu_sentences": 8,
+            },
+            "decoding": {"max_length": 16},
+            "scores": {"samples": 40},
+        }
+    },
+}
+
+
+def snakemake(folder: Path, *arguments: str, check: bool = True) -> str:
+    """Run the repository's workflow in `folder` and return what it said."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200"}
+    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(folder), *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    said = done.stdout + done.stderr
+    assert not check or done.returncode == 0, said[-6000:]
+    return said
+
+
+def planned(said: str) -> set[str]:
+    """The rules of a dry run's job table."""
+    table = re.search(r"^job +count\n-+ +-+\n(.*?)\ntotal", said, flags=re.M | re.S)
+    return set() if table is None else {line.split()[0] for line in table.group(1).splitlines()}
+
+
+def write_config(folder: Path, content: dict) -> str:
+    path = folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A folder (with a blank in its name) in which the tiny experiment has run."""
+    folder = tmp_path_factory.mktemp("work") / "a folder"
+    folder.mkdir()
+    resources = ROOT / "resources"
+    for name, source, start, n in (
+        ("manual.tsv", "libreoffice-help/en-de.tsv.xz", 4000, 3000),
+        ("bible.de.txt", "bible/de.txt.xz", 0, 1200),
+        ("bible.en.txt", "bible/en.txt.xz", 0, 1200),
+    ):
+        lines = list(read_lines(resources / source))[start : start + n]
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    config = write_config(folder, TINY)
+    snakemake(folder, "--configfile", str(ROOT / "config.yaml"), config, "--cores", "2")
+    return folder
+
+
+def plan(folder: Path, content: dict) -> set[str]:
+    return planned(snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, content), "--cores", "2", "-n"))
+
+
+def changed(path: str, value) -> dict:
+    content = yaml.safe_load(yaml.safe_dump(TINY))
+    *keys, last = path.split("/")
+    node = content
+    for key in keys:
+        node = node[key]
+    node[last] = value
+    return content
+
+
+def test_it_runs_to_the_report(done):
+    results = done / "results"
+    page = (results / "report.html").read_text(encoding="utf-8")
+    assert "tiny" in page and all(arm in page for arm in ARMS) and not re.search(r'(src|href)="https?:', page)
+    with open(results / "scores.tsv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert {row["arm"] for row in rows if row["metric"] == "BLEU"} == set(ARMS)
+    for row in rows:
+        if row["metric"] == "BLEU":
+            scores = read_json(results / f"runs/tiny/{row['arm']}/seed1/pages.scores.json")
+            assert float(row["value"]) == pytest.approx(scores["metrics"]["BLEU"]["value"], abs=1e-3)
+
+
+def test_files_are_where_the_contract_says(done):
+    results = done / "results"
+    corpus = read_json(results / "corpora/tiny.en-de/corpus.json")
+    assert corpus["read"] == 3000 == corpus["kept"] + sum(corpus["removed"].values())
+    for name in ("en-de.tsv", "de-en.tsv", "en.vec", "de.mapped.vec", "mapping.json", "lexicon.json"):
+        assert (results / "lexicons/tiny.en-de/tiny" / name).stat().st_size > 100
+    hypotheses = list(read_lines(results / "runs/tiny/csr/seed1/pages.hyp"))
+    assert len(hypotheses) == len(list(read_lines(results / "corpora/tiny.en-de/test/pages.en")))
+    assert read_json(results / "backbones/tiny/backbone.json")["provenance"]["versions"]["torch"]
+    assert not list(results.rglob("*.part"))
+    assert all(path.stat().st_size for path in (results / "benchmarks").rglob("*.tsv"))
+
+
+def test_all_arms_saw_the_same_number_of_updates(done):
+    for arm in ARMS:
+        phases = (done / "results/runs/tiny" / arm / "seed1").glob("*/training.json")
+        assert sum(read_json(phase)["settings"]["updates"] for phase in phases) == 16
+
+
+def test_a_second_call_does_nothing(done):
+    said = snakemake(done, "--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "2")
+    assert "Nothing to be done" in said
+
+
+def test_a_metric_setting_reruns_scores_only(done):
+    assert plan(done, changed("experiments/tiny/scores/samples", 41)) == {"scores", "significance", "report", "all"}
+
+
+def test_a_training_setting_reruns_from_training_on(done):
+    rules = plan(done, changed("experiments/tiny/training/dropout", 0.15))
+    assert {"pretext", "finetune", "decoding", "scores", "representation", "report"} <= rules
+    assert not rules & {"corpus", "held_out", "embeddings", "mapping", "lexicon", "codeswitch", "backbone"}
+
+
+def test_another_seed_adds_its_runs_only(done):
+    rules = plan(done, changed("run/seeds", [1, 2]))
+    assert {"codeswitch", "pretext", "finetune"} <= rules and not rules & {"corpus", "embeddings", "mapping", "lexicon", "backbone"}
+
+
+def test_a_recipe_plans_its_own_jobs_only(tmp_path):
+    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), str(ROOT / "config/help-full.yaml"), "-n")
+    experiments = set(re.findall(r"experiment=([\w-]+)", said))
+    assert experiments == {"help-full-de-en"} and "arm=csr-12k" in said and "arm=csr," not in said
+
+
+def test_the_slurm_profile_plans_the_whole_run(tmp_path):
+    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), "--profile", "slurm", "-n")
+    jobs = re.findall(r"^rule (\w+):\n(.*?)(?=^\[|\Z)", said, flags=re.M | re.S)
+    with_gpu = {rule for rule, text in jobs if re.search(r"\bgpu=1\b", text)}
+    assert with_gpu == {"backbone", "pretext", "finetune", "decoding", "representation", "representation_backbone"}
+    assert all("slurm_partition=gpu" in text for rule, text in jobs if rule in with_gpu)
+    assert "report" in planned(said)
+
+
+def test_a_mistake_in_the_configuration_is_told_without_a_traceback(tmp_path):
+    config = write_config(tmp_path, changed("experiments/tiny/bakcbone", "tiny"))
+    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), config, "-n", check=False)
+    assert "experiments.tiny.bakcbone: unknown key, did you mean 'backbone'" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["snakefmt", "--check", "Snakefile", "rules"],
+        ["snakemake", "--lint"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_the_code_is_in_order(command):
+    executable = Path(sys.executable).parent / command[0]
+    done = subprocess.run([executable, *command[1:]], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
