@@ -1,0 +1,71 @@
+"""Command lines, atomic files, plain settings."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+
+from workflow_scripts.stage import InputError, atomic, from_plain, provenance, read_json, write_json
+
+
+@dataclass
+class Inner:
+    rate: float = 0.1
+
+
+@dataclass
+class Outer:
+    pair: tuple[str, str] = ("a", "b")
+    inner: Inner = field(default_factory=Inner)
+    named: dict[str, Inner] = field(default_factory=dict)
+    listed: list[Inner] = field(default_factory=list)
+    maybe: Inner | None = None
+
+
+def test_plain_values_become_dataclasses_everywhere():
+    made = from_plain(Outer, {"pair": ["x", "y"], "named": {"n": {"rate": 2}}, "listed": [{"rate": 3}], "maybe": {"rate": 4}})
+    assert made == Outer(("x", "y"), Inner(), {"n": Inner(2)}, [Inner(3)], Inner(4))
+    with pytest.raises(InputError, match=r"unknown setting.*rte"):
+        from_plain(Outer, {"inner": {"rte": 1}})
+
+
+def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path):
+    (tmp_path / "f").write_text("old")
+    with pytest.raises(RuntimeError), atomic(tmp_path / "f") as file:
+        file.write("half")
+        raise RuntimeError
+    assert (tmp_path / "f").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_json_carries_its_provenance(tmp_path):
+    write_json(tmp_path / "x.json", {"value": 1})
+    assert read_json(tmp_path / "x.json") == {"value": 1, "provenance": provenance()}
+    assert provenance()["commit"] and provenance()["versions"]["numpy"]
+
+
+def command(*arguments):
+    return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True)
+
+
+def test_command_lines_read_like_a_manual():
+    done = command("workflow_scripts.mapping", "--help")
+    assert done.returncode == 0 and "--search-cutoff" in done.stdout and "k of CSLS" in done.stdout
+
+
+def test_flags_and_a_settings_block_do_the_same(tmp_path):
+    (tmp_path / "t").write_text("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf\n" * 9)
+    shared = ["workflow_scripts.embeddings", "--text", str(tmp_path / "t"), "--language", "de"]
+    settings = {"dimensions": 5, "negative": 5, "epochs": 1}
+    one = command(*shared, "--vectors", str(tmp_path / "a"), "--settings", json.dumps(settings))
+    two = command(*shared, "--vectors", str(tmp_path / "b"), *(f"--{key}={value}" for key, value in settings.items()))
+    assert one.returncode == two.returncode == 0, one.stderr + two.stderr
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_bad_input_is_one_line_not_a_traceback(tmp_path):
+    done = command(
+        "workflow_scripts.embeddings", "--text", str(tmp_path / "absent"), "--vectors", "v", "--language", "de", "--settings", "{}"
+    )
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "no such file" in done.stderr and "Traceback" not in done.stderr
