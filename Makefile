@@ -18,8 +18,9 @@ lint: setup
 
 # After a killed run: clear a stale lock, unless another Snakemake is at work here, and go on.
 resume: setup
-	@if pgrep -f "[s]nakemake.*--cores|[s]nakemake.*--profile" > /dev/null; then \
-	  echo "another snakemake is running; stop it first (pgrep -af snakemake)"; exit 1; fi
+	@for pid in $$(pgrep -x snakemake); do \
+	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
+	done
 	. $(BIN)/activate && snakemake --unlock && snakemake --cores all
 
 setup: $(VENV)/.complete

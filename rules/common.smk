@@ -130,13 +130,13 @@ def backbone_held_out(wildcards):
 
 def backbone_text(wildcards):
     small = CONFIG.backbones[wildcards.backbone].small
-    return [resource(path) for path in small.text.values()] if small else []
+    return [resource(path) for path in small.text.values() if path != "task"] if small else []
 
 
 def backbone_settings(wildcards):
     block = dataclasses.asdict(CONFIG.backbones[wildcards.backbone])
     if block["small"]:
-        block["small"]["text"] = {code: resource(path) for code, path in block["small"]["text"].items()}
+        block["small"]["text"] = {code: path if path == "task" else resource(path) for code, path in block["small"]["text"].items()}
     return json.dumps(block, ensure_ascii=False)
 
 

@@ -76,6 +76,14 @@ def test_denoising_beats_the_unigram_model(tmp_path):
     assert len(codec.tokenizer) == report["vocabulary"] and codec.tag("en") != codec.tag("de")
 
 
+def test_the_tasks_own_text_can_stand_in(tmp_path):
+    german, english = parallel(tmp_path)
+    shape = small(tmp_path, text={"de": "task", "en": str(tmp_path / "mono.en")})
+    files = (tmp_path / "mono.de", tmp_path / "mono.en")
+    assert list(own_lines(shape, ("de", "en"), "de", set(), files)) == german[::2]
+    assert list(own_lines(shape, ("de", "en"), "en", set(), files)) == english[1::2]
+
+
 def test_missing_text_and_short_text_are_refused(tmp_path):
     parallel(tmp_path)
     with pytest.raises(InputError, match="no text for tr"):

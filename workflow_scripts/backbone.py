@@ -30,7 +30,7 @@ class Small:
     """The built-in small mBART: its shape and its pretraining."""
 
     text: dict[str, str] = field(default_factory=dict)
-    """Language → monolingual text, a line a paragraph or verse."""
+    """Language → monolingual text, a line a paragraph or verse; or `task` for the task's own training text."""
     disjoint: bool = True
     """The files are translations of each other line by line: language i of n reads every n-th line from i."""
     vocabulary: int = 4_000
@@ -158,7 +158,7 @@ def pretrain(
     forbidden = {leak_key(line) for path in held_out for line in read_lines(path)} - {""}
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         folder = Path(name)
-        lines = {code: list(own_lines(small, languages, code, forbidden)) for code in languages}
+        lines = {code: list(own_lines(small, languages, code, forbidden, task_text)) for code in languages}
         for code, text in lines.items():
             if len(text) < 4 * small.dev_lines:
                 raise InputError(f"{small.text[code]}: {len(text)} lines are left for {code}; at least {4 * small.dev_lines} are needed")
@@ -189,14 +189,18 @@ def pretrain(
         return {"sentences": {code: len(text) for code, text in lines.items()}, **measure(output, noised, languages, small.training)}
 
 
-def own_lines(small: Small, languages: tuple[str, ...], code: str, forbidden: set[str]) -> Iterator[str]:
+def own_lines(small: Small, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()) -> Iterator[str]:
     """The pretraining lines of one language: its share, without empty lines and dev or test sentences."""
     place = list(languages).index(code)
-    for number, line in enumerate(read_lines(Path(small.text[code]))):
-        if small.disjoint and number % len(languages) != place:
-            continue
-        if line.strip() and leak_key(line) not in forbidden:
-            yield line.strip()
+    files = [Path(small.text[code])]
+    if small.text[code] == "task":
+        files = [path for path in task_text if path.suffix == f".{code}"]
+    for path in files:
+        for number, line in enumerate(read_lines(path)):
+            if small.disjoint and number % len(languages) != place:
+                continue
+            if line.strip() and leak_key(line) not in forbidden:
+                yield line.strip()
 
 
 def denoised(lines: list[str], code: str, noise: Noise, seed: int, stream: int) -> Iterator[str]:
