@@ -107,7 +107,6 @@ class PhaseTrainer(Trainer):
         """Hand over what `evaluate` needs."""
         self.codec, self.dev, self.settings = codec, dev, settings
         self.begun = time.perf_counter()
-        self.tokens = 0
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
         """Dev loss in nats per label (no smoothing) and dev BLEU."""
@@ -148,7 +147,7 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
     rows = sorted((row for part in dev for row in part.rows), key=lambda row: max(map(len, row)))
     batch: list[Row] = []
     for row in [*rows, None]:
-        if row is None or (len(batch) + 1) * max(map(len, row)) > tokens:
+        if batch and (row is None or (len(batch) + 1) * max(map(len, row)) > tokens):
             tensors = {k: v.to(network.device) for k, v in collate(batch, codec.tokenizer.pad_token_id).items()}
             target = tensors.pop("labels")
             logits = network(**tensors, use_cache=False).logits
