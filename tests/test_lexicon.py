@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from workflow_scripts.lexicon import Lexicon, Neighbours, coverage, evaluate, invert, main, read_gold, read_lexicon, retrieve, select
+from workflow_scripts.lexicon import Lexicon, coverage, evaluate, invert, main, read_gold, read_lexicon, retrieve, select
+from workflow_scripts.similarity import Top
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.vectors import write_vectors
 
@@ -13,36 +14,36 @@ from workflow_scripts.vectors import write_vectors
 @pytest.mark.parametrize("retrieval", ["csls", "cosine", "dot"])
 def test_the_nearest_come_first_never_the_farthest(retrieval):
     x = torch.nn.functional.normalize(torch.randn(300, 20), dim=1)
-    ranked = retrieve(x, x, 5, Lexicon(retrieval=retrieval))
+    ranked, _ = retrieve(x, x, 5, Lexicon(retrieval=retrieval))
     assert torch.equal(ranked.indices[:, 0], torch.arange(300))
-    assert (ranked.scores[:, :-1] >= ranked.scores[:, 1:]).all()
+    assert (ranked.values[:, :-1] >= ranked.values[:, 1:]).all()
 
 
 def test_csls_equals_its_definition():
     x, z = torch.randn(60, 8), torch.randn(90, 8)
     cosine = torch.nn.functional.normalize(x, dim=1) @ torch.nn.functional.normalize(z, dim=1).T
     expected = 2 * cosine - cosine.topk(10, dim=1).values.mean(1)[:, None] - cosine.topk(10, dim=0).values.mean(0)
-    ranked = retrieve(x, z, 4, Lexicon())
+    ranked, _ = retrieve(x, z, 4, Lexicon())
     assert torch.equal(ranked.indices, expected.topk(4, dim=1).indices)
-    assert torch.allclose(ranked.scores, expected.topk(4, dim=1).values, atol=1e-5)
+    assert torch.allclose(ranked.values, expected.topk(4, dim=1).values, atol=1e-5)
 
 
 def test_no_word_is_its_own_candidate_and_no_special_piece_comes_in():
     words = ["Format", "<unk>", "▁x", "42", "haus"]
-    ranked = Neighbours(torch.tensor([[0, 1, 2, 3, 4]] * 5), torch.tensor([[1.0, 0.75, 0.5, 0.25, 0.125]] * 5))
+    ranked = Top(torch.tensor([[1.0, 0.75, 0.5, 0.25, 0.125]] * 5), torch.tensor([[0, 1, 2, 3, 4]] * 5))
     entries = select(["format", "<unk>", "42", "a", "b"], words, ranked, Lexicon(top_k=2))
     assert entries == {"format": [("haus", 0.125)], "a": [("Format", 1.0), ("haus", 0.125)], "b": [("Format", 1.0), ("haus", 0.125)]}
-    assert "42" in select(["42"], ["x", "y", "z", "q", "w"], Neighbours(*(t[:1] for t in ranked)), Lexicon(numbers=True))
+    assert "42" in select(["42"], ["x", "y", "z", "q", "w"], Top(*(t[:1] for t in ranked)), Lexicon(numbers=True))
 
 
 def test_low_scores_can_be_left_out():
-    ranked = Neighbours(torch.tensor([[0, 1]]), torch.tensor([[0.75, 0.25]]))
+    ranked = Top(torch.tensor([[0.75, 0.25]]), torch.tensor([[0, 1]]))
     assert select(["a"], ["b", "c"], ranked, Lexicon(min_score=0.5)) == {"a": [("b", 0.75)]}
 
 
 def test_precision_counts_covered_words_with_and_without_identical_pairs():
     gold = {"datei": {"file"}, "format": {"format", "layout"}, "nie": {"never"}, "ohne": {"absent"}}
-    ranked = Neighbours(torch.tensor([[1, 0], [1, 2], [0, 1]]), torch.zeros(3, 2))
+    ranked = Top(torch.zeros(3, 2), torch.tensor([[1, 0], [1, 2], [0, 1]]))
     result = evaluate(["datei", "format", "nie"], ["file", "format", "layout", "never"], ranked, gold)
     assert result["all"]["covered"] == 3 and result["all"]["p@1"] == pytest.approx(1 / 3) and result["all"]["p@5"] == pytest.approx(2 / 3)
     # without identical pairs *format* is neither gold nor candidate, so *layout* comes first

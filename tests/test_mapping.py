@@ -1,11 +1,13 @@
 """The unsupervised mapping: each step, and a whole run on planted data."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from workflow_scripts import mapping
-from workflow_scripts.mapping import Mapping, Search, normalise, procrustes, symmetric_reweighting, topk_columns, union
+from workflow_scripts.mapping import Mapping, Sides, map_once, map_with_fallbacks, normalise, procrustes, symmetric_reweighting, union
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.vectors import read_vectors, write_vectors
 
@@ -30,32 +32,6 @@ def test_normalise():
     x = normalise(torch.randn(50, 7) + 3)
     assert torch.allclose(x.norm(dim=1), torch.ones(50), atol=1e-6)
     assert x.mean(dim=0).abs().max() < 0.05
-
-
-def test_topk_of_columns_equals_torch():
-    matrix = torch.randn(1003, 57)
-    assert torch.equal(topk_columns(matrix, 10), matrix.T.topk(10, dim=1).values)
-    assert torch.equal(topk_columns(matrix[:30], 10), matrix[:30].T.topk(10, dim=1).values)
-
-
-@pytest.mark.parametrize("shape", [(700, 333), (333, 700), (40, 25)])
-def test_search_equals_the_definition_of_csls(shape):
-    similarity = torch.rand(shape)
-    r_a, r_b = similarity.topk(10, dim=1).values.mean(dim=1), similarity.topk(10, dim=0).values.mean(dim=0)
-    csls = 2 * similarity - r_a[:, None] - r_b
-    search = Search(similarity, 10)
-    assert torch.equal(search.best_b(), csls.argmax(dim=1))
-    assert torch.equal(search.best_a(), csls.argmax(dim=0))
-    assert search.objective() == pytest.approx(float(similarity.amax(1).mean() + similarity.amax(0).mean()) / 2)
-
-
-def test_dropping_keeps_the_configured_share_and_is_repeatable():
-    generator = torch.Generator().manual_seed(3)
-    dropped = mapping._dropped(torch.Size((500, 401)), 0.1, generator, torch.device("cpu"))
-    assert float(dropped.float().mean()) == pytest.approx(0.9, abs=0.005)
-    search = Search(torch.rand(300, 200), 10)
-    first, second = (search.best_a(0.2, torch.Generator().manual_seed(1)) for _ in range(2))
-    assert torch.equal(first, second) and not torch.equal(first, search.best_a())
 
 
 def test_procrustes_recovers_a_rotation():
@@ -83,34 +59,128 @@ def test_whitening_survives_missing_variance():
     assert torch.isfinite(a).all() and torch.isfinite(b).all()
 
 
-@pytest.mark.parametrize("noise, at_least", [(0.0, 1.0), (0.15, 0.95)])
-def test_a_rotated_and_shuffled_copy_maps_back_onto_itself(noise, at_least):
-    x = clusters(800, 40, 7)
+SMALL = Mapping(patience=5, initial_words=800, search_cutoff=600)
+
+
+def planted(noise: float, words: int = 800, dimensions: int = 40) -> tuple[Sides, torch.Tensor]:
+    """A side and its rotated, shuffled, noisy copy under other names; the row of a that each row of b copies."""
+    x = clusters(words, dimensions, 7)
     z, order = rotated(x, 8, noise)
-    found = mapping.map_unsupervised(x, z, 1, Mapping(patience=5, initial_words=800, search_cutoff=600))
-    similarity = normalise(found.b) @ normalise(found.a).T
-    assert float((similarity.argmax(dim=1) == order).float().mean()) >= at_least
+    return Sides([f"a{i}" for i in range(words)], [f"b{i}" for i in order.tolist()], x, z), order
 
 
-def test_the_stage_writes_vectors_and_report(tmp_path):
-    x = clusters(400, 20, 1)
-    z, _ = rotated(x, 2)
-    for name, side in (("a", x), ("b", z)):
-        write_vectors(tmp_path / f"{name}.vec", [f"{name}{i}" for i in range(400)], side.numpy())
-    files = [tmp_path / name for name in ("a.vec", "b.vec", "a.mapped.vec", "b.mapped.vec", "mapping.json")]
+def p_at_1(a: torch.Tensor, b: torch.Tensor, order: torch.Tensor) -> float:
+    return float(((normalise(b) @ normalise(a).T).argmax(dim=1) == order).float().mean())
+
+
+@pytest.mark.parametrize("noise, at_least", [(0.0, 1.0), (0.15, 0.95)])
+@pytest.mark.parametrize("matrix", ["float32", "float16", "blocks"])
+def test_a_rotated_and_shuffled_copy_maps_back_onto_itself(noise, at_least, matrix):
+    sides, order = planted(noise)
+    found = map_once(sides, "unsupervised", [], 1, dataclasses.replace(SMALL, matrix=matrix))
+    assert p_at_1(found.a, found.b, order) >= at_least and found.attempt.good
+
+
+def test_a_planted_dictionary_is_recovered_through_noise():
+    sides, order = planted(0.3)
+    pairs = [(f"a{i}", f"b{i}") for i in range(0, 800, 20)]
+    seeded = map_once(sides, "semi_supervised", pairs, 1, SMALL)
+    assert p_at_1(seeded.a, seeded.b, order) > 0.9
+
+
+def test_a_full_dictionary_needs_no_self_learning():
+    sides, order = planted(0.3)
+    pairs = [(f"a{i}", f"b{i}") for i in range(0, 800, 2)]
+    mapped = map_once(sides, "supervised", pairs, 1, SMALL)
+    assert mapped.attempt.iterations == 0 and p_at_1(mapped.a, mapped.b, order) > 0.9
+
+
+@pytest.mark.parametrize("start", ["identical", "numerals"])
+def test_words_spelt_the_same_or_numerals_are_a_start(start):
+    sides, order = planted(0.2)
+    shared = {i: (str(i) if start == "numerals" else f"word{i}") for i in range(100)}
+    sides = sides._replace(words_a=[shared.get(i, f"a{i}") for i in range(800)], words_b=[shared.get(i, f"b{i}") for i in order.tolist()])
+    mapped = map_once(sides, start, [], 1, SMALL)
+    assert p_at_1(mapped.a, mapped.b, order) > 0.9
+    other = "numerals" if start == "identical" else "supervised"
+    with pytest.raises(InputError, match=r"such word in common|none of the 1 pairs"):
+        map_once(sides, other, [("x", "y")], 1, SMALL)
+
+
+def unrelated() -> Sides:
+    return planted(0.0)[0]._replace(b=torch.randn(800, 40, generator=torch.Generator().manual_seed(5)))
+
+
+def test_a_bad_solution_is_followed_by_restarts_and_fallbacks():
+    settings = dataclasses.replace(SMALL, patience=2, restarts=1)
+    chosen, attempts = map_with_fallbacks(unrelated(), [], 4, settings)
+    assert [(a.start, a.seed, a.good) for a in attempts] == [
+        ("unsupervised", 4, False),
+        ("unsupervised", 5, False),
+        ("identical", 4, False),
+        ("numerals", 4, False),
+    ]
+    assert "in common" in attempts[2].reason and not chosen.attempt.good
+
+
+def test_vectors_of_one_space_are_only_judged():
+    sides, _ = planted(0.0)
+    same = sides._replace(b=sides.a)
+    mapped = map_once(same, "mapped", [], 1, SMALL)
+    assert mapped.attempt.good and torch.equal(mapped.a, sides.a)
+    assert not map_once(unrelated(), "mapped", [], 1, SMALL).attempt.good
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Paths of a stage's inputs and outputs; the inputs hold a planted pair."""
+    sides, _ = planted(0.0, 400, 20)
+    write_vectors(tmp_path / "a.vec", sides.words_a, sides.a.numpy())
+    write_vectors(tmp_path / "b.vec", sides.words_b, sides.b.numpy())
+    return [tmp_path / name for name in ("a.vec", "b.vec", "a.mapped.vec", "b.mapped.vec", "mapping.json")]
+
+
+def test_the_stage_writes_vectors_and_report(files):
     settings = Mapping(patience=3, initial_words=400, search_cutoff=300)
     mapping.main(*files, seed=1, settings=settings)
     words, vectors = read_vectors(files[2])
     report = read_json(files[4])
     assert words[5] == "a5" and vectors.shape == (400, 20)
-    assert report["words"] == [400, 400] and report["iterations"] > 15 and report["mutual_nearest_neighbours"] > 0.9
+    assert report["words"] == [400, 400] and report["iterations"] > 15 and report["good"] and len(report["attempts"]) == 1
     first = files[2].read_bytes()
     mapping.main(*files, seed=1, settings=settings)
     assert files[2].read_bytes() == first
 
 
-def test_different_dimensions_are_refused(tmp_path):
-    write_vectors(tmp_path / "a", ["x", "y"], np.ones((2, 3)))
-    write_vectors(tmp_path / "b", ["x", "y"], np.ones((2, 4)))
-    with pytest.raises(InputError, match="has 3 dimensions"):
-        mapping.main(*(tmp_path / name for name in ("a", "b", "c", "d", "e")))
+def test_a_useless_mapping_stops_the_run_or_warns(files, capsys):
+    write_vectors(files[1], [f"b{i}" for i in range(400)], np.random.default_rng(1).standard_normal((400, 20)))
+    settings = Mapping(patience=2, initial_words=400, search_cutoff=300, restarts=0, fallback=[])
+    with pytest.raises(InputError, match=r"no good mapping found.*unsupervised, seed 1: .*mapping.on_failure"):
+        mapping.main(*files, settings=settings)
+    assert not files[2].exists() and not files[4].exists()
+    mapping.main(*files, settings=dataclasses.replace(settings, on_failure="warn"))
+    assert "warning:" in capsys.readouterr().out and read_json(files[4])["good"] is False
+
+
+def test_different_dimensions_and_too_few_words_are_refused(files):
+    write_vectors(files[1], ["x", "y"], np.ones((2, 3)))
+    with pytest.raises(InputError, match=r"a.vec has 20 dimensions, .*b.vec 3"):
+        mapping.main(*files)
+    write_vectors(files[1], ["x"], np.ones((1, 20)))
+    with pytest.raises(InputError, match=r"b.vec: 1 words of 20 dimensions are too few"):
+        mapping.main(*files)
+
+
+def test_a_dictionary_is_read_in_muse_format_and_folded(tmp_path):
+    path = tmp_path / "seed.txt"
+    path.write_text("Haus house\nNew York\tBig Apple\n")
+    assert mapping.read_dictionary(path, ("de", "en")) == [("haus", "house"), ("new york", "big apple")]
+    path.write_text("haus house\nhaus\n")
+    with pytest.raises(InputError, match="line 2: expected two words"):
+        mapping.read_dictionary(path)
+
+
+def test_a_dictionary_without_a_known_word_is_refused(files, tmp_path):
+    (tmp_path / "seed").write_text("haus house\n")
+    with pytest.raises(InputError, match="none of the 1 pairs of the dictionary has both words"):
+        mapping.main(*files, dictionary=tmp_path / "seed", settings=Mapping(mode="supervised"))

@@ -74,7 +74,7 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
     for part, code, lines in (("test/pages", "de", SOURCES), ("test/pages", "en", REFERENCES)):
         put(corpus / f"{part}.{code}", "".join(f"{line}\n" for line in lines))
     put(root / "backbones/small/backbone.json", {"kind": "hub", "model": "somebody/mbart", "revision": "r1", "parameters": 98765})
-    put(lexicon / "mapping.json", {"objective": 0.5, "mutual_nearest_neighbours": 0.4, "iterations": 77, "seconds": 3, "words": [10, 11]})
+    put(lexicon / "mapping.json", {"objective": 0.5, "mutual": 0.4, "iterations": 77, "seconds": 3, "words": [10, 11]})
     gold = {"covered": 50, "gold_words": 60, "p@1": 0.345, "p@5": 0.5, "p@10": 0.6}
     direction = {"words": 10, "entries": 9, "coverage": {"running_words": 0.912, "types": 0.2}}
     directions = {"de-en": {**direction, "gold": {"all": gold, "non_identical": gold}}, "en-de": {**direction, "gold": None}}

@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import regex
 import torch
 
 from workflow_scripts.device import pick_device
+from workflow_scripts.mapping import read_dictionary
+from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods
 from workflow_scripts.stage import InputError, atomic, run, write_json
-from workflow_scripts.text import fold, read_lines, segment
+from workflow_scripts.text import read_lines, segment
 from workflow_scripts.vectors import read_vectors
 
 
@@ -36,13 +38,6 @@ class Lexicon:
     """Whether words without a letter get candidates. The neighbours of a number are other numbers, which no model can restore."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
-
-
-class Neighbours(NamedTuple):
-    """Ranked candidates: indices (words × k) into the other side, and their scores."""
-
-    indices: torch.Tensor
-    scores: torch.Tensor
 
 
 def main(
@@ -69,13 +64,13 @@ def main(
     a, b = torch.from_numpy(a).to(device), torch.from_numpy(b).to(device)
     gold_ab = read_gold(gold, languages) if gold else None
     gold_ba = invert(gold_ab) if gold_ab else None
+    # one more than asked for, because the word itself may be among them
+    ranked_ab, ranked_ba = retrieve(a, b, max(settings.top_k, 10) + 1, settings)
     directions = {}
-    for code_x, code_z, words_x, words_z, x, z, text, path, truth in (
-        (*languages, words_a, words_b, a, b, text_a, lexicon_ab, gold_ab),
-        (*languages[::-1], words_b, words_a, b, a, text_b, lexicon_ba, gold_ba),
+    for code_x, code_z, words_x, words_z, ranked, text, path, truth in (
+        (*languages, words_a, words_b, ranked_ab, text_a, lexicon_ab, gold_ab),
+        (*languages[::-1], words_b, words_a, ranked_ba, text_b, lexicon_ba, gold_ba),
     ):
-        # one more than asked for, because the word itself may be among them
-        ranked = retrieve(x, z, max(settings.top_k, 10) + 1, settings)
         entries = select(words_x, words_z, ranked, settings)
         write_lexicon(path, entries)
         directions[f"{code_x}-{code_z}"] = {
@@ -94,33 +89,13 @@ def main(
 # retrieval
 
 
-def retrieve(x: torch.Tensor, z: torch.Tensor, k: int, settings: Lexicon) -> Neighbours:
-    """The k best rows of `z` (words × dimensions) for each row of `x`, nearest first.
-
-    Scores: the cosine, the dot product, or CSLS(i, j) = 2 cos(i, j) − r(i) − r(j).
-    """
+def retrieve(a: torch.Tensor, b: torch.Tensor, k: int, settings: Lexicon) -> tuple[Top, Top]:
+    """For each row of `a` (words × dimensions) its k best rows of `b`, nearest first, and the other way round."""
     if settings.retrieval != "dot":
-        x, z = (torch.nn.functional.normalize(side, dim=1) for side in (x, z))
-    k = min(k, len(z))
-    if settings.retrieval == "csls":
-        hub_z = torch.cat([_neighbourhood(block @ x.T, settings.csls_neighbours) for block in z.split(_BLOCK)])
-    indices, scores = [], []
-    for block in x.split(_BLOCK):
-        similarity = block @ z.T
-        if settings.retrieval == "csls":
-            similarity = 2 * similarity - hub_z - _neighbourhood(similarity, settings.csls_neighbours)[:, None]
-        top = similarity.topk(k, dim=1)
-        indices.append(top.indices.cpu())
-        scores.append(top.values.cpu())
-    return Neighbours(torch.cat(indices), torch.cat(scores))
-
-
-# rows of the similarity matrix that are held at once
-_BLOCK = 2048
-
-
-def _neighbourhood(similarity: torch.Tensor, k: int) -> torch.Tensor:
-    return similarity.topk(min(k, similarity.shape[1]), dim=1).values.mean(dim=1)
+        a, b = (torch.nn.functional.normalize(side, dim=1) for side in (a, b))
+    similarities = Similarities(a, b)
+    near = neighbourhoods(similarities, settings.csls_neighbours) if settings.retrieval == "csls" else None
+    return tuple(Top(*(part.cpu() for part in top)) for top in nearest(similarities, k, near))
 
 
 _LETTER = regex.compile(r"\p{L}")
@@ -130,11 +105,11 @@ Entries = dict[str, list[tuple[str, float]]]
 """Word → its candidates and their scores, best first."""
 
 
-def select(words_x: list[str], words_z: list[str], ranked: Neighbours, settings: Lexicon) -> Entries:
+def select(words_x: list[str], words_z: list[str], ranked: Top, settings: Lexicon) -> Entries:
     """The lexicon proper: `top_k` candidates a word, none of them the word itself or a special piece."""
     usable_z = [bool(_usable(word, settings)) for word in words_z]
     entries: Entries = {}
-    for word, row, scores in zip(words_x, ranked.indices.tolist(), ranked.scores.tolist(), strict=True):
+    for word, row, scores in zip(words_x, ranked.indices.tolist(), ranked.values.tolist(), strict=True):
         if not _usable(word, settings):
             continue
         candidates = [
@@ -169,7 +144,7 @@ Gold = dict[str, set[str]]
 """Word → its correct translations."""
 
 
-def evaluate(words_x: list[str], words_z: list[str], ranked: Neighbours, gold: Gold) -> dict[str, dict[str, float]]:
+def evaluate(words_x: list[str], words_z: list[str], ranked: Top, gold: Gold) -> dict[str, dict[str, float]]:
     """P@1, P@5 and P@10 over the covered words of `gold`, with and without identical pairs.
 
     A word is covered when it and one of its translations have vectors; P@k is the share of covered
@@ -200,11 +175,7 @@ def evaluate(words_x: list[str], words_z: list[str], ranked: Neighbours, gold: G
 def read_gold(path: Path, languages: tuple[str, str]) -> Gold:
     """A word list as a mapping; words are folded like the corpus."""
     gold: Gold = {}
-    for number, line in enumerate(read_lines(path), 1):
-        pair = line.split("\t") if "\t" in line else line.split()
-        if len(pair) != 2:
-            raise InputError(f"{path}, line {number}: expected two words, separated by a tab or a blank: {line[:60]!r}")
-        a, b = (fold(word.strip(), code) for word, code in zip(pair, languages, strict=True))
+    for a, b in read_dictionary(path, languages):
         gold.setdefault(a, set()).add(b)
     return gold
 

@@ -1,37 +1,51 @@
-"""mapping: two embeddings into one space, without any dictionary.
+"""mapping: two embeddings into one space, with whatever is known to start from, or with nothing.
 
-The unsupervised method of Artetxe, Labaka and Agirre (ACL 2018), "A robust self-learning method for
-fully unsupervised cross-lingual mappings of word embeddings", written from the paper:
+The method of Artetxe, Labaka and Agirre (ACL 2018), "A robust self-learning method for fully
+unsupervised cross-lingual mappings of word embeddings", written from the paper:
 
 1. normalise both sides: unit length, centre, unit length (section 3.1)
 2. guess a first dictionary: words that mean the same have similar sorted lists of similarities to
-   their own language (3.2)
+   their own language (3.2); or take words spelt the same, numerals, or a given dictionary
 3. repeat: the rotation that fits the dictionary best, then a new dictionary by CSLS in both
    directions among the most frequent words; drop most of the similarities at random, fewer and
    fewer as the objective stalls (3.3); then again among all words, with nothing dropped
 4. whiten, rotate, re-weight by the cross-correlations, de-whiten (3.4)
 
-Everything is torch and runs on CPU or CUDA. A similarity matrix is made once per iteration and read
-in strips that stay in the cache; column maxima are found in two stages, which is exact.
+Self-learning can end in a useless solution. So each one is judged (`diagnose`), and a bad one is
+followed by another seed, then by the configured fallbacks; what was tried stands in the report.
 """
 
-import dataclasses
+import re
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
 
-from workflow_scripts.device import pick_device
+from workflow_scripts.device import keep_memory, pick_device
+from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.text import fold, read_lines
 from workflow_scripts.vectors import read_vectors, write_vectors
+
+Start = Literal["unsupervised", "identical", "numerals"]
 
 
 @dataclass
 class Mapping:
-    """Settings of the unsupervised mapping; the defaults are the paper's, but for the smaller search."""
+    """Settings of the mapping; the defaults are the paper's, but for the smaller search."""
 
+    mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary"] = "unsupervised"
+    """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
+    `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
+    `mapped`: the vectors share a space already. `dictionary`: no vectors at all, the dictionary is the lexicon."""
+    restarts: int = 2
+    """More attempts with other seeds where the unsupervised solution is bad."""
+    fallback: list[Literal["identical", "numerals"]] = field(default_factory=lambda: ["identical", "numerals"])
+    """What to start from then, one after the other."""
+    on_failure: Literal["stop", "warn"] = "stop"
+    """What to do when no attempt is good: `stop` with an error, or write the best one and `warn`."""
     cutoff: int = 20_000
     """The last dictionary is induced among so many most frequent words of either side."""
     search_cutoff: int = 1_500
@@ -53,72 +67,159 @@ class Mapping:
     """Power of the cross-correlations that scales the dimensions of either side."""
     max_iterations: int = 5_000
     """Give up after so many."""
-    threads: int = 0
-    """CPU threads; 0 leaves it to torch. Never changes the result's meaning, only its last digits."""
+    matrix: Literal["auto", "float32", "float16", "blocks"] = "auto"
+    """How the similarity matrix is held: in this precision, or computed again in blocks. auto: what fits 1 GB."""
+    product: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the matrix product. bfloat16 is faster where the processor has instructions for it, and only there."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
 
 def main(
-    vectors_a: Path, vectors_b: Path, mapped_a: Path, mapped_b: Path, report: Path, *, seed: int = 1, settings: Mapping = Mapping()
+    vectors_a: Path,
+    vectors_b: Path,
+    mapped_a: Path,
+    mapped_b: Path,
+    report: Path,
+    *,
+    dictionary: Path | None = None,
+    languages: tuple[str, str] | None = None,
+    seed: int = 1,
+    threads: int = 0,
+    settings: Mapping = Mapping(),
 ) -> None:
-    """Map `vectors_a` and `vectors_b` into one space and write both, and how it went."""
-    if settings.threads:
-        torch.set_num_threads(settings.threads)
+    """Map `vectors_a` and `vectors_b` into one space and write both, and how it went.
+
+    Vectors are word2vec text (fastText's .vec too; .gz, .xz, .zst) or word2vec binary (.bin), most
+    frequent words first. `dictionary` is what the (semi-)supervised modes start from: two words a
+    line, separated by a tab or a blank (MUSE's format); with `languages` it is folded like the text.
+    `threads` 0 leaves their number to torch; it never changes more than the last digits.
+
+    Raises `InputError` when no attempt gives a good solution.
+    """
+    keep_memory()
+    if threads:
+        set_threads(threads)
     device = pick_device(settings.device)
     words_a, a = read_vectors(vectors_a)
     words_b, b = read_vectors(vectors_b)
-    if a.shape[1] != b.shape[1]:
-        raise InputError(f"{vectors_a} has {a.shape[1]} dimensions, {vectors_b} {b.shape[1]}; learn both with the same settings")
+    check(vectors_a, a, vectors_b, b)
     started = time.perf_counter()
-    mapped = map_unsupervised(torch.from_numpy(a).to(device), torch.from_numpy(b).to(device), seed, settings)
+    sides = Sides(words_a, words_b, *(torch.from_numpy(x).to(device) for x in (a, b)))
+    pairs = read_dictionary(dictionary, languages) if dictionary else []
+    chosen, attempts = map_with_fallbacks(sides, pairs, seed, settings)
     seconds = time.perf_counter() - started
-    write_vectors(mapped_a, words_a, mapped.a.cpu().numpy())
-    write_vectors(mapped_b, words_b, mapped.b.cpu().numpy())
+    if not chosen.attempt.good:
+        message = (
+            f"{vectors_a} and {vectors_b}: no good mapping found, the lexicon would be useless "
+            f"({'; '.join(tried.told() for tried in attempts)}). Give more or more coherent text, or a dictionary "
+            "(mapping.mode: semi_supervised); or go on all the same with mapping.on_failure: warn"
+        )
+        if settings.on_failure == "stop":
+            raise InputError(message)
+        print(f"warning: {message}", flush=True)
+    write_vectors(mapped_a, words_a, chosen.a.cpu().numpy())
+    write_vectors(mapped_b, words_b, chosen.b.cpu().numpy())
     write_json(
         report,
         {
-            "method": "unsupervised (Artetxe et al. 2018)",
+            **asdict(chosen.attempt),
+            "attempts": [asdict(tried) for tried in attempts],
             "words": [len(words_a), len(words_b)],
             "dimensions": a.shape[1],
-            "objective": mapped.objective,
-            "mutual_nearest_neighbours": mapped.mutual,
-            "iterations": mapped.iterations,
             "seconds": round(seconds, 1),
             "device": str(device),
-            "seed": seed,
             "settings": asdict(settings),
         },
     )
 
 
+class Sides(NamedTuple):
+    """Words, most frequent first, and their vectors (words × dimensions)."""
+
+    words_a: list[str]
+    words_b: list[str]
+    a: torch.Tensor
+    b: torch.Tensor
+
+
+@dataclass
+class Attempt:
+    """What one attempt started from and where it ended; the measures need no gold lexicon."""
+
+    start: str
+    """Where the first dictionary came from."""
+    seed: int
+    good: bool = False
+    """The verdict (`diagnose`)."""
+    reason: str = ""
+    """Why not."""
+    iterations: int = 0
+    objective: float = 0.0
+    """Mean cosine of the words to their nearest neighbours when self-learning ended (Eq. 3, nothing dropped)."""
+    mutual: float = 0.0
+    """Share of the searched words whose best partner by CSLS has them as its best partner."""
+
+    def told(self) -> str:
+        """In words, for a message."""
+        return f"{self.start}, seed {self.seed}: {self.reason or 'good'}"
+
+
 class Mapped(NamedTuple):
-    """Both sides in the shared space, and how the search went."""
+    """Both sides in the shared space, and how it went."""
 
     a: torch.Tensor
     b: torch.Tensor
-    objective: float
-    mutual: float
-    """Share of the searched words whose nearest neighbour has them as its nearest neighbour."""
-    iterations: int
+    attempt: Attempt
 
 
-def map_unsupervised(a: torch.Tensor, b: torch.Tensor, seed: int, settings: Mapping) -> Mapped:
-    """Map `a` (words × dimensions) and `b` into one space; rows in order of frequency."""
-    a, b = normalise(a), normalise(b)
-    near, far = min(settings.search_cutoff, settings.cutoff), settings.cutoff
-    generator = torch.Generator(device=a.device).manual_seed(seed)
-    dictionary = initial_dictionary(a[:near], b[:near], settings)
-    found = self_learn(a[:near], b[:near], dictionary, settings.keep_probability, generator, settings)
-    iterations = found.iterations
-    if near < max(len(a), len(b)):
-        found = self_learn(a[:far], b[:far], found.dictionary, 1.0, generator, dataclasses.replace(settings, patience=3))
-        iterations += found.iterations
-    return Mapped(*symmetric_reweighting(a, b, found.dictionary, settings.reweight), found.objective, found.mutual, iterations)
+def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> tuple[Mapped, list[Attempt]]:
+    """The first good solution, or else the one with most mutual neighbours; and all that was tried."""
+    planned = [(settings.mode, seed)]
+    if settings.mode == "unsupervised":
+        planned += [("unsupervised", seed + n) for n in range(1, settings.restarts + 1)]
+        planned += [(start, seed) for start in settings.fallback]
+    solutions: list[Mapped] = []
+    attempts: list[Attempt] = []
+    for start, attempt_seed in planned:
+        try:
+            solution = map_once(sides, start, pairs, attempt_seed, settings)
+        except InputError as error:
+            # a fallback that finds no word to start from is one more failed attempt
+            if start == settings.mode:
+                raise
+            attempts.append(Attempt(start, attempt_seed, reason=str(error)))
+            continue
+        solutions.append(solution)
+        attempts.append(solution.attempt)
+        print(solution.attempt.told(), flush=True)
+        if solution.attempt.good:
+            return solution, attempts
+    return max(solutions, key=lambda s: s.attempt.mutual), attempts
+
+
+def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
+    """Map `sides` from one start; rows in order of frequency. Raises `InputError` when there is nothing to start from."""
+    if start == "mapped":
+        return Mapped(sides.a, sides.b, diagnose(sides.a, sides.b, Attempt(start, seed), settings))
+    a, b = normalise(sides.a), normalise(sides.b)
+    near = min(settings.search_cutoff, settings.cutoff)
+    guessed = start == "unsupervised"
+    dictionary = initial_dictionary(a[:near], b[:near], settings) if guessed else dictionary_of(sides, start, pairs)
+    found = Found(dictionary, 0.0, 0)
+    if start != "supervised":
+        noise = Noise(seed, a.device)
+        found = self_learn(a, b, near, dictionary, settings.keep_probability, noise, settings)
+        if near < max(len(a), len(b)):
+            refined = self_learn(a, b, settings.cutoff, found.dictionary, 1.0, noise, replace(settings, patience=3))
+            found = refined._replace(iterations=found.iterations + refined.iterations)
+    mapped_a, mapped_b = symmetric_reweighting(a, b, found.dictionary, settings.reweight)
+    attempt = Attempt(start, seed, iterations=found.iterations, objective=found.objective)
+    return Mapped(mapped_a, mapped_b, diagnose(mapped_a, mapped_b, attempt, settings))
 
 
 # ---------------------------------------------------------------------------------------------
-# the four steps
+# the steps
 
 Dictionary = tuple[torch.Tensor, torch.Tensor]
 """Row numbers on either side, pair by pair."""
@@ -141,10 +242,32 @@ def initial_dictionary(a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> D
     for side in (a, b):
         u, s, _ = torch.linalg.svd(side[:n], full_matrices=False)
         signatures.append(normalise(((u * s) @ u.T).sort(dim=1).values))
-    similarity = signatures[0] @ signatures[1].T
-    search = Search(similarity, settings.csls_neighbours)
-    # here both neighbourhoods are subtracted; for a maximum one of them would do
-    return union(search.best_b(), search.best_a())
+    similarities = Similarities(*signatures, settings.matrix)
+    return union(*best_pairs(similarities, neighbourhoods(similarities, settings.csls_neighbours)))
+
+
+def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dictionary:
+    """The rows of words spelt the same, of numerals, or of the given pairs.
+
+    Raises `InputError` when that is nothing.
+    """
+    rows_a = {word: row for row, word in enumerate(sides.words_a)}
+    rows_b = {word: row for row, word in enumerate(sides.words_b)}
+    if start in ("identical", "numerals"):
+        pairs = [(word, word) for word in sides.words_a if word in rows_b and (start == "identical" or _NUMERAL.fullmatch(word))]
+        if not pairs:
+            raise InputError(f"mapping.mode {start}: the two vocabularies have no such word in common")
+    known = [(rows_a[x], rows_b[z]) for x, z in pairs if x in rows_a and z in rows_b]
+    if not known:
+        raise InputError(
+            f"mapping.mode {start}: none of the {len(pairs)} pairs of the dictionary has both words in the vectors; is it in the "
+            "order of the languages, lower-cased like the vectors?"
+        )
+    print(f"{start}: starts from {len(known)} of {len(pairs)} pairs", flush=True)
+    return tuple(torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
+
+
+_NUMERAL = re.compile(r"[0-9]+")
 
 
 class Found(NamedTuple):
@@ -152,28 +275,26 @@ class Found(NamedTuple):
 
     dictionary: Dictionary
     objective: float
-    mutual: float
     iterations: int
 
 
 def self_learn(
-    a: torch.Tensor, b: torch.Tensor, dictionary: Dictionary, keep: float, generator: torch.Generator, settings: Mapping
+    a: torch.Tensor, b: torch.Tensor, cutoff: int, dictionary: Dictionary, keep: float, noise: Noise, settings: Mapping
 ) -> Found:
     """Alternate rotation and dictionary until the objective stalls with nothing dropped.
 
-    `keep` is the share of similarities that survive at first; with 1 nothing is random.
+    The dictionary is induced among the first `cutoff` rows; the given one may name any. `keep` is the
+    share of similarities that survive at first; with 1 nothing is random.
     """
     best = -torch.inf
     improved_at = iteration = 0
-    similarity = torch.empty(len(a), len(b), device=a.device)
+    similarities = Similarities(a[:cutoff], b[:cutoff], settings.matrix, settings.product)
     while True:
-        rotation = procrustes(a[dictionary[0]], b[dictionary[1]])
-        torch.matmul(a @ rotation, b.T, out=similarity)
-        search = Search(similarity, settings.csls_neighbours)
-        best_b, best_a = search.best_b(keep, generator), search.best_a(keep, generator)
-        dictionary = union(best_b, best_a)
+        similarities.multiply(a[:cutoff] @ procrustes(a[dictionary[0]], b[dictionary[1]]))
+        near = neighbourhoods(similarities, settings.csls_neighbours)
+        dictionary = union(*best_pairs(similarities, near, keep, noise))
         iteration += 1
-        objective = search.objective()
+        objective = float(near.nearest_x.mean() + near.nearest_z.mean()) / 2
         if objective >= best + settings.threshold:
             best, improved_at = objective, iteration
         if iteration >= settings.max_iterations:
@@ -184,9 +305,8 @@ def self_learn(
             keep = min(1.0, keep * settings.keep_growth)
             improved_at = iteration
             print(f"iteration {iteration}: objective {best:.4f}, keep probability now {keep:.2f}", flush=True)
-    mutual = (best_a[best_b] == torch.arange(len(best_b), device=best_b.device)).float().mean()
-    print(f"iteration {iteration}: objective {best:.4f}, mutual neighbours {mutual:.1%}", flush=True)
-    return Found(dictionary, float(best), float(mutual), iteration)
+    print(f"iteration {iteration}: objective {best:.4f}", flush=True)
+    return Found(dictionary, best, iteration)
 
 
 def procrustes(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
@@ -224,98 +344,49 @@ def union(best_b: torch.Tensor, best_a: torch.Tensor) -> Dictionary:
 
 
 # ---------------------------------------------------------------------------------------------
-# search in a similarity matrix
+# the verdict
 
-# Rows are read in strips of about this many numbers, so that a strip stays in the cache.
-_STRIP = 1 << 19
-_GROUP = 16
+GOOD_MUTUAL = 0.30
 
 
-class Search:
-    """Best partners by CSLS in a similarity matrix (rows of a × rows of b), both ways.
+def diagnose(a: torch.Tensor, b: torch.Tensor, attempt: Attempt, settings: Mapping) -> Attempt:
+    """Judge mapped vectors without a gold lexicon."""
+    n = settings.search_cutoff
+    similarities = Similarities(*(torch.nn.functional.normalize(side[:n], dim=1) for side in (a, b)), settings.matrix)
+    best_b, best_a = best_pairs(similarities, neighbourhoods(similarities, settings.csls_neighbours))
+    mutual = float((best_a[best_b] == torch.arange(len(best_b), device=best_b.device)).float().mean())
+    good = mutual >= GOOD_MUTUAL
+    return replace(attempt, mutual=mutual, good=good, reason="" if good else f"only {mutual:.0%} mutual neighbours")
 
-    CSLS(i, j) = 2 cos(i, j) − r(i) − r(j), where r is the mean cosine to the k nearest neighbours
-    on the other side (Conneau et al. 2018). For a maximum over j, r(i) is a constant; what is
-    compared is cos(i, j) − r(j)/2.
+
+# ---------------------------------------------------------------------------------------------
+# input
+
+
+def check(path_a: Path, a, path_b: Path, b) -> None:
+    """Raise `InputError` where no mapping can come of `a` and `b` (words × dimensions)."""
+    if a.shape[1] != b.shape[1]:
+        raise InputError(f"{path_a} has {a.shape[1]} dimensions, {path_b} {b.shape[1]}; learn both with the same settings")
+    for path, x in ((path_a, a), (path_b, b)):
+        if len(x) < x.shape[1]:
+            raise InputError(
+                f"{path}: {len(x)} words of {x.shape[1]} dimensions are too few, a rotation needs at least as many words as "
+                "dimensions; give more text or lower embeddings.dimensions"
+            )
+
+
+def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> list[tuple[str, str]]:
+    """The word pairs of a file, one a line, separated by a tab or a blank (MUSE's format).
+
+    Raises `InputError` for a line that is not a pair.
     """
-
-    def __init__(self, similarity: torch.Tensor, k: int):
-        self.similarity = similarity
-        top_a = similarity.topk(min(k, similarity.shape[1]), dim=1).values
-        top_b = topk_columns(similarity, min(k, similarity.shape[0]))
-        self.nearest_a, self.nearest_b = top_a[:, 0], top_b[:, 0]
-        self.half_a, self.half_b = top_a.mean(dim=1) / 2, top_b.mean(dim=1) / 2
-
-    def objective(self) -> float:
-        """Mean cosine to the nearest neighbour, averaged over both directions (Eq. 3 without dropping)."""
-        return float(self.nearest_a.mean() + self.nearest_b.mean()) / 2
-
-    def best_b(self, keep: float = 1.0, generator: torch.Generator | None = None) -> torch.Tensor:
-        """For each row the best column; a score survives with probability `keep`, else it is 0."""
-        best = torch.empty(len(self.similarity), dtype=torch.long, device=self.similarity.device)
-        dropped = _dropped(self.similarity.shape, keep, generator, self.similarity.device)
-        for start, strip in _strips(self.similarity):
-            score = strip - self.half_b
-            if dropped is not None:
-                score.masked_fill_(dropped[start : start + len(strip)], 0.0)
-            best[start : start + len(strip)] = score.argmax(dim=1)
-        return best
-
-    def best_a(self, keep: float = 1.0, generator: torch.Generator | None = None) -> torch.Tensor:
-        """For each column the best row, likewise.
-
-        An argmax across rows is slow, maxima across rows are fast: first the maxima of groups of
-        rows, then the row inside each column's best group.
-        """
-        rows = len(self.similarity)
-        device = self.similarity.device
-        dropped = _dropped(self.similarity.shape, keep, generator, device)
-        maxima = []
-        for start, strip in _strips(self.similarity):
-            score = strip - self.half_a[start : start + len(strip), None]
-            if dropped is not None:
-                score.masked_fill_(dropped[start : start + len(strip)], 0.0)
-            whole = len(score) // _GROUP * _GROUP
-            maxima.append(score[:whole].unflatten(0, (-1, _GROUP)).amax(dim=1))
-            if whole < len(score):
-                maxima.append(score[whole:].amax(dim=0, keepdim=True))
-        group = torch.cat(maxima).T.contiguous().argmax(dim=1)
-        row = (group * _GROUP + torch.arange(_GROUP, device=device)[:, None]).clamp_max(rows - 1)
-        score = self.similarity.gather(0, row) - self.half_a[row]
-        if dropped is not None:
-            score.masked_fill_(dropped.gather(0, row), 0.0)
-        return row.gather(0, score.argmax(dim=0)[None])[0]
-
-
-def _strips(matrix: torch.Tensor):
-    rows = max(_GROUP, _STRIP // max(1, matrix.shape[1]) // _GROUP * _GROUP)
-    for start in range(0, len(matrix), rows):
-        yield start, matrix[start : start + rows]
-
-
-def _dropped(shape: torch.Size, keep: float, generator: torch.Generator | None, device: torch.device) -> torch.Tensor | None:
-    """A random mask that is true with probability 1 − keep, in steps of 1/256: a byte an entry is cheap."""
-    if keep >= 1:
-        return None
-    noise = torch.empty((shape.numel() + 7) // 8, dtype=torch.long, device=device)
-    noise.random_(-(2**63), None, generator=generator)
-    return (noise.view(torch.uint8)[: shape.numel()] >= round(256 * keep)).view(shape)
-
-
-def topk_columns(matrix: torch.Tensor, k: int) -> torch.Tensor:
-    """The k greatest values of each column, sorted (columns × k).
-
-    Two stages: the k greatest lie in the k groups of rows that have the greatest maxima.
-    """
-    groups = len(matrix) // _GROUP
-    if groups < 2 * k:
-        return matrix.T.topk(k, dim=1).values
-    body, tail = matrix[: groups * _GROUP], matrix[groups * _GROUP :]
-    maxima = torch.cat([strip.unflatten(0, (-1, _GROUP)).amax(dim=1) for _, strip in _strips(body)])
-    chosen = maxima.T.contiguous().topk(k, dim=1, sorted=False).indices
-    offsets = torch.arange(_GROUP, device=matrix.device)
-    candidates = body.gather(0, (chosen[:, :, None] * _GROUP + offsets).flatten(1).T)
-    return torch.cat([candidates, tail]).T.contiguous().topk(k, dim=1).values
+    pairs = []
+    for number, line in enumerate(read_lines(path), 1):
+        pair = line.split("\t") if "\t" in line else line.split()
+        if len(pair) != 2:
+            raise InputError(f"{path}, line {number}: expected two words, separated by a tab or a blank: {line[:60]!r}")
+        pairs.append(tuple(fold(w.strip(), code) for w, code in zip(pair, languages, strict=True)) if languages else tuple(pair))
+    return pairs
 
 
 if __name__ == "__main__":

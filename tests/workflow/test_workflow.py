@@ -29,7 +29,7 @@ TINY = {
     "lexicons": {
         "tiny": {
             "embeddings": {"dimensions": 50, "epochs": 2, "window": 5, "negative": 5, "min_count": 5},
-            "mapping": {"search_cutoff": 300, "initial_words": 300, "patience": 2},
+            "mapping": {"search_cutoff": 300, "initial_words": 300, "patience": 2, "restarts": 0, "fallback": [], "on_failure": "warn"},
         }
     },
     "backbones": {
