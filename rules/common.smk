@@ -81,10 +81,35 @@ def corpus_settings(wildcards):
     return json.dumps(block, ensure_ascii=False)
 
 
-def gold_file(wildcards):
-    """The word list to judge a lexicon by, if the configuration names one for the pair."""
-    gold = CONFIG.lexicons[wildcards.lexicon].gold.get(f"{wildcards.a}-{wildcards.b}")
-    return [resource(gold)] if gold else []
+def word_list(wildcards, kind):
+    """What the lexicon's configuration names as `gold` or `dictionary` for the pair, if anything."""
+    path = getattr(CONFIG.lexicons[wildcards.lexicon], kind).get(f"{wildcards.a}-{wildcards.b}")
+    return {kind: resource(path)} if path else {}
+
+
+def mapping_sources(wildcards):
+    """Vectors, learnt or given, and the dictionary that the mapping starts from."""
+    block = CONFIG.lexicons[wildcards.lexicon]
+    folder = f"results/lexicons/{wildcards.corpus}.{wildcards.a}-{wildcards.b}/{wildcards.lexicon}"
+    vectors = {
+        side: resource(block.vectors[code]) if code in block.vectors else f"{folder}/{code}.vec"
+        for side, code in (("vectors_a", wildcards.a), ("vectors_b", wildcards.b))
+    }
+    return vectors | word_list(wildcards, "dictionary")
+
+
+def lexicon_sources(wildcards):
+    """Mapped vectors, or the dictionary that takes their place; and the gold lexicon."""
+    gold = word_list(wildcards, "gold")
+    if CONFIG.lexicons[wildcards.lexicon].mapping.mode == "dictionary":
+        return word_list(wildcards, "dictionary") | gold
+    folder = f"results/lexicons/{wildcards.corpus}.{wildcards.a}-{wildcards.b}/{wildcards.lexicon}"
+    return {"mapped_a": f"{folder}/{wildcards.a}.mapped.vec", "mapped_b": f"{folder}/{wildcards.b}.mapped.vec"} | gold
+
+
+def flags(inputs, *names):
+    """`--name path` for those of the named inputs that a rule has."""
+    return [part for name in names if name in inputs.keys() for part in (f"--{name.replace('_', '-')}", inputs[name])]
 
 
 def lexicon_file(experiment, name):
@@ -226,7 +251,8 @@ def report_inputs():
         experiment = CONFIG.experiments[name]
         inputs.add(f"results/corpora/{corpus_folder(experiment.corpus)}/corpus.json")
         inputs.add(lexicon_file(name, "lexicon.json"))
-        inputs.add(lexicon_file(name, "mapping.json"))
+        if CONFIG.lexicons[experiment.lexicon].mapping.mode != "dictionary":
+            inputs.add(lexicon_file(name, "mapping.json"))
         inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
         inputs.add(f"results/runs/{name}/backbone.representation.json")
         for seed in CONFIG.run.seeds:

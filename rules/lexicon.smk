@@ -1,10 +1,8 @@
 rule lexicon:
     input:
-        mapped_a="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}.mapped.vec",
-        mapped_b="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}.mapped.vec",
+        unpack(lexicon_sources),
         text_a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         text_b="results/corpora/{corpus}.{a}-{b}/train.{b}",
-        gold=gold_file,
     output:
         ab="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}-{b}.tsv",
         ba="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}-{a}.tsv",
@@ -16,10 +14,9 @@ rule lexicon:
     conda:
         "../envs/crossgap.yaml"
     params:
-        gold=lambda w, input: ["--gold", *input.gold] if input.gold else [],
+        sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold"),
         settings=lambda w: settings(CONFIG.lexicons[w.lexicon].lexicon),
     shell:
-        "python -m workflow_scripts.lexicon --mapped-a {input.mapped_a:q} --mapped-b {input.mapped_b:q} "
-        "--text-a {input.text_a:q} --text-b {input.text_b:q} --lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} "
-        "--report {output.report:q} --languages {wildcards.a:q} {wildcards.b:q} {params.gold:q} "
-        "--settings {params.settings:q} > {log:q} 2>&1"
+        "python -m workflow_scripts.lexicon {params.sources:q} --text-a {input.text_a:q} --text-b {input.text_b:q} "
+        "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "
+        "--languages {wildcards.a:q} {wildcards.b:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,7 +1,6 @@
 rule mapping:
     input:
-        a="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}.vec",
-        b="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}.vec",
+        unpack(mapping_sources),
     output:
         a="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}.mapped.vec",
         b="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}.mapped.vec",
@@ -13,9 +12,10 @@ rule mapping:
     conda:
         "../envs/crossgap.yaml"
     params:
+        sources=lambda w, input: flags(input, "vectors_a", "vectors_b", "dictionary"),
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
         settings=lambda w: settings(CONFIG.lexicons[w.lexicon].mapping),
     shell:
-        "python -m workflow_scripts.mapping --vectors-a {input.a:q} --vectors-b {input.b:q} --mapped-a {output.a:q} "
-        "--mapped-b {output.b:q} --report {output.report:q} --seed {params.seed} --threads {threads} "
+        "python -m workflow_scripts.mapping {params.sources:q} --mapped-a {output.a:q} --mapped-b {output.b:q} "
+        "--report {output.report:q} --languages {wildcards.a:q} {wildcards.b:q} --seed {params.seed} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -77,6 +77,9 @@ def test_the_schema_is_generated():
         ("arms/csr/0/training", {"dropuot": 1}, "did you mean 'dropout'"),
         ("arms/csr", [{"data": "mask", "updates": 2000}], "one `data: task` phase"),
         ("backbones/bible/small/text", {"de": "x"}, "no text for 'en'"),
+        ("lexicons/unsupervised/mapping/mode", "supervised", "mapping.mode supervised needs one for 'de-en'"),
+        ("lexicons/unsupervised/mapping/mode", "mapped", "needs the mapped vectors of 'de'"),
+        ("lexicons/unsupervised/gold", {"en-de": "x"}, "'en-de' must be in the order of the corpus's languages, 'de-en'"),
         ("run", ..., "run: is missing"),
     ],
 )

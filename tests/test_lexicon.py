@@ -1,12 +1,13 @@
 """Retrieval, and what a lexicon is worth."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
 
-from workflow_scripts.lexicon import Lexicon, coverage, evaluate, invert, main, read_gold, read_lexicon, retrieve, select
-from workflow_scripts.similarity import Top
+from workflow_scripts.alignment import count_links
+from workflow_scripts.lexicon import Lexicon, coverage, evaluate, invert, judge_switched, main, read_gold, read_lexicon, retrieve, select
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.vectors import write_vectors
 
@@ -30,21 +31,21 @@ def test_csls_equals_its_definition():
 
 def test_no_word_is_its_own_candidate_and_no_special_piece_comes_in():
     words = ["Format", "<unk>", "▁x", "42", "haus"]
-    ranked = Top(torch.tensor([[1.0, 0.75, 0.5, 0.25, 0.125]] * 5), torch.tensor([[0, 1, 2, 3, 4]] * 5))
-    entries = select(["format", "<unk>", "42", "a", "b"], words, ranked, Lexicon(top_k=2))
+    row = list(zip(words, [1.0, 0.75, 0.5, 0.25, 0.125], strict=True))
+    entries = select(dict.fromkeys(["format", "<unk>", "42", "a", "b"], row), Lexicon(top_k=2))
     assert entries == {"format": [("haus", 0.125)], "a": [("Format", 1.0), ("haus", 0.125)], "b": [("Format", 1.0), ("haus", 0.125)]}
-    assert "42" in select(["42"], ["x", "y", "z", "q", "w"], Top(*(t[:1] for t in ranked)), Lexicon(numbers=True))
+    assert "42" in select({"42": [("x", 1.0)]}, Lexicon(numbers=True))
 
 
 def test_low_scores_can_be_left_out():
-    ranked = Top(torch.tensor([[0.75, 0.25]]), torch.tensor([[0, 1]]))
-    assert select(["a"], ["b", "c"], ranked, Lexicon(min_score=0.5)) == {"a": [("b", 0.75)]}
+    assert select({"a": [("b", 0.75), ("c", 0.25)]}, Lexicon(min_score=0.5)) == {"a": [("b", 0.75)]}
 
 
 def test_precision_counts_covered_words_with_and_without_identical_pairs():
     gold = {"datei": {"file"}, "format": {"format", "layout"}, "nie": {"never"}, "ohne": {"absent"}}
-    ranked = Top(torch.zeros(3, 2), torch.tensor([[1, 0], [1, 2], [0, 1]]))
-    result = evaluate(["datei", "format", "nie"], ["file", "format", "layout", "never"], ranked, gold)
+    rows = {"datei": ["format", "file"], "format": ["format", "layout"], "nie": ["file", "format"]}
+    ranked = {word: [(candidate, 0.0) for candidate in row] for word, row in rows.items()}
+    result = evaluate(ranked, {"file", "format", "layout", "never"}, gold)
     assert result["all"]["covered"] == 3 and result["all"]["p@1"] == pytest.approx(1 / 3) and result["all"]["p@5"] == pytest.approx(2 / 3)
     # without identical pairs *format* is neither gold nor candidate, so *layout* comes first
     assert result["non_identical"]["covered"] == 3 and result["non_identical"]["p@1"] == pytest.approx(1 / 3)
@@ -60,8 +61,10 @@ def test_each_direction_comes_from_its_own_side(tmp_path):
     (tmp_path / "t.a").write_text("a0 a1 a9 a9\n")
     (tmp_path / "t.b").write_text("b0\n")
     (tmp_path / "gold").write_text("a1 b0\na2\tb1\n")
-    names = ("a.vec", "b.vec", "t.a", "t.b", "ab.tsv", "ba.tsv", "lexicon.json")
-    main(*(tmp_path / n for n in names), languages=("de", "en"), gold=tmp_path / "gold", settings=Lexicon(top_k=1, retrieval="cosine"))
+    inputs = {name: tmp_path / file for name, file in (("mapped_a", "a.vec"), ("mapped_b", "b.vec"), ("text_a", "t.a"), ("text_b", "t.b"))}
+    outputs = [tmp_path / name for name in ("ab.tsv", "ba.tsv", "lexicon.json")]
+    settings = Lexicon(top_k=1, retrieval="cosine", align=False)
+    main(*outputs, **inputs, languages=("de", "en"), gold=tmp_path / "gold", settings=settings)
     assert [row[:2] for row in read_lexicon(tmp_path / "ab.tsv")] == [("a0", "b0"), ("a1", "b0"), ("a2", "b0")]
     assert [row[:2] for row in read_lexicon(tmp_path / "ba.tsv")] == [("b0", "a1"), ("b1", "a2")]
     report = read_json(tmp_path / "lexicon.json")["directions"]
@@ -83,6 +86,37 @@ def test_bad_gold_and_bad_lexicon_name_the_line(tmp_path):
         list(read_lexicon(tmp_path / "l"))
 
 
-def test_coverage_of_nothing(tmp_path):
-    (tmp_path / "t").write_text("ein haus\n")
-    assert coverage(tmp_path / "t", "de", set()) == {"running_words": 0.0, "types": 0.0}
+def test_coverage_of_nothing():
+    assert coverage(Counter({"ein": 1, "haus": 1}), {}) == {"running_words": 0.0, "types": 0.0}
+
+
+def test_a_given_dictionary_is_the_lexicon(tmp_path):
+    (tmp_path / "dictionary").write_text("Haus house\nhaus\thome\nbau house\nok ok\n")
+    outputs = [tmp_path / name for name in ("ab.tsv", "ba.tsv", "lexicon.json")]
+    main(*outputs, languages=("de", "en"), dictionary=tmp_path / "dictionary")
+    assert [row[:2] for row in read_lexicon(outputs[0])] == [("haus", "house"), ("haus", "home"), ("bau", "house")]
+    assert [row[:2] for row in read_lexicon(outputs[1])] == [("house", "haus"), ("house", "bau"), ("home", "haus")]
+    with pytest.raises(InputError, match="give either"):
+        main(*outputs, languages=("de", "en"), dictionary=tmp_path / "dictionary", mapped_a=tmp_path / "x", mapped_b=tmp_path / "y")
+
+
+def test_of_the_switched_words_the_right_ones_are_counted():
+    counts = Counter({"datei": 6, "klick": 3, "selten": 1, "fremd": 10})
+    entries = {"datei": [("file", 1.0), ("cat", 0.5)], "klick": [("click", 1.0)], "selten": [("rare", 1.0)]}
+    links = Counter({("klick", "click"): 2, ("klick", "press"): 5, ("selten", "rare"): 1, ("datei", "cat"): 1})
+    share = judge_switched(counts, entries, {"datei": {"file"}}, links)
+    # a single link judges nothing: *selten* stays open, *cat* wrong
+    assert share["judged"] == 0.9 and share["right"] == pytest.approx((6 * 0.5 + 3) / 9)
+    assert share["judged_by_gold"] == 0.6 and share["right_by_gold"] == 0.5
+
+
+def test_the_aligner_finds_what_stands_for_what(tmp_path):
+    rows = [("das haus", "the house"), ("das buch", "the book"), ("ein buch", "a book"), ("ein haus", "a house")] * 10
+    for side, name in ((0, "de"), (1, "en")):
+        (tmp_path / name).write_text("".join(f"{row[side]}\n" for row in rows))
+    links = count_links(tmp_path / "de", tmp_path / "en", ("de", "en"))
+    assert links[("haus", "house")] == 20 and links[("buch", "book")] == 20 and not links[("haus", "book")]
+    with open(tmp_path / "de", "a") as file:
+        file.write("noch eine\n")
+    with pytest.raises(InputError, match="one ends before line 41"):
+        count_links(tmp_path / "de", tmp_path / "en", ("de", "en"))

@@ -12,7 +12,7 @@ import zstandard
 from workflow_scripts import drawing
 from workflow_scripts.config import load
 from workflow_scripts.report import configured, contrast, evenly, headline, main, marked, measures, plane, signed, summary
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_json
 
 ARMS = ("finetune", "csr", "mask", "random")
 KINDS = {"csr": "codeswitch", "mask": "mask", "random": "random"}
@@ -64,6 +64,19 @@ def put_representation(stem, distance):
     np.savez_compressed(stem.with_name(stem.name + ".npz"), source=points, target=points + 1)
 
 
+MAPPING = {
+    "start": "unsupervised",
+    "good": True,
+    "reason": "",
+    "attempts": [{}],
+    "objective": 0.5,
+    "mutual": 0.4,
+    "iterations": 77,
+    "seconds": 3,
+    "words": [10, 11],
+}
+
+
 def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a file.", bleu=lambda arm, seed: BLEU[arm]):
     """Every file that the report reads; `bleu` gives the score of an arm with a seed."""
     corpus, lexicon, experiment = root / "corpora/help.de-en", root / "lexicons/help.de-en/own", root / "runs/demo"
@@ -74,11 +87,15 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
     for part, code, lines in (("test/pages", "de", SOURCES), ("test/pages", "en", REFERENCES)):
         put(corpus / f"{part}.{code}", "".join(f"{line}\n" for line in lines))
     put(root / "backbones/small/backbone.json", {"kind": "hub", "model": "somebody/mbart", "revision": "r1", "parameters": 98765})
-    put(lexicon / "mapping.json", {"objective": 0.5, "mutual": 0.4, "iterations": 77, "seconds": 3, "words": [10, 11]})
+    put(lexicon / "mapping.json", MAPPING)
     gold = {"covered": 50, "gold_words": 60, "p@1": 0.345, "p@5": 0.5, "p@10": 0.6}
     direction = {"words": 10, "entries": 9, "coverage": {"running_words": 0.912, "types": 0.2}}
-    directions = {"de-en": {**direction, "gold": {"all": gold, "non_identical": gold}}, "en-de": {**direction, "gold": None}}
-    put(lexicon / "lexicon.json", {"directions": directions})
+    switched = {"judged": 0.875, "right": 0.432}
+    directions = {
+        "de-en": {**direction, "gold": {"all": gold, "non_identical": gold}, "switched": switched},
+        "en-de": {**direction, "gold": None, "switched": None},
+    }
+    put(lexicon / "lexicon.json", {"directions": directions, "dictionary": None})
     put(lexicon / "de-en.tsv", "datei\tfile\t1\t0.7000\ndatei\tfolder\t2\t0.1234\nfenster\twindow\t1\t0.6000\n")
     put(lexicon / "en-de.tsv", "file\tdatei\t1\t0.7000\n")
     put_representation(experiment / "backbone.representation", 23.25)
@@ -209,6 +226,15 @@ def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page)
     # evaluations of the baseline at 40 (10 BLEU) and 80 (14); nothing after 80, where the last fifth begins
     assert "changed by 0.00 BLEU" in plain(page[0])
     assert page[0].count("<polyline") == 4 + 4 + 7
+
+
+def test_a_bad_mapping_and_a_given_dictionary_are_said(tmp_path):
+    root = results(tmp_path / "results")
+    lexicon = root / "lexicons/help.de-en/own"
+    put(lexicon / "mapping.json", {**MAPPING, "good": False, "reason": "few mutual neighbours"})
+    assert "judged bad (few mutual neighbours)" in report(root, tmp_path)[0]
+    put(lexicon / "lexicon.json", {**read_json(lexicon / "lexicon.json"), "dictionary": "my/words.txt"})
+    assert "the lexicon is the dictionary my/words.txt" in report(root, tmp_path)[0]
 
 
 def test_mixed_commits_warn(tmp_path):

@@ -51,6 +51,10 @@ class LexiconStages:
     """The mapping into one space."""
     lexicon: Lexicon = field(default_factory=Lexicon)
     """Retrieval."""
+    vectors: dict[str, str] = field(default_factory=dict)
+    """Language → file of word vectors to take instead of learning them."""
+    dictionary: dict[str, str] = field(default_factory=dict)
+    """Pair (`de-en`) → word list that the mapping starts from, or that is the lexicon (`mapping.mode`)."""
     gold: dict[str, str] = field(default_factory=dict)
     """Pair (`de-en`) → file of correct translations, a pair a line in that order. Only for judging."""
 
@@ -188,6 +192,8 @@ def _problems(config: Config):
                 yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
     for name, corpus in config.corpora.items():
         yield from _corpus_problems(f"corpora.{name}", corpus)
+    for name, lexicon in config.lexicons.items():
+        yield from _lexicon_problems(name, lexicon, config)
     for name, phases in config.arms.items():
         if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1 or len(phases) > 2:
             yield f"arms.{name}: an arm is one `data: task` phase, with at most one pretext phase before it"
@@ -221,6 +227,23 @@ def _corpus_problems(where: str, corpus: Corpus):
         columns = source.files or source.columns
         if sum(kinds[:2]) == 1 and (missing := [code for code in corpus.languages if code not in columns]):
             yield f"{where}.{part}: nothing is said about {', '.join(missing)}; it has {dict(columns)}"
+
+
+def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
+    users = [config.experiments[e] for e in config.run.experiments if e in config.experiments and config.experiments[e].lexicon == name]
+    corpora = {e.corpus: config.corpora[e.corpus] for e in users if e.corpus in config.corpora}
+    pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
+    for key in ("dictionary", "gold"):
+        for pair in getattr(lexicon, key):
+            if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
+                yield f"lexicons.{name}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
+    mode = lexicon.mapping.mode
+    for pair in sorted(pairs):
+        if mode in ("semi_supervised", "supervised", "dictionary") and pair not in lexicon.dictionary:
+            yield f"lexicons.{name}.dictionary: mapping.mode {mode} needs one for {pair!r}"
+        for code in pair.split("-") if mode == "mapped" else ():
+            if code not in lexicon.vectors:
+                yield f"lexicons.{name}.vectors: mapping.mode mapped needs the mapped vectors of {code!r}"
 
 
 def _experiment_problems(where: str, experiment: Experiment, config: Config):

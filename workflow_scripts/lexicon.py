@@ -7,16 +7,17 @@ top-k nearest neighbors"). A word is never its own translation, so that switchin
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import regex
 import torch
 
+from workflow_scripts.alignment import count_links
 from workflow_scripts.device import pick_device
 from workflow_scripts.mapping import read_dictionary
-from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods
+from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.text import read_lines, segment
 from workflow_scripts.vectors import read_vectors
@@ -36,57 +37,106 @@ class Lexicon:
     """Candidates with a lower score are left out; nothing is by default."""
     numbers: bool = False
     """Whether words without a letter get candidates. The neighbours of a number are other numbers, which no model can restore."""
+    align: bool = True
+    """Whether a statistical aligner judges the lexicon on the parallel text; the lexicon itself never sees that."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
 
 def main(
-    mapped_a: Path,
-    mapped_b: Path,
-    text_a: Path,
-    text_b: Path,
     lexicon_ab: Path,
     lexicon_ba: Path,
     report: Path,
     *,
     languages: tuple[str, str],
+    mapped_a: Path | None = None,
+    mapped_b: Path | None = None,
+    dictionary: Path | None = None,
+    text_a: Path | None = None,
+    text_b: Path | None = None,
     gold: Path | None = None,
+    threads: int = 0,
     settings: Lexicon = Lexicon(),
 ) -> None:
-    """Write both lexicons and what they are worth.
+    """Write both lexicons, from mapped vectors or from a given dictionary, and what they are worth.
 
-    `text_a` and `text_b` are the training text, for the coverage. `gold` is a word list, a pair
-    a line in the order of `languages`, separated by a tab or a blank (MUSE's format).
+    `text_a` and `text_b`, parallel line by line, are what the lexicon is for: coverage, and how many of
+    the words that would be switched get a right translation. `gold` and `dictionary` are word lists, a
+    pair a line in the order of `languages`, separated by a tab or a blank (MUSE's format).
+
+    Raises `InputError` when neither or both of vectors and dictionary are given.
     """
-    device = pick_device(settings.device)
-    words_a, a = read_vectors(mapped_a)
-    words_b, b = read_vectors(mapped_b)
-    a, b = torch.from_numpy(a).to(device), torch.from_numpy(b).to(device)
-    gold_ab = read_gold(gold, languages) if gold else None
-    gold_ba = invert(gold_ab) if gold_ab else None
-    # one more than asked for, because the word itself may be among them
-    ranked_ab, ranked_ba = retrieve(a, b, max(settings.top_k, 10) + 1, settings)
+    if bool(dictionary) == bool(mapped_a and mapped_b):
+        raise InputError("give either --mapped-a and --mapped-b, or --dictionary")
+    gold_ab = read_gold(gold, languages) if gold else {}
+    if dictionary:
+        sides = from_dictionary(read_dictionary(dictionary, languages))
+    else:
+        if threads:
+            set_threads(threads)
+        sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
+    links = count_links(text_a, text_b, languages) if text_a and text_b and settings.align else Counter()
     directions = {}
-    for code_x, code_z, words_x, words_z, ranked, text, path, truth in (
-        (*languages, words_a, words_b, ranked_ab, text_a, lexicon_ab, gold_ab),
-        (*languages[::-1], words_b, words_a, ranked_ba, text_b, lexicon_ba, gold_ba),
+    for side, path, codes, text, truth, linked in (
+        (sides[0], lexicon_ab, languages, text_a, gold_ab, links),
+        (sides[1], lexicon_ba, languages[::-1], text_b, invert(gold_ab), Counter({(b, a): n for (a, b), n in links.items()})),
     ):
-        entries = select(words_x, words_z, ranked, settings)
+        entries = select(side.ranked, settings)
         write_lexicon(path, entries)
-        directions[f"{code_x}-{code_z}"] = {
-            "words": len(words_x),
+        counts = count_words(text, codes[0]) if text else Counter()
+        directions["-".join(codes)] = {
+            "words": len(side.ranked),
             "entries": len(entries),
-            "coverage": coverage(text, code_x, set(entries)),
-            "gold": evaluate(words_x, words_z, ranked, truth) if truth else None,
+            "coverage": coverage(counts, entries) if text else None,
+            "gold": evaluate(side.ranked, side.vocabulary, truth) if truth else None,
+            "gold_nearest": evaluate(side.nearest, side.vocabulary, truth) if truth and side.nearest else None,
+            "switched": judge_switched(counts, entries, truth, linked) if text and (truth or linked) else None,
         }
     write_json(
         report,
-        {"directions": directions, "gold": str(gold) if gold else None, "settings": asdict(settings)},
+        {
+            "directions": directions,
+            "gold": str(gold) if gold else None,
+            "dictionary": str(dictionary) if dictionary else None,
+            "settings": asdict(settings),
+        },
     )
 
 
 # ---------------------------------------------------------------------------------------------
-# retrieval
+# candidates
+
+Ranked = dict[str, list[tuple[str, float]]]
+"""Word → words of the other language and their scores, best first."""
+
+
+class Side(NamedTuple):
+    """One direction, before selection."""
+
+    ranked: Ranked
+    vocabulary: set[str]
+    """The other language's words."""
+    nearest: Ranked | None = None
+    """Ranked by plain cosine, for comparison."""
+
+
+def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: bool = False) -> tuple[Side, Side]:
+    """Each word with its nearest words on the other side, each direction from its own side; to `compare`, by cosine too."""
+    device = pick_device(settings.device)
+    words, vectors = zip(*(read_vectors(path) for path in (mapped_a, mapped_b)), strict=True)
+    a, b = (torch.from_numpy(x).to(device) for x in vectors)
+    # one more than asked for, because the word itself may be among them
+    k = max(settings.top_k, 10) + 1
+    ranked = retrieve(a, b, k, settings)
+    by_cosine = retrieve(a, b, k, replace(settings, retrieval="cosine")) if compare else None
+    return tuple(
+        Side(
+            _named(words[i], words[1 - i], ranked[i]),
+            set(words[1 - i]),
+            _named(words[i], words[1 - i], by_cosine[i]) if by_cosine else None,
+        )
+        for i in (0, 1)
+    )
 
 
 def retrieve(a: torch.Tensor, b: torch.Tensor, k: int, settings: Lexicon) -> tuple[Top, Top]:
@@ -98,24 +148,38 @@ def retrieve(a: torch.Tensor, b: torch.Tensor, k: int, settings: Lexicon) -> tup
     return tuple(Top(*(part.cpu() for part in top)) for top in nearest(similarities, k, near))
 
 
+def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
+    return {
+        word: [(words_z[j], score) for j, score in zip(row, scores, strict=True)]
+        for word, row, scores in zip(words_x, top.indices.tolist(), top.values.tolist(), strict=True)
+    }
+
+
+def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:
+    """A given dictionary, read from both sides; the first translation of a word ranks first."""
+    ranked: tuple[Ranked, Ranked] = ({}, {})
+    for pair in dict.fromkeys(pairs):
+        for i in (0, 1):
+            ranked[i].setdefault(pair[i], []).append((pair[1 - i], 1.0))
+    return Side(ranked[0], set(ranked[1])), Side(ranked[1], set(ranked[0]))
+
+
 _LETTER = regex.compile(r"\p{L}")
 _SPECIAL = regex.compile(r"^(<.*>|\[.*\]|▁.*)$")
 
-Entries = dict[str, list[tuple[str, float]]]
-"""Word → its candidates and their scores, best first."""
 
-
-def select(words_x: list[str], words_z: list[str], ranked: Top, settings: Lexicon) -> Entries:
+def select(ranked: Ranked, settings: Lexicon) -> Ranked:
     """The lexicon proper: `top_k` candidates a word, none of them the word itself or a special piece."""
-    usable_z = [bool(_usable(word, settings)) for word in words_z]
-    entries: Entries = {}
-    for word, row, scores in zip(words_x, ranked.indices.tolist(), ranked.values.tolist(), strict=True):
+    entries: Ranked = {}
+    for word, row in ranked.items():
         if not _usable(word, settings):
             continue
         candidates = [
-            (words_z[j], score)
-            for j, score in zip(row, scores, strict=True)
-            if usable_z[j] and words_z[j].casefold() != word.casefold() and (settings.min_score is None or score >= settings.min_score)
+            (candidate, score)
+            for candidate, score in row
+            if _usable(candidate, settings)
+            and candidate.casefold() != word.casefold()
+            and (settings.min_score is None or score >= settings.min_score)
         ]
         if candidates:
             entries[word] = candidates[: settings.top_k]
@@ -130,13 +194,16 @@ def _usable(word: str, settings: Lexicon) -> bool:
 # what the lexicon is worth
 
 
-def coverage(text: Path, language: str, known: set[str]) -> dict[str, float]:
-    """Share of the running words and of the different words of `text` that have an entry."""
-    counts = Counter(word for line in read_lines(text) for word in segment(line, language).split())
-    total = sum(counts.values())
+def count_words(text: Path, language: str) -> Counter[str]:
+    """How often each folded word of `text` occurs."""
+    return Counter(word for line in read_lines(text) for word in segment(line, language).split())
+
+
+def coverage(counts: Counter[str], entries: Ranked) -> dict[str, float]:
+    """Share of the running words and of the different words that have an entry."""
     return {
-        "running_words": sum(n for word, n in counts.items() if word in known) / max(1, total),
-        "types": sum(word in known for word in counts) / max(1, len(counts)),
+        "running_words": sum(n for word, n in counts.items() if word in entries) / max(1, counts.total()),
+        "types": sum(word in entries for word in counts) / max(1, len(counts)),
     }
 
 
@@ -144,32 +211,68 @@ Gold = dict[str, set[str]]
 """Word → its correct translations."""
 
 
-def evaluate(words_x: list[str], words_z: list[str], ranked: Top, gold: Gold) -> dict[str, dict[str, float]]:
+def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict[str, float]]:
     """P@1, P@5 and P@10 over the covered words of `gold`, with and without identical pairs.
 
-    A word is covered when it and one of its translations have vectors; P@k is the share of covered
+    A word is covered when it and one of its translations are known; P@k is the share of covered
     words with a correct translation among the first k. Without identical pairs, pairs such as
     *format* - *format* count neither as gold nor as candidate.
     """
-    vocabulary = set(words_z)
-    rows = {word: row for row, word in enumerate(words_x)}
     result = {}
     for name, keep_identical in (("all", True), ("non_identical", False)):
         hits: Counter[int] = Counter()
         covered = 0
         for word, translations in gold.items():
             truth = {t for t in translations & vocabulary if keep_identical or t != word}
-            if word not in rows or not truth:
+            if word not in ranked or not truth:
                 continue
             covered += 1
-            candidates = [words_z[j] for j in ranked.indices[rows[word]].tolist()]
-            if not keep_identical:
-                candidates = [c for c in candidates if c != word]
+            candidates = [c for c, _ in ranked[word] if keep_identical or c != word]
             rank = next((r for r, c in enumerate(candidates[:10]) if c in truth), None)
             for k in (1, 5, 10):
                 hits[k] += rank is not None and rank < k
         result[name] = {"gold_words": len(gold), "covered": covered, **{f"p@{k}": hits[k] / max(1, covered) for k in (1, 5, 10)}}
     return result
+
+
+# links that occur once may be the aligner's guess
+_LINKS = 2
+
+
+def judge_switched(counts: Counter[str], entries: Ranked, gold: Gold, links: Counter[tuple[str, str]]) -> dict[str, float]:
+    """Of the running words that get switched, how many get a right translation.
+
+    Right is what the gold lexicon has, or what the aligner links to the word at least twice in the
+    parallel text. A word can be judged that the gold lexicon has or that is linked to anything that
+    often. Each candidate of a word is drawn equally often, as in code-switching.
+
+    Returns `judged`, the share of the switchable running words that can be judged, and `right`, the
+    share of those whose translation is right; both also by the gold lexicon alone.
+    """
+    linked: Gold = {}
+    for (word, other), n in links.items():
+        if n >= _LINKS:
+            linked.setdefault(word, set()).add(other)
+    switchable = judged = judged_by_gold = right = right_by_gold = 0.0
+    for word, candidates in entries.items():
+        n = counts[word]
+        switchable += n
+        in_gold = sum(candidate in gold.get(word, ()) for candidate, _ in candidates) / len(candidates)
+        in_either = sum(candidate in gold.get(word, ()) or candidate in linked.get(word, ()) for candidate, _ in candidates) / len(
+            candidates
+        )
+        if word in gold:
+            judged_by_gold += n
+            right_by_gold += n * in_gold
+        if word in gold or word in linked:
+            judged += n
+            right += n * in_either
+    return {
+        "judged": judged / max(1, switchable),
+        "right": right / max(1, judged),
+        "judged_by_gold": judged_by_gold / max(1, switchable),
+        "right_by_gold": right_by_gold / max(1, judged_by_gold),
+    }
 
 
 def read_gold(path: Path, languages: tuple[str, str]) -> Gold:
@@ -193,7 +296,7 @@ def invert(gold: Gold) -> Gold:
 # file
 
 
-def write_lexicon(path: Path, entries: Entries) -> None:
+def write_lexicon(path: Path, entries: Ranked) -> None:
     """Write ``word  candidate  rank  score``, tab-separated, words in order of frequency."""
     with atomic(path) as file:
         for word, candidates in entries.items():

@@ -348,7 +348,8 @@ def lexicon(study: Study) -> dict[str, Any]:
     """Quality of mapping and lexicon, and entries of each direction."""
     report = study.json(study.lexicon / "lexicon.json")
     examples = {direction: lexicon_examples(study.lexicon / f"{direction}.tsv") for direction in report["directions"]}
-    return {**report, "mapping": study.json(study.lexicon / "mapping.json"), "examples": examples}
+    mapping = None if report["dictionary"] else study.json(study.lexicon / "mapping.json")
+    return {**report, "mapping": mapping, "examples": examples}
 
 
 def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tuple[str, list[tuple[str, float]]]]:

@@ -187,6 +187,39 @@ def test_a_training_setting_reruns_from_training_on(done):
     assert not rules & {"corpus", "held_out", "embeddings", "mapping", "lexicon", "codeswitch", "backbone"}
 
 
+def test_a_given_dictionary_takes_the_place_of_vectors_and_mapping(done):
+    (done / "dictionary.txt").write_text("file datei\nwindow fenster\nthe das\n", encoding="utf-8")
+    content = changed("lexicons/tiny/dictionary", {"en-de": "dictionary.txt"})
+    content["lexicons"]["given"] = content["lexicons"].pop("tiny")
+    content["lexicons"]["given"]["mapping"]["mode"] = "dictionary"
+    content["experiments"]["tiny"]["lexicon"] = "given"
+    assert not plan(done, content) & {"embeddings", "mapping"}
+    snakemake(done, "lexicons", "--configfile", str(ROOT / "config.yaml"), write_config(done, content), "--cores", "2")
+    lexicon = done / "results/lexicons/tiny.en-de/given"
+    assert [line.split("\t")[:2] for line in read_lines(lexicon / "de-en.tsv")] == [
+        ["datei", "file"],
+        ["fenster", "window"],
+        ["das", "the"],
+    ]
+    assert read_json(lexicon / "lexicon.json")["directions"]["en-de"]["coverage"]["running_words"] > 0
+
+
+@pytest.mark.parametrize("mode", ["supervised", "mapped"])
+def test_given_vectors_and_a_dictionary_reach_the_mapping(done, mode):
+    folder = done / "results/lexicons/tiny.en-de/tiny"
+    words = [line.split(" ")[0] for line in read_lines(folder / "en.vec")]
+    shared = [word for word in words[1:] if word in {line.split(" ")[0] for line in read_lines(folder / "de.vec")}]
+    (done / "dictionary.txt").write_text("".join(f"{word} {word}\n" for word in shared), encoding="utf-8")
+    content = changed("lexicons/tiny/dictionary", {"en-de": "dictionary.txt"})
+    block = content["lexicons"][mode] = content["lexicons"].pop("tiny")
+    block["mapping"]["mode"] = mode
+    block["vectors"] = {code: str(folder / f"{code}.vec") for code in ("en", "de")}
+    content["experiments"]["tiny"]["lexicon"] = mode
+    assert "embeddings" not in plan(done, content)
+    snakemake(done, "lexicons", "--configfile", str(ROOT / "config.yaml"), write_config(done, content), "--cores", "2")
+    assert read_json(done / f"results/lexicons/tiny.en-de/{mode}/mapping.json")["start"] == mode
+
+
 def test_another_seed_adds_its_runs_only(done):
     rules = plan(done, changed("run/seeds", [1, 2]))
     assert {"codeswitch", "pretext", "finetune"} <= rules and not rules & {"corpus", "embeddings", "mapping", "lexicon", "backbone"}
