@@ -44,15 +44,15 @@ def main(text: Path, vectors: Path, *, language: str, seed: int = 1, settings: E
         with open(segmented, "w", encoding="utf-8") as file:
             for line in read_lines(text):
                 file.write(segment(line, language) + "\n")
-        learnt_words, learnt = learn(segmented, seed, settings)
+        learnt_words, learnt = learn(segmented, seed, settings, named=text)
     write_vectors(vectors, learnt_words, learnt)
     print({"words": len(learnt_words), **asdict(settings), **provenance()})
 
 
-def learn(segmented: Path, seed: int, settings: Embeddings):
+def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None = None):
     """Words and vectors (words × dimensions) of a file of space-separated words, a sentence a line.
 
-    Raises `InputError` when no word is frequent enough.
+    Raises `InputError`, which calls the file `named`, when too few words are frequent enough.
     """
     from gensim.models import Word2Vec
 
@@ -71,7 +71,7 @@ def learn(segmented: Path, seed: int, settings: Embeddings):
     model.build_vocab(corpus_file=str(segmented))
     if len(model.wv) < 2 * settings.negative:
         raise InputError(
-            f"{segmented.name}: only {len(model.wv)} words occur {settings.min_count} times or more; "
+            f"{named or segmented}: only {len(model.wv)} words occur {settings.min_count} times or more; "
             "give more text or lower embeddings.min_count"
         )
     model.train(

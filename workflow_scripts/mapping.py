@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device
-from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
+from workflow_scripts.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text import fold, read_lines
 from workflow_scripts.vectors import read_vectors, write_vectors
@@ -159,6 +159,12 @@ class Attempt:
     """Mean cosine of the words to their nearest neighbours when self-learning ended (Eq. 3, nothing dropped)."""
     mutual: float = 0.0
     """Share of the searched words whose best partner by CSLS has them as its best partner."""
+    frequency_correlation: float = 0.0
+    """Rank correlation of the frequencies of those pairs."""
+    spelt_alike: int = 0
+    """Words that both sides have."""
+    spelt_alike_found: float = 0.0
+    """Share of those that are among each other's ten best partners."""
 
     def told(self) -> str:
         """In words, for a message."""
@@ -174,7 +180,7 @@ class Mapped(NamedTuple):
 
 
 def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> tuple[Mapped, list[Attempt]]:
-    """The first good solution, or else the one with most mutual neighbours; and all that was tried."""
+    """The first good solution, or else the least bad; and all that was tried."""
     planned = [(settings.mode, seed)]
     if settings.mode == "unsupervised":
         planned += [("unsupervised", seed + n) for n in range(1, settings.restarts + 1)]
@@ -195,13 +201,13 @@ def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, se
         print(solution.attempt.told(), flush=True)
         if solution.attempt.good:
             return solution, attempts
-    return max(solutions, key=lambda s: s.attempt.mutual), attempts
+    return max(solutions, key=lambda s: (s.attempt.spelt_alike_found, s.attempt.frequency_correlation)), attempts
 
 
 def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
     """Map `sides` from one start; rows in order of frequency. Raises `InputError` when there is nothing to start from."""
     if start == "mapped":
-        return Mapped(sides.a, sides.b, diagnose(sides.a, sides.b, Attempt(start, seed), settings))
+        return Mapped(sides.a, sides.b, diagnose(*sides, Attempt(start, seed), settings))
     a, b = normalise(sides.a), normalise(sides.b)
     near = min(settings.search_cutoff, settings.cutoff)
     guessed = start == "unsupervised"
@@ -215,7 +221,7 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
             found = refined._replace(iterations=found.iterations + refined.iterations)
     mapped_a, mapped_b = symmetric_reweighting(a, b, found.dictionary, settings.reweight)
     attempt = Attempt(start, seed, iterations=found.iterations, objective=found.objective)
-    return Mapped(mapped_a, mapped_b, diagnose(mapped_a, mapped_b, attempt, settings))
+    return Mapped(mapped_a, mapped_b, diagnose(sides.words_a, sides.words_b, mapped_a, mapped_b, attempt, settings))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -346,17 +352,78 @@ def union(best_b: torch.Tensor, best_a: torch.Tensor) -> Dictionary:
 # ---------------------------------------------------------------------------------------------
 # the verdict
 
-GOOD_MUTUAL = 0.30
+# calibrated on some corpora and tested on others (docs/mapping.md)
+COPY = 0.95
+LEAST_WORDS = 1_000
+LEAST_FREQUENCY_CORRELATION = 0.5
+LEAST_SPELT_ALIKE = 0.25
+_ENOUGH_SPELT_ALIKE = 20
+_JUDGED_WORDS = 5_000
 
 
-def diagnose(a: torch.Tensor, b: torch.Tensor, attempt: Attempt, settings: Mapping) -> Attempt:
-    """Judge mapped vectors without a gold lexicon."""
-    n = settings.search_cutoff
-    similarities = Similarities(*(torch.nn.functional.normalize(side[:n], dim=1) for side in (a, b)), settings.matrix)
-    best_b, best_a = best_pairs(similarities, neighbourhoods(similarities, settings.csls_neighbours))
-    mutual = float((best_a[best_b] == torch.arange(len(best_b), device=best_b.device)).float().mean())
-    good = mutual >= GOOD_MUTUAL
-    return replace(attempt, mutual=mutual, good=good, reason="" if good else f"only {mutual:.0%} mutual neighbours")
+def diagnose(words_a: list[str], words_b: list[str], a: torch.Tensor, b: torch.Tensor, attempt: Attempt, settings: Mapping) -> Attempt:
+    """Judge mapped vectors without a gold lexicon.
+
+    A wrong solution, too, has many mutual neighbours of high cosine, because that is what self-learning
+    looks for. It has not looked for these: names, abbreviations and numbers spelt the same usually mean
+    the same, and find each other in a good solution; where there are too few of them, words that
+    translate each other should at least be of similar frequency. Only a space that is a copy of the
+    other needs no such evidence.
+    """
+    a, b = (torch.nn.functional.normalize(side, dim=1) for side in (a, b))
+    frequent = Similarities(a[: settings.search_cutoff], b[: settings.search_cutoff], settings.matrix)
+    near = neighbourhoods(frequent, settings.csls_neighbours)
+    best_b, best_a = best_pairs(frequent, near)
+    rows = torch.arange(len(best_b), device=best_b.device)
+    mutual = best_a[best_b] == rows
+    spelt_alike, share = spelt_alike_found(words_a, words_b, a, b, settings)
+    judged = replace(
+        attempt,
+        mutual=float(mutual.float().mean()),
+        frequency_correlation=rank_correlation(rows[mutual], best_b[mutual]),
+        spelt_alike=spelt_alike,
+        spelt_alike_found=share,
+    )
+    reason = _objection(judged, min(len(words_a), len(words_b)), float(near.nearest_x.median()))
+    return replace(judged, good=not reason, reason=reason)
+
+
+def _objection(judged: Attempt, words: int, cosine: float) -> str:
+    if cosine >= COPY:
+        return ""
+    if judged.spelt_alike >= _ENOUGH_SPELT_ALIKE:
+        if judged.spelt_alike_found >= LEAST_SPELT_ALIKE:
+            return ""
+        return f"of {judged.spelt_alike} words spelt the same {judged.spelt_alike_found:.0%} find each other, not {LEAST_SPELT_ALIKE:.0%}"
+    if judged.start == "unsupervised" and words < LEAST_WORDS:
+        return f"{words} words are too few to map without a dictionary, which takes {LEAST_WORDS}"
+    if judged.frequency_correlation < LEAST_FREQUENCY_CORRELATION:
+        return f"frequencies of paired words correlate by {judged.frequency_correlation:.2f}, not {LEAST_FREQUENCY_CORRELATION}"
+    return ""
+
+
+def spelt_alike_found(words_a: list[str], words_b: list[str], a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> tuple[int, float]:
+    """How many words of four letters or more, or numbers, both sides have, and the share that is among the ten best by CSLS."""
+    rows_b = {word: row for row, word in enumerate(words_b[:_JUDGED_WORDS])}
+    shared = [
+        (row, rows_b[word])
+        for row, word in enumerate(words_a[:_JUDGED_WORDS])
+        if word in rows_b and (len(word) >= 4 or _NUMERAL.fullmatch(word))
+    ]
+    if not shared:
+        return 0, 0.0
+    similarities = Similarities(a[:_JUDGED_WORDS], b[:_JUDGED_WORDS], settings.matrix)
+    top, _ = nearest(similarities, 10, neighbourhoods(similarities, settings.csls_neighbours))
+    rows_a, rows_z = (torch.tensor(side, device=a.device) for side in zip(*shared, strict=True))
+    return len(shared), float((top.indices[rows_a] == rows_z[:, None]).any(dim=1).float().mean())
+
+
+def rank_correlation(x: torch.Tensor, y: torch.Tensor) -> float:
+    """Spearman's correlation of two lists of different numbers; 0 for fewer than three."""
+    if len(x) < 3:
+        return 0.0
+    ranks = torch.stack([side.argsort().argsort() for side in (x, y)]).double()
+    return float(torch.corrcoef(ranks)[0, 1])
 
 
 # ---------------------------------------------------------------------------------------------
