@@ -208,3 +208,7 @@ def test_a_dictionary_without_a_known_word_is_refused(files, tmp_path):
     (tmp_path / "seed").write_text("haus house\n")
     with pytest.raises(InputError, match="none of the 1 pairs of the dictionary has both words"):
         mapping.main(*files, dictionary=tmp_path / "seed", settings=Mapping(mode="supervised"))
+    with pytest.raises(InputError, match="needs a dictionary"):
+        mapping.main(*files, settings=Mapping(mode="semi_supervised"))
+    with pytest.raises(InputError, match="maps nothing"):
+        mapping.main(*files, settings=Mapping(mode="dictionary"))

@@ -60,11 +60,23 @@ def main(
 ) -> None:
     """Write both lexicons, from mapped vectors or from a given dictionary, and what they are worth.
 
-    `text_a` and `text_b`, parallel line by line, are what the lexicon is for: coverage, and how many of
-    the words that would be switched get a right translation. `gold` and `dictionary` are word lists, a
-    pair a line in the order of `languages`, separated by a tab or a blank (MUSE's format).
+    Args:
+        lexicon_ab: Where the lexicon from the first language into the second goes: word, candidate, rank, score.
+        lexicon_ba: Where that of the other direction goes.
+        report: Where sizes, coverage and precision go, as JSON.
+        languages: Codes of the two languages.
+        mapped_a: The first language's vectors, in one space with the second's.
+        mapped_b: The second language's.
+        dictionary: A word list that is the lexicon, instead of vectors: two words a line, separated by a tab or
+            a blank (MUSE's format).
+        text_a: Text that the lexicon is for, to count how much of it the lexicon covers.
+        text_b: The same in the second language, parallel line by line; an aligner on both tells how many of the
+            words that would be switched get a right translation.
+        gold: A word list to judge by, in the format of the dictionary.
+        threads: CPU threads; 0 takes torch's choice.
 
-    Raises `InputError` when neither or both of vectors and dictionary are given.
+    Raises:
+        InputError: The input is bad, or neither or both of vectors and dictionary are given.
     """
     if bool(dictionary) == bool(mapped_a and mapped_b):
         raise InputError("give either --mapped-a and --mapped-b, or --dictionary")

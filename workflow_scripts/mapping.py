@@ -88,15 +88,30 @@ def main(
     threads: int = 0,
     settings: Mapping = Mapping(),
 ) -> None:
-    """Map `vectors_a` and `vectors_b` into one space and write both, and how it went.
+    """Map two embeddings into one space, write both, and write how it went.
 
-    Vectors are word2vec text (fastText's .vec too; .gz, .xz, .zst) or word2vec binary (.bin), most
-    frequent words first. `dictionary` is what the (semi-)supervised modes start from: two words a
-    line, separated by a tab or a blank (MUSE's format); with `languages` it is folded like the text.
-    `threads` 0 leaves their number to torch; it never changes more than the last digits.
+    Vectors are word2vec text (fastText's .vec too; plain, .gz, .xz or .zst) or word2vec binary (.bin), the
+    most frequent words first.
 
-    Raises `InputError` when no attempt gives a good solution.
+    Args:
+        vectors_a: Vectors of the first language.
+        vectors_b: Vectors of the second language, of the same dimension.
+        mapped_a: Where the first language's mapped vectors go; .bin writes binary.
+        mapped_b: Where the second language's go.
+        report: Where the verdict and what led to it go, as JSON.
+        dictionary: What the modes semi_supervised and supervised start from: two words a line, separated by a
+            tab or a blank (MUSE's format).
+        languages: Codes of the languages; with them the dictionary is lower-cased like Crossgap's own text.
+        seed: Of the random choices of self-learning.
+        threads: CPU threads; 0 takes torch's choice. Never changes more than the last digits of an iteration.
+
+    Raises:
+        InputError: The input is bad, or no attempt gives a good solution.
     """
+    if settings.mode == "dictionary":
+        raise InputError("mapping.mode dictionary maps nothing: give the dictionary to the lexicon stage (--dictionary)")
+    if settings.mode in ("semi_supervised", "supervised") and not dictionary:
+        raise InputError(f"mapping.mode {settings.mode} needs a dictionary (--dictionary)")
     keep_memory()
     if threads:
         set_threads(threads)
