@@ -86,7 +86,7 @@ def main(
         )
         found, worth = read_json(folder / "mapping.json"), read_json(folder / "lexicon.json")["directions"]
     line = {"text": text.name, "pairs": len(pairs), "seconds": round(seconds, 1)}
-    line |= {key: found[key] for key in ("words", "start", "iterations", "good", "reason", "mutual", "spelt_alike", "spelt_alike_found")}
+    line |= {key: found[key] for key in ("words", "start", "iterations", "good", "reason", "mutual", "witnesses", "witnesses_found")}
     line["frequency_correlation"] = found["frequency_correlation"]
     for direction, measured in worth.items():
         line[direction] = {"coverage": measured["coverage"]["running_words"], **measured["switched"]}

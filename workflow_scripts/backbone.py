@@ -199,8 +199,9 @@ def own_lines(small: Small, languages: tuple[str, ...], code: str, forbidden: se
         for number, line in enumerate(read_lines(path)):
             if small.disjoint and number % len(languages) != place:
                 continue
-            if line.strip() and leak_key(line) not in forbidden:
-                yield line.strip()
+            # a tab would end the noised half of a row
+            if (line := " ".join(line.split())) and leak_key(line) not in forbidden:
+                yield line
 
 
 def denoised(lines: list[str], code: str, noise: Noise, seed: int, stream: int) -> Iterator[str]:

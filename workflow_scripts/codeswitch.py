@@ -26,7 +26,7 @@ from workflow_scripts.languages import language
 from workflow_scripts.lexicon import read_lexicon
 from workflow_scripts.noise import Noise
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text import Span, fold, read_lines, words, write_lines
+from workflow_scripts.text import Span, count_words, fold, read_lines, upper, words, write_lines
 
 Kind = Literal["codeswitch", "mask", "random"]
 
@@ -63,7 +63,7 @@ def main(
     that needs if every word were a single token, so they always suffice.
     """
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
-    counts = [word_counts(text, code) for text, code in zip(sides[0], languages, strict=True)]
+    counts = [count_words(text, code) for text, code in zip(sides[0], languages, strict=True)]
     running_words = sum(sum(count.values()) for count in counts)
     if not running_words:
         raise InputError(f"{text_a}: no words to switch")
@@ -75,9 +75,9 @@ def main(
             candidates = permute_candidates(candidates, counts[1 - side], settings.frequency_bin, seed)
         total: Counter[str] = Counter()
         for round_number in range(rounds):
-            rows = switched_side(text, code, candidates, kind, seed, round_number, side, settings.noise)
+            rows = switched_side(text, code, candidates, kind, seed, round_number, side, settings.noise, languages[1 - side])
             write_lines(output / f"round{round_number}.{code}.tsv.zst", _count(rows, total))
-        dev_rows = switched_side(dev, code, candidates, kind, seed, _DEV_ROUND, side, settings.noise)
+        dev_rows = switched_side(dev, code, candidates, kind, seed, _DEV_ROUND, side, settings.noise, languages[1 - side])
         write_lines(output / f"dev.{code}.tsv.zst", _count(dev_rows, Counter()))
         report[code] = {
             **total,
@@ -108,11 +108,6 @@ def load_candidates(path: Path) -> Candidates:
     return candidates
 
 
-def word_counts(text: Path, code: str) -> Counter[str]:
-    """How often each folded word of `text` occurs."""
-    return Counter(fold(line[s:e], code) for line in read_lines(text) for s, e in words(line, code))
-
-
 def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, seed: int) -> Candidates:
     """The lexicon with its target side permuted among words of like frequency.
 
@@ -140,11 +135,11 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
 
 
 def switched_side(
-    text: Path, code: str, candidates: Candidates, kind: Kind, seed: int, round_number: int, side: int, noise: Noise
+    text: Path, code: str, candidates: Candidates, kind: Kind, seed: int, round_number: int, side: int, noise: Noise, into: str
 ) -> Iterator[tuple[str, str, Counter]]:
     """Each line of `text` as (noised, original, counts) for one round."""
     for sentence, line in enumerate(read_lines(text)):
-        noised, counts = switch_sentence(line, code, candidates, kind, seed, round_number, side, sentence, noise)
+        noised, counts = switch_sentence(line, code, candidates, kind, seed, round_number, side, sentence, noise, into)
         yield noised, line, counts
 
 
@@ -158,8 +153,11 @@ def switch_sentence(
     side: int = 0,
     sentence: int = 0,
     noise: Noise = Noise(),
+    into: str = "",
 ) -> tuple[str, dict[str, int]]:
     """One sentence with its words switched (or masked), and the counts behind the realised rate.
+
+    `into` is the candidates' language, by whose rules they are capitalised.
 
     The positions depend on seed, round, side and sentence number alone: all kinds hit the same.
     """
@@ -180,15 +178,15 @@ def switch_sentence(
     for index in hit:
         row = candidates[folded[index]]
         start, end = spans[index]
-        chosen[index] = match_case(line[start:end], row[int(rng.integers(len(row)))])
+        chosen[index] = match_case(line[start:end], row[int(rng.integers(len(row)))], into)
     return replace_words(line, spans, chosen, spaced=language(code).spaced), counts
 
 
-def match_case(model: str, word: str) -> str:
-    """`word` in the case pattern of `model`: CAPITALS, Title or as it is."""
+def match_case(model: str, word: str, code: str = "") -> str:
+    """`word` of the language `code` in the case pattern of `model`: CAPITALS, Title or as it is."""
     if model.isupper() and len(model) > 1:
-        return word.upper()
-    return word[0].upper() + word[1:] if model[0].isupper() else word
+        return upper(word, code)
+    return upper(word[0], code) + word[1:] if model[0].isupper() else word
 
 
 def replace_words(line: str, spans: list[Span], chosen: dict[int, str], spaced: bool = True) -> str:

@@ -184,11 +184,11 @@ def _problems(config: Config):
             yield f"{what}: {names} names something twice"
         for name in names:
             yield from _undefined(what, name, defined)
-    if not config.run.seeds or len(set(config.run.seeds)) < len(config.run.seeds):
-        yield f"run.seeds: {config.run.seeds} must be different whole numbers, at least one"
+    if not config.run.seeds or len(set(config.run.seeds)) < len(config.run.seeds) or min(config.run.seeds) < 0:
+        yield f"run.seeds: {config.run.seeds} must be different whole numbers from 0, at least one"
     for section in ("corpora", "lexicons", "backbones", "arms", "experiments"):
         for name in getattr(config, section):
-            if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+            if not _is_name(name):
                 yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
     for name, corpus in config.corpora.items():
         yield from _corpus_problems(f"corpora.{name}", corpus)
@@ -202,12 +202,22 @@ def _problems(config: Config):
                 yield f"arms.{name}: updates must be at least 1, got {phase.updates}"
             for key in phase.training:
                 yield from _undefined(f"arms.{name}.training", key, {f.name: 0 for f in dataclasses.fields(Training)})
+            if "updates" in phase.training:
+                yield f"arms.{name}.training.updates: the phase's own `updates` counts"
+            try:
+                TypeAdapter(Training).validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
+            except ValidationError as error:
+                yield from (f"arms.{name}.training.{_explain(problem)}" for problem in error.errors())
     totals = {name: sum(p.updates for p in config.arms[name]) for name in config.run.arms if name in config.arms}
     if len(set(totals.values())) > 1:
         yield f"run.arms: all arms need the same number of updates in all, or the comparison means nothing: {totals}"
     for name in config.run.experiments:
         if name in config.experiments:
             yield from _experiment_problems(f"experiments.{name}", config.experiments[name], config)
+
+
+def _is_name(name: str) -> bool:
+    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
 
 
 def _corpus_problems(where: str, corpus: Corpus):
@@ -218,8 +228,11 @@ def _corpus_problems(where: str, corpus: Corpus):
             yield f"{where}.languages: {error}"
     if corpus.languages[0] == corpus.languages[1]:
         yield f"{where}.languages: {list(corpus.languages)} is one language twice"
-    if "dev" in corpus.test:
-        yield f"{where}.test: a test set cannot be called dev"
+    if not corpus.test:
+        yield f"{where}.test: names no test set"
+    for name in corpus.test:
+        if name == "dev" or not _is_name(name):
+            yield f"{where}.test.{name}: a test set cannot be called dev, and its name has letters, digits, - and _ only"
     for part, source in (("train", corpus.train), ("dev", corpus.dev), *((f"test.{n}", s) for n, s in corpus.test.items())):
         kinds = [bool(source.file), bool(source.files), source.held_out is not None]
         if sum(kinds) != 1 or (part == "train" and kinds[2]):
@@ -255,7 +268,12 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
     if corpus and sorted(pair) != sorted(corpus.languages):
         yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
     backbone = config.backbones.get(experiment.backbone)
+    if backbone and not (backbone.small if backbone.kind == "small" else backbone.model):
+        yield f"backbones.{experiment.backbone}: kind {backbone.kind} needs `{'small' if backbone.kind == 'small' else 'model'}`"
     if backbone and backbone.kind == "small" and backbone.small:
+        longest, positions = experiment.training.max_length, backbone.small.max_positions
+        if longest > positions:
+            yield f"{where}.training.max_length: {longest} is more than the backbone's {positions} positions"
         for code in pair:
             if code not in backbone.small.text:
                 has = list(backbone.small.text)

@@ -88,22 +88,33 @@ class Pair(NamedTuple):
 def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> None:
     """Write the dev or test set `name` (``dev``, or a key of ``test``)."""
     source = settings.dev if name == "dev" else settings.test[name]
-    if source.held_out is None:
-        pairs = [p for p in read_pairs(source, settings.languages) if p.a.strip() and p.b.strip()]
-    else:
-        documents = assign_documents(settings)
-        seen: set[tuple[str, str]] = set()
-        pairs = []
-        for pair in read_pairs(settings.train, settings.languages):
-            if documents.get(pair.document) == name and _is_running(pair, settings):
-                key = (leak_key(pair.a), leak_key(pair.b))
-                if key not in seen:
-                    seen.add(key)
-                    pairs.append(pair)
+    pairs = held_out_pairs(name, settings)
+    if name == "dev":
+        # dev chooses the checkpoint: it must not know the test sentences
+        tests = [pair for test in settings.test for pair in held_out_pairs(test, settings)]
+        leaks_a, leaks_b = {leak_key(pair.a) for pair in tests} - {""}, {leak_key(pair.b) for pair in tests} - {""}
+        pairs = [pair for pair in pairs if leak_key(pair.a) not in leaks_a and leak_key(pair.b) not in leaks_b]
     if not pairs:
         raise InputError(f"{_describe(source)}: no sentence left for {name!r}; is the file empty or held_out too small?")
     check_languages(pairs, settings.languages, _describe(source if source.held_out is None else settings.train))
     write_pairs(output_a, output_b, ((p.a, p.b) for p in pairs))
+
+
+def held_out_pairs(name: str, settings: Corpus) -> list[Pair]:
+    """The pairs of the dev or test set `name`: a file's, or the running sentences of its documents, each once."""
+    source = settings.dev if name == "dev" else settings.test[name]
+    if source.held_out is None:
+        return [p for p in read_pairs(source, settings.languages) if p.a.strip() and p.b.strip()]
+    documents = assign_documents(settings)
+    seen: set[tuple[str, str]] = set()
+    pairs = []
+    for pair in read_pairs(settings.train, settings.languages):
+        if documents.get(pair.document) == name and _is_running(pair, settings):
+            key = (leak_key(pair.a), leak_key(pair.b))
+            if key not in seen:
+                seen.add(key)
+                pairs.append(pair)
+    return pairs
 
 
 def train(
@@ -138,13 +149,14 @@ def train(
             if len(sample) < 2000 or pair.line % 97 == 0:
                 sample.append(pair)
             yield pair.a, pair.b
+        # an error here, before the last line is written, leaves no files behind
+        if not sample:
+            raise InputError(
+                f"{_describe(settings.train)}: no training pair left of {read} ({dict(removed)}); an empty file, or filters too strict"
+            )
+        check_languages(sample, languages, _describe(settings.train))
 
     sizes = write_pairs(output_a, output_b, kept())
-    if not sizes:
-        raise InputError(
-            f"{_describe(settings.train)}: no training pair left of {read} ({dict(removed)}); an empty file, or filters too strict"
-        )
-    check_languages(sample, languages, _describe(settings.train))
     write_json(
         report,
         {
@@ -215,12 +227,21 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     order = sorted(running, key=lambda d: hashlib.blake2b(f"{settings.seed}\t{d}".encode()).digest())
     assigned: dict[str, str] = {}
     documents = iter(order)
+    giants: list[str] = []
     for name, target in wanted.items():
         count = 0
         while count < target:
-            document = next(documents)
-            # one giant document must not be a whole test set
-            if running[document] > max(20, target // 10):
+            document = next(documents, None)
+            if document is None:
+                if not giants:
+                    raise InputError(
+                        f"{_describe(settings.train)}: too few documents to hold out {target} running sentences for {name!r}; "
+                        "ask for fewer, or give a file"
+                    )
+                document = giants.pop(0)
+            # one giant document must not be a whole test set, unless nothing else is left
+            elif running[document] > max(20, target // 10):
+                giants.append(document)
                 continue
             assigned[document] = name
             count += running[document]
@@ -339,7 +360,7 @@ def _checksum(path: str) -> str:
 
 
 def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -> None:
-    """Refuse text whose sides are swapped, or a side in neither language.
+    """Refuse text whose sides are swapped.
 
     Scripts tell where the two languages have different ones; otherwise langid.py (py3langid),
     restricted to the two languages, votes over chunks of 20 lines.

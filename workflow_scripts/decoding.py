@@ -6,7 +6,7 @@ CTranslate2 decodes by default (several times faster than `generate` on a CPU); 
 
 import json
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.stage import atomic, run
+from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, load_codec
 
 
@@ -43,13 +44,21 @@ def main(
     """Translate the lines of `source` and write one hypothesis a line."""
     if threads:
         torch.set_num_threads(threads)
-    lines = source.read_text(encoding="utf-8").split("\n")[:-1]
+    lines = list(read_lines(source))
     codec = load_codec(model)
+    settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
     translate = with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface
     translations = translate(model, codec, lines, languages, threads, settings)
     with atomic(hypotheses) as file:
         file.writelines(f"{' '.join(line.split())}\n" for line in translations)
     print({"sentences": len(translations), **asdict(settings)})
+
+
+def positions(model: Path) -> int:
+    """The longest row that the model can read, in pieces; longer sentences are cut."""
+    from transformers import AutoConfig
+
+    return AutoConfig.from_pretrained(model).max_position_embeddings
 
 
 def with_huggingface(
@@ -62,7 +71,7 @@ def with_huggingface(
 
     network = AutoModelForSeq2SeqLM.from_pretrained(model).to(pick_device(settings.device))
     network.generation_config.length_penalty = settings.length_penalty
-    rows = codec.encode(lines, languages[0])
+    rows = codec.encode(lines, languages[0], positions(model))
     return generate(network, codec, rows, languages[1], settings.beam_size, settings.max_length, batch=max(1, settings.batch_tokens // 64))
 
 
@@ -78,7 +87,7 @@ def with_ctranslate2(
         compute_type = "float16" if device == "cuda" else "float32"
     tokenizer = codec.tokenizer
     tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
-    sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0])]
+    sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], positions(model))]
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         converted = convert(model, codec, Path(folder) / "model")
         translator = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, intra_threads=threads or 0)

@@ -16,10 +16,10 @@ import torch
 
 from workflow_scripts.alignment import count_links
 from workflow_scripts.device import pick_device
-from workflow_scripts.mapping import read_dictionary
+from workflow_scripts.mapping import check, read_dictionary
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, atomic, run, write_json
-from workflow_scripts.text import read_lines, segment
+from workflow_scripts.text import count_words, read_lines
 from workflow_scripts.vectors import read_vectors
 
 
@@ -78,11 +78,13 @@ def main(
     Raises:
         InputError: The input is bad, or neither or both of vectors and dictionary are given.
     """
-    if bool(dictionary) == bool(mapped_a and mapped_b):
+    if bool(dictionary) == bool(mapped_a or mapped_b) or bool(mapped_a) != bool(mapped_b):
         raise InputError("give either --mapped-a and --mapped-b, or --dictionary")
     gold_ab = read_gold(gold, languages) if gold else {}
     if dictionary:
-        sides = from_dictionary(read_dictionary(dictionary, languages))
+        if not (pairs := read_dictionary(dictionary, languages)):
+            raise InputError(f"{dictionary}: is empty")
+        sides = from_dictionary(pairs)
     else:
         if threads:
             set_threads(threads)
@@ -136,6 +138,7 @@ def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: boo
     """Each word with its nearest words on the other side, each direction from its own side; to `compare`, by cosine too."""
     device = pick_device(settings.device)
     words, vectors = zip(*(read_vectors(path) for path in (mapped_a, mapped_b)), strict=True)
+    check(mapped_a, vectors[0], mapped_b, vectors[1])
     a, b = (torch.from_numpy(x).to(device) for x in vectors)
     # one more than asked for, because the word itself may be among them
     k = max(settings.top_k, 10) + 1
@@ -204,11 +207,6 @@ def _usable(word: str, settings: Lexicon) -> bool:
 
 # ---------------------------------------------------------------------------------------------
 # what the lexicon is worth
-
-
-def count_words(text: Path, language: str) -> Counter[str]:
-    """How often each folded word of `text` occurs."""
-    return Counter(word for line in read_lines(text) for word in segment(line, language).split())
 
 
 def coverage(counts: Counter[str], entries: Ranked) -> dict[str, float]:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device
@@ -46,6 +47,8 @@ class Mapping:
     """What to start from then, one after the other."""
     on_failure: Literal["stop", "warn"] = "stop"
     """What to do when no attempt is good: `stop` with an error, or write the best one and `warn`."""
+    max_words: int = 200_000
+    """So many words are read from either file; rarer ones get no translation."""
     cutoff: int = 20_000
     """The last dictionary is induced among so many most frequent words of either side."""
     search_cutoff: int = 1_500
@@ -101,7 +104,8 @@ def main(
         report: Where the verdict and what led to it go, as JSON.
         dictionary: What the modes semi_supervised and supervised start from: two words a line, separated by a
             tab or a blank (MUSE's format).
-        languages: Codes of the languages; with them the dictionary is lower-cased like Crossgap's own text.
+        languages: Codes of the languages; with them words and dictionary are lower-cased like Crossgap's own text, and of
+            words that then are the same the most frequent stays.
         seed: Of the random choices of self-learning.
         threads: CPU threads; 0 takes torch's choice. Never changes more than the last digits of an iteration.
 
@@ -116,9 +120,11 @@ def main(
     if threads:
         set_threads(threads)
     device = pick_device(settings.device)
-    words_a, a = read_vectors(vectors_a)
-    words_b, b = read_vectors(vectors_b)
+    words_a, a = _folded(*read_vectors(vectors_a, settings.max_words), languages[0] if languages else None)
+    words_b, b = _folded(*read_vectors(vectors_b, settings.max_words), languages[1] if languages else None)
     check(vectors_a, a, vectors_b, b)
+    _check_size(vectors_a, a)
+    _check_size(vectors_b, b)
     started = time.perf_counter()
     sides = Sides(words_a, words_b, *(torch.from_numpy(x).to(device) for x in (a, b)))
     pairs = read_dictionary(dictionary, languages) if dictionary else []
@@ -176,9 +182,9 @@ class Attempt:
     """Share of the searched words whose best partner by CSLS has them as its best partner."""
     frequency_correlation: float = 0.0
     """Rank correlation of the frequencies of those pairs."""
-    spelt_alike: int = 0
-    """Words that both sides have."""
-    spelt_alike_found: float = 0.0
+    witnesses: int = 0
+    """Words that both sides spell the same, or pairs of the dictionary that were kept back."""
+    witnesses_found: float = 0.0
     """Share of those that are among each other's ten best partners."""
 
     def told(self) -> str:
@@ -216,13 +222,13 @@ def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, se
         print(solution.attempt.told(), flush=True)
         if solution.attempt.good:
             return solution, attempts
-    return max(solutions, key=lambda s: (s.attempt.spelt_alike_found, s.attempt.frequency_correlation)), attempts
+    return max(solutions, key=lambda s: (s.attempt.witnesses_found, s.attempt.frequency_correlation)), attempts
 
 
 def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
     """Map `sides` from one start; rows in order of frequency. Raises `InputError` when there is nothing to start from."""
     if start == "mapped":
-        return Mapped(sides.a, sides.b, diagnose(*sides, Attempt(start, seed), settings))
+        return Mapped(sides.a, sides.b, diagnose(sides, sides.a, sides.b, Attempt(start, seed), settings))
     a, b = normalise(sides.a), normalise(sides.b)
     near = min(settings.search_cutoff, settings.cutoff)
     guessed = start == "unsupervised"
@@ -236,7 +242,13 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
             found = refined._replace(iterations=found.iterations + refined.iterations)
     mapped_a, mapped_b = symmetric_reweighting(a, b, found.dictionary, settings.reweight)
     attempt = Attempt(start, seed, iterations=found.iterations, objective=found.objective)
-    return Mapped(mapped_a, mapped_b, diagnose(sides.words_a, sides.words_b, mapped_a, mapped_b, attempt, settings))
+    if start == "supervised":
+        # the dictionary cannot witness for itself: a fifth of it judges a mapping made from the rest
+        held_out = torch.arange(len(dictionary[0]), device=a.device) % 5 == 4
+        trial = symmetric_reweighting(a, b, tuple(side[~held_out] for side in dictionary), settings.reweight)
+        witnesses = list(zip(*(side[held_out].tolist() for side in dictionary), strict=True))
+        return Mapped(mapped_a, mapped_b, diagnose(sides, *trial, attempt, settings, witnesses))
+    return Mapped(mapped_a, mapped_b, diagnose(sides, mapped_a, mapped_b, attempt, settings))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -371,19 +383,22 @@ def union(best_b: torch.Tensor, best_a: torch.Tensor) -> Dictionary:
 COPY = 0.95
 LEAST_WORDS = 1_000
 LEAST_FREQUENCY_CORRELATION = 0.5
-LEAST_SPELT_ALIKE = 0.25
-_ENOUGH_SPELT_ALIKE = 20
+LEAST_FOUND = 0.25
+_ENOUGH_WITNESSES = 20
 _JUDGED_WORDS = 5_000
 
 
-def diagnose(words_a: list[str], words_b: list[str], a: torch.Tensor, b: torch.Tensor, attempt: Attempt, settings: Mapping) -> Attempt:
+def diagnose(
+    sides: Sides, a: torch.Tensor, b: torch.Tensor, attempt: Attempt, settings: Mapping, witnesses: list[tuple[int, int]] | None = None
+) -> Attempt:
     """Judge mapped vectors without a gold lexicon.
 
     A wrong solution, too, has many mutual neighbours of high cosine, because that is what self-learning
     looks for. It has not looked for these: names, abbreviations and numbers spelt the same usually mean
     the same, and find each other in a good solution; where there are too few of them, words that
     translate each other should at least be of similar frequency. Only a space that is a copy of the
-    other needs no such evidence.
+    other needs no such evidence. `witnesses` are rows of known pairs that take the place of words spelt
+    the same.
     """
     a, b = (torch.nn.functional.normalize(side, dim=1) for side in (a, b))
     frequent = Similarities(a[: settings.search_cutoff], b[: settings.search_cutoff], settings.matrix)
@@ -391,25 +406,27 @@ def diagnose(words_a: list[str], words_b: list[str], a: torch.Tensor, b: torch.T
     best_b, best_a = best_pairs(frequent, near)
     rows = torch.arange(len(best_b), device=best_b.device)
     mutual = best_a[best_b] == rows
-    spelt_alike, share = spelt_alike_found(words_a, words_b, a, b, settings)
+    if witnesses is None:
+        witnesses = spelt_alike(sides.words_a[:_JUDGED_WORDS], sides.words_b[:_JUDGED_WORDS])
     judged = replace(
         attempt,
         mutual=float(mutual.float().mean()),
         frequency_correlation=rank_correlation(rows[mutual], best_b[mutual]),
-        spelt_alike=spelt_alike,
-        spelt_alike_found=share,
+        witnesses=len(witnesses),
+        witnesses_found=share_found(a, b, witnesses, settings),
     )
-    reason = _objection(judged, min(len(words_a), len(words_b)), float(near.nearest_x.median()))
+    reason = _objection(judged, min(len(a), len(b)), float(near.nearest_x.median()))
     return replace(judged, good=not reason, reason=reason)
 
 
 def _objection(judged: Attempt, words: int, cosine: float) -> str:
     if cosine >= COPY:
         return ""
-    if judged.spelt_alike >= _ENOUGH_SPELT_ALIKE:
-        if judged.spelt_alike_found >= LEAST_SPELT_ALIKE:
+    if judged.witnesses >= _ENOUGH_WITNESSES:
+        if judged.witnesses_found >= LEAST_FOUND:
             return ""
-        return f"of {judged.spelt_alike} words spelt the same {judged.spelt_alike_found:.0%} find each other, not {LEAST_SPELT_ALIKE:.0%}"
+        what = "pairs of the dictionary that were kept back" if judged.start == "supervised" else "words spelt the same"
+        return f"of {judged.witnesses} {what} {judged.witnesses_found:.0%} find each other, not {LEAST_FOUND:.0%}"
     if judged.start == "unsupervised" and words < LEAST_WORDS:
         return f"{words} words are too few to map without a dictionary, which takes {LEAST_WORDS}"
     if judged.frequency_correlation < LEAST_FREQUENCY_CORRELATION:
@@ -417,20 +434,21 @@ def _objection(judged: Attempt, words: int, cosine: float) -> str:
     return ""
 
 
-def spelt_alike_found(words_a: list[str], words_b: list[str], a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> tuple[int, float]:
-    """How many words of four letters or more, or numbers, both sides have, and the share that is among the ten best by CSLS."""
-    rows_b = {word: row for row, word in enumerate(words_b[:_JUDGED_WORDS])}
-    shared = [
-        (row, rows_b[word])
-        for row, word in enumerate(words_a[:_JUDGED_WORDS])
-        if word in rows_b and (len(word) >= 4 or _NUMERAL.fullmatch(word))
-    ]
-    if not shared:
-        return 0, 0.0
+def spelt_alike(words_a: list[str], words_b: list[str]) -> list[tuple[int, int]]:
+    """The rows of words that both sides have: of four letters or more, or numbers."""
+    rows_b = {word: row for row, word in enumerate(words_b)}
+    return [(row, rows_b[word]) for row, word in enumerate(words_a) if word in rows_b and (len(word) >= 4 or _NUMERAL.fullmatch(word))]
+
+
+def share_found(a: torch.Tensor, b: torch.Tensor, witnesses: list[tuple[int, int]], settings: Mapping) -> float:
+    """The share of the pairs of rows whose second is among the ten best partners of the first by CSLS."""
+    judged = [(i, j) for i, j in witnesses if max(i, j) < _JUDGED_WORDS]
+    if not judged:
+        return 0.0
     similarities = Similarities(a[:_JUDGED_WORDS], b[:_JUDGED_WORDS], settings.matrix)
     top, _ = nearest(similarities, 10, neighbourhoods(similarities, settings.csls_neighbours))
-    rows_a, rows_z = (torch.tensor(side, device=a.device) for side in zip(*shared, strict=True))
-    return len(shared), float((top.indices[rows_a] == rows_z[:, None]).any(dim=1).float().mean())
+    rows_a, rows_b = (torch.tensor(side, device=a.device) for side in zip(*judged, strict=True))
+    return float((top.indices[rows_a] == rows_b[:, None]).any(dim=1).float().mean())
 
 
 def rank_correlation(x: torch.Tensor, y: torch.Tensor) -> float:
@@ -445,16 +463,30 @@ def rank_correlation(x: torch.Tensor, y: torch.Tensor) -> float:
 # input
 
 
-def check(path_a: Path, a, path_b: Path, b) -> None:
-    """Raise `InputError` where no mapping can come of `a` and `b` (words × dimensions)."""
+def check(path_a: Path, a: np.ndarray, path_b: Path, b: np.ndarray) -> None:
+    """Raise `InputError` where `a` and `b` (words × dimensions) cannot share a space."""
     if a.shape[1] != b.shape[1]:
         raise InputError(f"{path_a} has {a.shape[1]} dimensions, {path_b} {b.shape[1]}; learn both with the same settings")
-    for path, x in ((path_a, a), (path_b, b)):
-        if len(x) < x.shape[1]:
-            raise InputError(
-                f"{path}: {len(x)} words of {x.shape[1]} dimensions are too few, a rotation needs at least as many words as "
-                "dimensions; give more text or lower embeddings.dimensions"
-            )
+
+
+def _check_size(path: Path, x: np.ndarray) -> None:
+    if len(x) < x.shape[1]:
+        raise InputError(
+            f"{path}: {len(x)} words of {x.shape[1]} dimensions are too few, a rotation needs at least as many words as "
+            "dimensions; give more text or lower embeddings.dimensions"
+        )
+    if not x.any():
+        raise InputError(f"{path}: all vectors are zero")
+
+
+def _folded(words: list[str], vectors: np.ndarray, language: str | None) -> tuple[list[str], np.ndarray]:
+    """Words as the corpus has them, the first of each; without a language, as they are."""
+    if language is None:
+        return words, vectors
+    rows = {}
+    for row, word in enumerate(words):
+        rows.setdefault(fold(word, language), row)
+    return list(rows), vectors if len(rows) == len(words) else vectors[list(rows.values())]
 
 
 def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ means
 """
 
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.stage import atomic, run, write_json
+from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, load_codec
 from workflow_scripts.training import collate
 
@@ -57,11 +59,11 @@ def main(
     network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
     sides = []
     for path, code in zip((source, target), languages, strict=True):
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1][: settings.sentences]
+        lines = list(islice(read_lines(path), settings.sentences))
         sides.append(sentence_vectors(network, codec, lines, code, settings.batch_tokens))
     with atomic(vectors, "wb") as file:
         np.savez_compressed(file, source=sides[0].astype(np.float16), target=sides[1].astype(np.float16))
-    tag_format = {"mbart": "X </s> LANG, decoder LANG X", "mbart50": "LANG X </s>, decoder </s> LANG X"}[codec.family]
+    tag_format = {"mbart": "encoder X </s> LANG, decoder LANG X </s>", "mbart50": "encoder LANG X </s>, decoder </s> LANG X"}[codec.family]
     write_json(
         output,
         {

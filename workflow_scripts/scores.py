@@ -14,6 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from workflow_scripts.languages import language
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.text import read_lines
 
 
 @dataclass
@@ -102,7 +103,7 @@ def metrics(code: str, settings: Scores) -> dict[str, sacrebleu.metrics.base.Met
 
 def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
     """Both files as lists of lines; raises `InputError` when they differ in length."""
-    sides = [path.read_text(encoding="utf-8").split("\n")[:-1] for path in (hypotheses, references)]
+    sides = [list(read_lines(path)) for path in (hypotheses, references)]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{hypotheses} has {len(sides[0])} lines, {references} {len(sides[1])}; decode again")
     return sides[0], sides[1]

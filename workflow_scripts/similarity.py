@@ -154,7 +154,7 @@ class Noise:
 
     def draw(self, shape: torch.Size, keep: float):
         """A byte for each entry, and what it must stay below to survive: probabilities in steps of 1/256."""
-        limit = round(256 * keep)
+        limit = min(255, round(256 * keep))
         if self.device.type == "cuda":
             return torch.randint(256, shape, dtype=torch.uint8, device=self.device, generator=self.random), limit
         raw = self.random.random_raw((shape.numel() + 7) // 8)

@@ -41,7 +41,11 @@ def run(main: Any) -> None:
         if "--settings" in arguments:
             at = arguments.index("--settings")
             settings_type = get_type_hints(main)["settings"]
-            settings = from_plain(settings_type, json.loads(arguments[at + 1]))
+            try:
+                plain = json.loads(arguments[at + 1])
+            except (IndexError, ValueError) as error:
+                raise InputError(f"--settings wants one JSON value: {error}") from None
+            settings = from_plain(settings_type, plain)
             del arguments[at : at + 2]
             main = functools.partial(main, settings=settings)
             if arguments and (bound := _plain_flags(main, arguments)) is not None:

@@ -1,10 +1,10 @@
 """trainer: the training loop behind `training`, on Hugging Face's Trainer.
 
-The Trainer brings mixed precision, accumulation, checkpoints, resuming, several GPUs and
-TensorBoard; ours are the batches (by token budget), the loss and the dev set. An item of its
-dataset is a whole batch.
+The Trainer brings mixed precision, accumulation, checkpoints, resuming and TensorBoard; ours are the
+batches (by token budget), the loss and the dev set. An item of its dataset is a whole batch.
 """
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_callback import PrinterCallback
-from transformers.trainer_utils import get_last_checkpoint
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.languages import language
@@ -67,6 +66,8 @@ def train(
         remove_unused_columns=False,
         seed=seed,
     )
+    # with more, the Trainer would hand two items at once to the collator; one GPU a job is what the rules ask for
+    arguments._n_gpu = min(arguments.n_gpu, 1)
     trainer = PhaseTrainer(
         model=network,
         args=arguments,
@@ -80,13 +81,27 @@ def train(
     )
     trainer.remove_callback(PrinterCallback)
     trainer.prepare(codec, dev, settings)
-    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    if last:
+    if last := last_complete_checkpoint(folder):
         print(f"continuing from {last}", flush=True)
     trainer.train(resume_from_checkpoint=last)
     if settings.checkpoint == "average":
-        average_weights(network, sorted(folder.glob("checkpoint-*/model.safetensors"))[-settings.average_last :])
+        average_weights(network, [path / "model.safetensors" for path in checkpoints_of(folder)[-settings.average_last :]])
     return trainer.state.log_history
+
+
+def checkpoints_of(folder: Path) -> list[Path]:
+    """The checkpoints in `folder`, oldest first."""
+    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+
+
+def last_complete_checkpoint(folder: Path) -> str | None:
+    """The newest checkpoint that was written to its end; newer ones, cut off by a kill, are removed."""
+    for path in reversed(checkpoints_of(folder)):
+        # the Trainer writes this file last
+        if (path / "trainer_state.json").exists():
+            return str(path)
+        shutil.rmtree(path)
+    return None
 
 
 def smoothed_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, items: torch.Tensor | int | None) -> torch.Tensor:
@@ -182,7 +197,7 @@ def generate(
 ) -> list[str]:
     """Translations of encoded rows by Hugging Face's `generate`, in the order of the rows.
 
-    Without `max_length` a translation may have twice as many pieces as its source.
+    Without `max_length` a translation may have twice as many pieces as the longest source of its batch.
     """
     network.eval()
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))

@@ -24,6 +24,7 @@ import torch
 
 from workflow_scripts.device import keep_memory, pick_precision
 from workflow_scripts.stage import InputError, atomic, run, write_json
+from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
 
 
@@ -113,13 +114,13 @@ def main(
     codec = load_codec(start)
     if noised:
         rounds = NoisedRounds(noised, languages, codec, settings.max_length)
-        inputs = sorted(noised.glob("round*.tsv.zst"))
+        inputs = sorted(noised.glob("*.tsv.zst"))
         dev = [Dev(rounds.read("dev", code), code) for code in languages]
     else:
         if not (train_source and train_target and dev_source and dev_target):
             raise InputError("the task phase needs --train-source, --train-target, --dev-source and --dev-target")
         rounds = ParallelText(train_source, train_target, languages, codec, settings)
-        inputs = [train_source, train_target]
+        inputs = [train_source, train_target, dev_source, dev_target]
         dev = [Dev(encode_pairs(dev_source, dev_target, languages, codec, settings.max_length), languages[1], _lines(dev_target))]
     fingerprint = phase_fingerprint(settings, inputs, start, seed, from_scratch)
     network = load_model(start, settings, seed, from_scratch)
@@ -172,7 +173,6 @@ class NoisedRounds:
         self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
         if not self.count:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
-        # one round is held at a time
         self._current = -1, []
         self.rows = len(self.epoch(0))
 
@@ -209,7 +209,7 @@ def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: 
 
 
 def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+    return list(read_lines(path))
 
 
 @dataclass
@@ -288,7 +288,10 @@ def phase_fingerprint(settings: Training, inputs: list[Path], start: Path | str,
     """A hash of what decides the result: settings, text, seed and first weights; no paths, no threads, no device."""
     science = {k: v for k, v in asdict(settings).items() if k not in ("device", "log_every")}
     digest = hashlib.sha256(json.dumps([science, seed, from_scratch], sort_keys=True).encode())
-    for path in [*inputs, *sorted(Path(start).glob("*.safetensors")), *sorted(Path(start).glob("config.json"))]:
+    for path in [
+        *inputs,
+        *(path for name in ("*.safetensors", "config.json", "tokenizer.json") for path in sorted(Path(start).glob(name))),
+    ]:
         with open(path, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     if not Path(start).exists():

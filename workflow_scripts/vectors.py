@@ -17,6 +17,8 @@ from workflow_scripts.text import read_lines
 
 def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
     """Write `vectors` (words × dimensions), seven significant digits as text or exactly as .bin, atomically."""
+    if Path(path).suffix in (".gz", ".xz", ".zst"):
+        raise InputError(f"{path}: vectors are written as text or as .bin; compress them afterwards")
     header = f"{vectors.shape[0]} {vectors.shape[1]}\n"
     if Path(path).suffix == ".bin":
         with atomic(path, "wb") as file:
@@ -43,7 +45,8 @@ def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.nd
 
 def _collect(path: Path, limit: int | None, rows: int, dimensions: int, entries: Iterator[tuple[str, np.ndarray]]):
     wanted = min(rows, limit or rows)
-    vectors = np.empty((wanted, dimensions), dtype=np.float32)
+    # grows with what is there, not with what the header says
+    vectors = np.empty((min(wanted, 1 << 16), dimensions), dtype=np.float32)
     index: dict[str, int] = {}
     for number, (word, row) in enumerate(islice(entries, wanted), 1):
         # in text a row stands one line below its number, under the header
@@ -52,13 +55,15 @@ def _collect(path: Path, limit: int | None, rows: int, dimensions: int, entries:
             raise InputError(f"{where}: {word!r} needs {dimensions} finite numbers, found {np.isfinite(row).sum()}")
         if word in index:
             raise InputError(f"{where}: {word!r} stands twice, first as row {index[word] + 1}; keep one of the two")
+        if len(index) == len(vectors):
+            vectors = np.concatenate([vectors, np.empty((min(len(vectors), wanted - len(vectors)), dimensions), dtype=np.float32)])
         vectors[len(index)] = row
         index[word] = len(index)
     if len(index) < wanted:
         raise InputError(f"{path}: the header says {rows} rows, the file ends after {len(index)}; write it again")
     if wanted == rows and next(entries, None) is not None:
         raise InputError(f"{path}: the header says {rows} rows, the file has more; write it again")
-    return list(index), vectors
+    return list(index), vectors[: len(index)]
 
 
 def _read_text(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]]:
@@ -108,8 +113,11 @@ def _open(path: Path):
         raise InputError(f"{path}: {error.strerror.lower()}; check the path in config.yaml (relative to the working directory)") from None
 
 
+_MOST_DIMENSIONS = 100_000
+
+
 def _header(path: Path, line: str) -> tuple[int, int]:
     parts = line.split()
-    if len(parts) != 2 or not all(part.isdigit() and int(part) for part in parts):
+    if len(parts) != 2 or not all(part.isdecimal() and int(part) for part in parts) or int(parts[1]) > _MOST_DIMENSIONS:
         raise InputError(f"{path}, line 1: expected a word2vec header 'rows dimensions', got {line[:60]!r}")
     return int(parts[0]), int(parts[1])
