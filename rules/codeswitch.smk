@@ -1,11 +1,10 @@
 rule codeswitch:
     input:
+        unpack(codeswitch_sources),
         text_a=corpus_text("train", 0),
         text_b=corpus_text("train", 1),
         dev_a=corpus_text("dev", 0),
         dev_b=corpus_text("dev", 1),
-        ab=lambda w: lexicon_file(w.experiment, "{0}-{1}.tsv"),
-        ba=lambda w: lexicon_file(w.experiment, "{1}-{0}.tsv"),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
     log:
@@ -16,10 +15,12 @@ rule codeswitch:
         "../envs/crossgap.yaml"
     params:
         languages=experiment_languages,
+        kind=lambda w: w.noise.partition(".")[0],
+        model=lambda w, input: flags(input, "model"),
         tokens=pretext_tokens,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].codeswitch),
     shell:
         "python -m workflow_scripts.codeswitch --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--dev-a {input.dev_a:q} --dev-b {input.dev_b:q} --lexicon-ab {input.ab:q} --lexicon-ba {input.ba:q} "
-        "--output {output.folder:q} --languages {params.languages:q} --kind {wildcards.noise} --seed {wildcards.seed} "
+        "--output {output.folder:q} --languages {params.languages:q} --kind {params.kind} {params.model:q} --seed {wildcards.seed} "
         "--tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"

@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
-from workflow_scripts.config import load, phase_training
+from workflow_scripts.config import lexicons_used, load, phase_training
 from workflow_scripts.stage import InputError
 
 try:
@@ -32,7 +32,7 @@ wildcard_constraints:
     a=r"[a-z]{2,3}",
     b=r"[a-z]{2,3}",
     part=r"dev|test/[\w-]+",
-    noise="codeswitch|mask|random",
+    noise=r"(codeswitch|mask|random|released)(\.[\w-]+)?",
     phase="pretext|finetune",
 
 
@@ -112,15 +112,29 @@ def flags(inputs, *names):
     return [part for name in names if name in inputs.keys() for part in (f"--{name.replace('_', '-')}", inputs[name])]
 
 
-def lexicon_file(experiment, name):
-    """A file of the experiment's lexicon; {0} and {1} in `name` are the corpus's languages."""
+def pieces_of(wildcards):
+    """The backbone whose pieces are the lexicon's unit, where they are."""
+    block = CONFIG.lexicons[wildcards.lexicon]
+    return {"model": f"results/backbones/{block.backbone}/model"} if block.unit == "piece" else {}
+
+
+def fold_languages(wildcards):
+    """The languages by whose rules given words are lower-cased; pieces keep their case."""
+    return [] if pieces_of(wildcards) else ["--languages", wildcards.a, wildcards.b]
+
+
+def lexicon_file(experiment, name, lexicon=None):
+    """A file of the experiment's lexicon, or of another; {0} and {1} in `name` are the corpus's languages."""
     chosen = CONFIG.experiments[experiment]
     file = name.format(*CONFIG.corpora[chosen.corpus].languages)
-    return f"results/lexicons/{corpus_folder(chosen.corpus)}/{chosen.lexicon}/{file}"
+    return f"results/lexicons/{corpus_folder(chosen.corpus)}/{lexicon or chosen.lexicon}/{file}"
 
 
 def lexicon_reports():
-    return sorted({lexicon_file(name, "lexicon.json") for name in CONFIG.run.experiments})
+    experiments = CONFIG.run.experiments
+    return sorted(
+        {lexicon_file(name, "lexicon.json", used) for name in experiments for used in lexicons_used(CONFIG, CONFIG.experiments[name])}
+    )
 
 
 # backbones
@@ -211,7 +225,16 @@ def from_scratch(name):
 
 
 def noised_folder(wildcards):
-    return f"results/codeswitch/{wildcards.experiment}/{phase(wildcards, 'pretext').data}/seed{wildcards.seed}"
+    return f"results/codeswitch/{wildcards.experiment}/{phase(wildcards, 'pretext').noise}/seed{wildcards.seed}"
+
+
+def codeswitch_sources(wildcards):
+    """Both directions of the lexicon; and the backbone, where its pieces are switched."""
+    kind, _, lexicon = wildcards.noise.partition(".")
+    files = {side: lexicon_file(wildcards.experiment, name, lexicon) for side, name in (("ab", "{0}-{1}.tsv"), ("ba", "{1}-{0}.tsv"))}
+    if kind == "released":
+        files["model"] = f"results/backbones/{CONFIG.experiments[wildcards.experiment].backbone}/model"
+    return files
 
 
 def pretext_tokens(wildcards):
@@ -221,7 +244,7 @@ def pretext_tokens(wildcards):
         p.updates * phase_training(experiment, p).batch_tokens
         for phases in CONFIG.arms.values()
         for p in phases
-        if p.data == wildcards.noise
+        if p.noise == wildcards.noise
     )
 
 
@@ -246,11 +269,10 @@ def has_pretext(arm):
 
 def report_inputs():
     """Everything that the report draws from."""
-    inputs = set()
+    inputs = set(lexicon_reports())
     for name in CONFIG.run.experiments:
         experiment = CONFIG.experiments[name]
         inputs.add(f"results/corpora/{corpus_folder(experiment.corpus)}/corpus.json")
-        inputs.add(lexicon_file(name, "lexicon.json"))
         if CONFIG.lexicons[experiment.lexicon].mapping.mode != "dictionary":
             inputs.add(lexicon_file(name, "mapping.json"))
         inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
@@ -263,5 +285,5 @@ def report_inputs():
                 inputs.update(f"{run}/{p.name}/curve.tsv" for p in CONFIG.arms[arm])
                 inputs.update(f"{run}/{p.name}/representation.json" for p in CONFIG.arms[arm])
                 if has_pretext(arm):
-                    inputs.add(f"results/codeswitch/{name}/{CONFIG.arms[arm][0].data}/seed{seed}")
+                    inputs.add(f"results/codeswitch/{name}/{CONFIG.arms[arm][0].noise}/seed{seed}")
     return sorted(inputs)

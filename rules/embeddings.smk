@@ -1,5 +1,6 @@
 rule embeddings:
     input:
+        unpack(pieces_of),
         text="results/corpora/{corpus}.{a}-{b}/train.{lang}",
     output:
         vectors="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{lang}.vec",
@@ -10,8 +11,9 @@ rule embeddings:
     conda:
         "../envs/crossgap.yaml"
     params:
+        model=lambda w, input: flags(input, "model"),
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
         settings=lambda w: settings(CONFIG.lexicons[w.lexicon].embeddings),
     shell:
         "python -m workflow_scripts.embeddings --text {input.text:q} --vectors {output.vectors:q} "
-        "--language {wildcards.lang:q} --seed {params.seed} --settings {params.settings:q} > {log:q} 2>&1"
+        "--language {wildcards.lang:q} {params.model:q} --seed {params.seed} --settings {params.settings:q} > {log:q} 2>&1"

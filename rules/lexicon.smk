@@ -1,6 +1,7 @@
 rule lexicon:
     input:
         unpack(lexicon_sources),
+        unpack(pieces_of),
         text_a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         text_b="results/corpora/{corpus}.{a}-{b}/train.{b}",
     output:
@@ -14,7 +15,7 @@ rule lexicon:
     conda:
         "../envs/crossgap.yaml"
     params:
-        sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold"),
+        sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
         settings=lambda w: settings(CONFIG.lexicons[w.lexicon].lexicon),
     shell:
         "python -m workflow_scripts.lexicon {params.sources:q} --text-a {input.text_a:q} --text-b {input.text_b:q} "

@@ -13,9 +13,10 @@ rule mapping:
         "../envs/crossgap.yaml"
     params:
         sources=lambda w, input: flags(input, "vectors_a", "vectors_b", "dictionary"),
+        languages=fold_languages,
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
         settings=lambda w: settings(CONFIG.lexicons[w.lexicon].mapping),
     shell:
         "python -m workflow_scripts.mapping {params.sources:q} --mapped-a {output.a:q} --mapped-b {output.b:q} "
-        "--report {output.report:q} --languages {wildcards.a:q} {wildcards.b:q} --seed {params.seed} --threads {threads} "
+        "--report {output.report:q} {params.languages:q} --seed {params.seed} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"

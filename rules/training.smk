@@ -10,7 +10,6 @@ rule pretext:
         "results/logs/training/{experiment}/{arm}.seed{seed}.pretext.log",
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.pretext.tsv"
-    retries: 1
     conda:
         "../envs/crossgap.yaml"
     params:
@@ -40,7 +39,6 @@ rule finetune:
         "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
-    retries: 1
     conda:
         "../envs/crossgap.yaml"
     params:

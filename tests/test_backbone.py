@@ -110,3 +110,8 @@ def test_denoised_rows_restore_their_line():
     lines = manual_pairs(50)[0]
     rows = [row.split("\t") for row in backbone.denoised(lines, "de", Small().noise, 1, 0)]
     assert [original for _, original in rows] == lines and sum("<mask>" in noised for noised, _ in rows) > 45
+
+
+def test_a_tab_in_the_text_does_not_end_the_noised_half(tmp_path):
+    (tmp_path / "mono.de").write_text("Eine Zeile\tmit Tabulator\n" * 3)
+    assert set(own_lines(small(tmp_path, disjoint=False), ("de", "en"), "de", set())) == {"Eine Zeile mit Tabulator"}

@@ -57,6 +57,7 @@ def test_mbart_noise_permutes_sentences_and_masks():
 
 def test_case_and_punctuation_survive():
     assert [match_case(m, "file") for m in ("Datei", "DATEI", "datei", "A")] == ["File", "FILE", "file", "File"]
+    assert [match_case(m, "indir", "tr") for m in ("Download", "DOWNLOAD")] == ["İndir", "İNDİR"]
     switched, counts = switch_sentence(LINE, "de", CANDIDATES)
     assert [c for c in switched if not c.isalnum() and c != " "] == [c for c in LINE if not c.isalnum() and c != " "]
     assert counts["words"] == 16 and counts["replaced"] in (5, 6)

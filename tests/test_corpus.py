@@ -5,8 +5,9 @@ import lzma
 from pathlib import Path
 
 import pytest
+from models import manual_pairs
 
-from workflow_scripts.corpus import REASONS, Corpus, Source, check_languages, held_out, leak_key, read_pairs, train
+from workflow_scripts.corpus import REASONS, Corpus, Source, assign_documents, check_languages, held_out, leak_key, read_pairs, train
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import read_lines, words
 
@@ -194,3 +195,47 @@ def test_swapped_scripts(tmp_path):
     swapped = Source(file=source.file, columns={"ru": 2, "en": 1})
     with pytest.raises(InputError, match=r"r\.tsv, line 1: the Russian side is written in Latin script"):
         check_languages(list(read_pairs(swapped, ("ru", "en"))), ("ru", "en"), "r.tsv")
+
+
+def pages(sizes: list[int]) -> list[str]:
+    """A TSV of documents with so many running sentences each."""
+    return [
+        f"p{page}\tDas ist der Satz {'abcdefghij'[page]} {'x' * i}.\tThis is the sentence {'abcdefghij'[page]} {'x' * i}."
+        for page, size in enumerate(sizes)
+        for i in range(1, size + 1)
+    ]
+
+
+def test_large_documents_are_held_out_only_when_nothing_else_is_left(tmp_path):
+    source = Source(file=str(write(tmp_path / "p.tsv", pages([30, 90, 30, 25, 60]))), columns={"document": 1, "de": 2, "en": 3})
+    settings = Corpus(("de", "en"), source, Source(held_out=25), {"pages": Source(held_out=25)})
+    assigned = assign_documents(settings)
+    assert sorted(set(assigned.values())) == ["dev", "pages"] and len(assigned) < 5
+
+
+def test_too_few_documents_are_told(tmp_path):
+    source = Source(file=str(write(tmp_path / "p.tsv", pages([120]))), columns={"document": 1, "de": 2, "en": 3})
+    settings = Corpus(("de", "en"), source, Source(held_out=25), {"pages": Source(held_out=25)})
+    with pytest.raises(InputError, match="too few documents to hold out 25 running sentences for 'pages'"):
+        assign_documents(settings)
+
+
+def test_dev_has_no_sentence_of_a_test_set(tmp_path):
+    shared = [f"Der gemeinsame Satz {c} steht hier.\tThe shared sentence {c} stands here." for c in "abcdef"]
+    rows = [
+        f"p{page}\t{row}"
+        for page in range(4)
+        for row in (*shared[:2], *(f"Satz {'klmn'[page]} mit {c} im Ende.\tOne {'klmn'[page]} with {c} at the end." for c in "uvwxyz"))
+    ]
+    source = Source(file=str(write(tmp_path / "p.tsv", rows)), columns={"document": 1, "de": 2, "en": 3})
+    settings = Corpus(("de", "en"), source, Source(held_out=5), {"pages": Source(held_out=5)})
+    for name in ("dev", "pages"):
+        held_out(tmp_path / f"{name}.de", tmp_path / f"{name}.en", name=name, settings=settings)
+    dev, test = ({leak_key(line) for line in read_lines(tmp_path / f"{name}.de")} for name in ("dev", "pages"))
+    assert dev and test and not dev & test
+
+
+def test_a_refused_corpus_leaves_nothing_behind(tmp_path):
+    with pytest.raises(InputError, match="exchange"):
+        clean(tmp_path, [f"{b}\t{a}" for a, b in zip(*manual_pairs(300), strict=True)])
+    assert not list(tmp_path.glob("t.*")) and not (tmp_path / "corpus.json").exists()

@@ -64,3 +64,11 @@ def test_both_engines_give_the_same_translations(model):
 def test_greedy_search_is_identical(model):
     fast, slow = (translate(model, engine=engine, beam_size=1) for engine in ("ctranslate2", "huggingface"))
     assert agree(fast, slow) >= 23
+
+
+def test_sentences_longer_than_the_model_are_cut(model):
+    (model / "long.de").write_text("Öffnen Sie die Datei und drucken Sie das Fenster. " * 60 + "\n", encoding="utf-8")
+    for engine in ("ctranslate2", "huggingface"):
+        settings = Decoding(max_length=1000, beam_size=1, engine=engine)
+        decoding.main(model / "out/model", model / "long.de", model / "long", languages=("de", "en"), threads=1, settings=settings)
+        assert len((model / "long").read_text().splitlines()) == 1

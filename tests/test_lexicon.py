@@ -9,7 +9,10 @@ import torch
 from workflow_scripts.alignment import count_links
 from workflow_scripts.lexicon import Lexicon, coverage, evaluate, invert, judge_switched, main, read_gold, read_lexicon, retrieve, select
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tokenisation import unit_segmenter
 from workflow_scripts.vectors import write_vectors
+
+SEGMENT = unit_segmenter("de"), unit_segmenter("en")
 
 
 @pytest.mark.parametrize("retrieval", ["csls", "cosine", "dot"])
@@ -30,7 +33,7 @@ def test_csls_equals_its_definition():
 
 
 def test_no_word_is_its_own_candidate_and_no_special_piece_comes_in():
-    words = ["Format", "<unk>", "▁x", "42", "haus"]
+    words = ["Format", "<unk>", "▁", "42", "haus"]
     row = list(zip(words, [1.0, 0.75, 0.5, 0.25, 0.125], strict=True))
     entries = select(dict.fromkeys(["format", "<unk>", "42", "a", "b"], row), Lexicon(top_k=2))
     assert entries == {"format": [("haus", 0.125)], "a": [("Format", 1.0), ("haus", 0.125)], "b": [("Format", 1.0), ("haus", 0.125)]}
@@ -114,9 +117,30 @@ def test_the_aligner_finds_what_stands_for_what(tmp_path):
     rows = [("das haus", "the house"), ("das buch", "the book"), ("ein buch", "a book"), ("ein haus", "a house")] * 10
     for side, name in ((0, "de"), (1, "en")):
         (tmp_path / name).write_text("".join(f"{row[side]}\n" for row in rows))
-    links = count_links(tmp_path / "de", tmp_path / "en", ("de", "en"))
+    links = count_links(tmp_path / "de", tmp_path / "en", SEGMENT)
     assert links[("haus", "house")] == 20 and links[("buch", "book")] == 20 and not links[("haus", "book")]
     with open(tmp_path / "de", "a") as file:
         file.write("noch eine\n")
     with pytest.raises(InputError, match="one ends before line 41"):
-        count_links(tmp_path / "de", tmp_path / "en", ("de", "en"))
+        count_links(tmp_path / "de", tmp_path / "en", SEGMENT)
+
+
+def test_the_farthest_are_what_the_released_code_takes():
+    a = torch.nn.functional.normalize(torch.randn(30, 8, generator=torch.Generator().manual_seed(1)), dim=1)
+    forwards, backwards = retrieve(a, a, 3, Lexicon(retrieval="farthest"))
+    farthest = (a @ a.T).argsort(dim=1)[:, :3]
+    assert torch.equal(forwards.indices, farthest) and torch.equal(backwards.indices, farthest)
+
+
+def test_bad_combinations_are_refused(tmp_path):
+    outputs = tmp_path / "ab", tmp_path / "ba", tmp_path / "report"
+    with pytest.raises(InputError, match="either --mapped-a and --mapped-b, or --dictionary"):
+        main(*outputs, languages=("de", "en"), mapped_a=tmp_path / "a")
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(InputError, match="is empty"):
+        main(*outputs, languages=("de", "en"), dictionary=tmp_path / "empty")
+    write_vectors(tmp_path / "a.vec", ["x", "y"], torch.ones(2, 3).numpy())
+    write_vectors(tmp_path / "b.vec", ["x", "y"], torch.ones(2, 4).numpy())
+    with pytest.raises(InputError, match="3 dimensions"):
+        main(*outputs, languages=("de", "en"), mapped_a=tmp_path / "a.vec", mapped_b=tmp_path / "b.vec")
+    assert not outputs[0].exists()

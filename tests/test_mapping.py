@@ -212,3 +212,28 @@ def test_a_dictionary_without_a_known_word_is_refused(files, tmp_path):
         mapping.main(*files, settings=Mapping(mode="semi_supervised"))
     with pytest.raises(InputError, match="maps nothing"):
         mapping.main(*files, settings=Mapping(mode="dictionary"))
+
+
+def test_a_full_dictionary_is_judged_by_a_fifth_of_its_pairs():
+    sides, order = planted(0.1)
+    pairs = [(sides.words_a[i], sides.words_b[j]) for j, i in enumerate(order.tolist())]
+    judged = map_once(sides, "supervised", pairs, 1, SMALL).attempt
+    assert judged.good and judged.witnesses == 160 and judged.witnesses_found > 0.9
+    scrambled = [(a, b) for (a, _), (_, b) in zip(pairs, pairs[7:] + pairs[:7], strict=True)]
+    assert "pairs of the dictionary that were kept back" in map_once(sides, "supervised", scrambled, 1, SMALL).attempt.reason
+
+
+def test_given_vectors_are_folded_and_cut(tmp_path):
+    words = ["Datei", "datei", "Fenster", *(f"w{i}" for i in range(60))]
+    for name, seed in (("a", 1), ("b", 2)):
+        write_vectors(tmp_path / f"{name}.vec", words, np.random.default_rng(seed).standard_normal((63, 5)))
+    outputs = [tmp_path / name for name in ("a.vec", "b.vec", "a.out.vec", "b.out.vec", "m.json")]
+    settings = Mapping(mode="identical", max_words=40, on_failure="warn", restarts=0, fallback=[])
+    mapping.main(*outputs, languages=("de", "en"), settings=settings)
+    assert read_vectors(outputs[2])[0] == ["datei", "fenster", *(f"w{i}" for i in range(37))]
+
+
+def test_vectors_of_nothing_but_zeros_are_refused(files):
+    write_vectors(files[1], [f"b{i}" for i in range(400)], np.zeros((400, 20)))
+    with pytest.raises(InputError, match="all vectors are zero"):
+        mapping.main(*files)

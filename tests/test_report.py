@@ -125,7 +125,7 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
             if arm in KINDS:
                 folder = root / f"codeswitch/demo/{KINDS[arm]}/seed{seed}"
                 side = {"words": 100, "replaceable": 90, "replaced": 34, "budget": 35, "rate": 0.347, "coverage": 0.9, "shortfall": 0.01}
-                put(folder / "codeswitch.json", {"kind": KINDS[arm], "rounds": 1, "sides": {"de": side, "en": side}})
+                put(folder / "codeswitch.json", {"kind": KINDS[arm], "unit": "word", "rounds": 1, "sides": {"de": side, "en": side}})
                 for code in ("de", "en"):
                     with zstandard.open(folder / f"round0.{code}.tsv.zst", "wt", encoding="utf-8") as file:
                         file.write(f"{NOISED[KINDS[arm]]}\t{ORIGINAL}\n")

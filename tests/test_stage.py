@@ -69,3 +69,15 @@ def test_bad_input_is_one_line_not_a_traceback(tmp_path):
         "workflow_scripts.embeddings", "--text", str(tmp_path / "absent"), "--vectors", "v", "--language", "de", "--settings", "{}"
     )
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "no such file" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_value_that_is_none_is_explained(tmp_path):
+    shared = ["workflow_scripts.codeswitch", *(f"--{name}=x" for name in ("text-a", "text-b", "dev-a", "dev-b"))]
+    shared += ["--lexicon-ab", "x", "--lexicon-ba", "x", "--output", str(tmp_path), "--languages", "de", "en", "--settings"]
+    for wrong, said in (
+        (["{}", "--kind", "swap"], "codeswitch"),
+        (["{}", "--seed", "one"], "seed"),
+        (["{rate: 1}"], "wants one JSON value"),
+    ):
+        done = command(*shared, *wrong)
+        assert done.returncode and said in done.stdout + done.stderr and "Traceback" not in done.stderr

@@ -10,9 +10,9 @@ from models import manual_pairs, small_model
 from safetensors.torch import load_file
 
 from workflow_scripts import training
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.tokenisation import load_codec
-from workflow_scripts.trainer import average_weights, load_model, smoothed_loss
+from workflow_scripts.trainer import average_weights, last_complete_checkpoint, load_model, smoothed_loss
 from workflow_scripts.training import Training, collate, encode_pairs, phase_fingerprint, plan_batches
 
 TINY = {
@@ -220,3 +220,27 @@ def test_a_gpu_that_was_given_must_be_used(monkeypatch):
     with pytest.raises(InputError, match="SLURM_JOB_GPUS=0"):
         pick_device("auto")
     assert pick_device("cpu").type == "cpu"
+
+
+def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):
+    for step, whole in ((4, True), (8, True), (12, False)):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        if whole:
+            (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text("{}")
+    assert last_complete_checkpoint(tmp_path) == str(tmp_path / "checkpoint-8")
+    assert not (tmp_path / "checkpoint-12").exists()
+
+
+def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
+    _, start = setup
+    codec = load_codec(start)
+    line = manual_pairs(1)[0][0]
+    pieces = codec.tokens([line])[0]
+    shuffled = [*pieces[::-1], "<mask>"]
+    for name in ("round0", "dev"):
+        for code in ("de", "en"):
+            (tmp_path / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(f"{' '.join(shuffled)}\t{line}\n".encode()))
+    write_json(tmp_path / "codeswitch.json", {"unit": "piece"})
+    (noised, original), _ = training.NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
+    assert original == codec.encode([line], "de")[0]
+    assert codec.tokenizer.convert_ids_to_tokens(noised[:-2]) == shuffled and noised[-2:] == original[-2:]

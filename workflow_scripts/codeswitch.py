@@ -11,6 +11,8 @@ Two controls hit the same words of the same sentences:
 ``random``
     neighbours from a lexicon whose target side is permuted among words of like frequency: foreign
     words without the alignment
+
+``released`` is the noise of the authors' published code instead, for comparison (`released`).
 """
 
 from collections import Counter
@@ -25,10 +27,12 @@ from workflow_scripts import noise as span_noise
 from workflow_scripts.languages import language
 from workflow_scripts.lexicon import read_lexicon
 from workflow_scripts.noise import Noise
+from workflow_scripts.released import released_side
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text import Span, count_words, fold, read_lines, upper, words, write_lines
+from workflow_scripts.tokenisation import load_codec, unit_segmenter
 
-Kind = Literal["codeswitch", "mask", "random"]
+Kind = Literal["codeswitch", "mask", "random", "released"]
 
 
 @dataclass
@@ -52,6 +56,7 @@ def main(
     *,
     languages: tuple[str, str],
     kind: Kind = "codeswitch",
+    model: Path | None = None,
     seed: int = 1,
     tokens: int = 1,
     settings: CodeSwitch = CodeSwitch(),
@@ -60,25 +65,32 @@ def main(
 
     The dev text is switched once, into ``dev.{language}.tsv.zst``, to watch the restore loss by.
     `tokens` is what the pretext phase reads, updates × tokens per batch; the rounds are as many as
-    that needs if every word were a single token, so they always suffice.
+    that needs if every word were a single token, so they always suffice. `model` is the backbone whose
+    pieces are switched by the kind ``released``; its rows hold pieces, separated by blanks, where those of
+    the other kinds hold text.
     """
+    if (kind == "released") != bool(model):
+        raise InputError("--model is for the kind released, which needs it")
+    codec = load_codec(model) if model else None
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
-    counts = [count_words(text, code) for text, code in zip(sides[0], languages, strict=True)]
+    counts = [count_words(text, unit_segmenter(code)) for text, code in zip(sides[0], languages, strict=True)]
     running_words = sum(sum(count.values()) for count in counts)
     if not running_words:
         raise InputError(f"{text_a}: no words to switch")
-    rounds = max(1, -(-tokens // running_words))
+    # the released noise takes every second sentence of either side
+    rounds = max(1, -(-tokens * (2 if codec else 1) // running_words))
     report = {}
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
         candidates = load_candidates(lexicon)
         if kind == "random":
             candidates = permute_candidates(candidates, counts[1 - side], settings.frequency_bin, seed)
         total: Counter[str] = Counter()
-        for round_number in range(rounds):
-            rows = switched_side(text, code, candidates, kind, seed, round_number, side, settings.noise, languages[1 - side])
-            write_lines(output / f"round{round_number}.{code}.tsv.zst", _count(rows, total))
-        dev_rows = switched_side(dev, code, candidates, kind, seed, _DEV_ROUND, side, settings.noise, languages[1 - side])
-        write_lines(output / f"dev.{code}.tsv.zst", _count(dev_rows, Counter()))
+        for name, source, number in (("dev", dev, _DEV_ROUND), *((f"round{r}", text, r) for r in range(rounds))):
+            if codec:
+                rows = released_side(source, codec, candidates, seed, number, side, settings.noise)
+            else:
+                rows = switched_side(source, code, candidates, kind, seed, number, side, settings.noise, languages[1 - side])
+            write_lines(output / f"{name}.{code}.tsv.zst", _count(rows, Counter() if name == "dev" else total))
         report[code] = {
             **total,
             "rate": total["replaced"] / total["words"],
@@ -87,7 +99,15 @@ def main(
         }
     write_json(
         output / "codeswitch.json",
-        {"kind": kind, "rounds": rounds, "languages": languages, "seed": seed, "sides": report, "settings": asdict(settings)},
+        {
+            "kind": kind,
+            "unit": "piece" if codec else "word",
+            "rounds": rounds,
+            "languages": languages,
+            "seed": seed,
+            "sides": report,
+            "settings": asdict(settings),
+        },
     )
 
 

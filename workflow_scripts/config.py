@@ -45,6 +45,10 @@ class Run:
 class LexiconStages:
     """How a lexicon is made: the settings of three stages, and a word list to judge it by."""
 
+    unit: Literal["word", "piece"] = "word"
+    """What has a vector and translations. `piece`: the backbone's SentencePiece pieces, as in the authors' published code."""
+    backbone: str | None = None
+    """`unit: piece`: the backbone whose pieces they are."""
     embeddings: Embeddings = field(default_factory=Embeddings)
     """word2vec."""
     mapping: Mapping = field(default_factory=Mapping)
@@ -63,12 +67,14 @@ class LexiconStages:
 class Phase:
     """One phase of an arm."""
 
-    data: Literal["codeswitch", "mask", "random", "task"]
+    data: Literal["codeswitch", "mask", "random", "released", "task"]
     """What is trained on: a restore task on noised text, or the task itself."""
     updates: int
     """Updates of the weights."""
     start: Literal["previous", "scratch"] = "previous"
     """`previous`: the phase before, or the backbone. `scratch`: random weights in the backbone's shape."""
+    lexicon: str | None = None
+    """Name of the lexicon that switches the words; the experiment's if none is named."""
     training: dict[str, Any] = field(default_factory=dict)
     """Training settings that differ from the experiment's in this phase."""
 
@@ -76,6 +82,11 @@ class Phase:
     def name(self) -> str:
         """The phase's folder."""
         return "finetune" if self.data == "task" else "pretext"
+
+    @property
+    def noise(self) -> str:
+        """The folder of a pretext phase's text."""
+        return f"{self.data}.{self.lexicon}" if self.lexicon else self.data
 
 
 @dataclass
@@ -243,7 +254,12 @@ def _corpus_problems(where: str, corpus: Corpus):
 
 
 def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
-    users = [config.experiments[e] for e in config.run.experiments if e in config.experiments and config.experiments[e].lexicon == name]
+    if lexicon.unit == "piece":
+        yield from _undefined(f"lexicons.{name}.backbone", lexicon.backbone or "", config.backbones)
+        if lexicon.vectors or lexicon.dictionary:
+            yield f"lexicons.{name}: with unit piece, vectors are learnt; it takes neither `vectors` nor `dictionary`"
+    users = [config.experiments[e] for e in config.run.experiments if e in config.experiments]
+    users = [e for e in users if name in lexicons_used(config, e)]
     corpora = {e.corpus: config.corpora[e.corpus] for e in users if e.corpus in config.corpora}
     pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
     for key in ("dictionary", "gold"):
@@ -259,7 +275,30 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
                 yield f"lexicons.{name}.vectors: mapping.mode mapped needs the mapped vectors of {code!r}"
 
 
+def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
+    """The experiment's lexicon, and those that phases of the arms in the run name instead."""
+    phases = [phase for arm in config.run.arms for phase in config.arms.get(arm, [])]
+    return list(dict.fromkeys([experiment.lexicon, *(phase.lexicon for phase in phases if phase.lexicon)]))
+
+
+def _phase_problems(where: str, experiment: Experiment, phase: Phase, config: Config):
+    name = phase.lexicon or experiment.lexicon
+    yield from _undefined(f"{where}.lexicon", name, config.lexicons)
+    if phase.data == "task" or name not in config.lexicons:
+        if phase.lexicon and phase.data == "task":
+            yield f"{where}.lexicon: the task itself takes none"
+        return
+    lexicon = config.lexicons[name]
+    if lexicon.unit != ("piece" if phase.data == "released" else "word"):
+        yield f"{where}: data {phase.data} cannot take the lexicon {name!r} of unit {lexicon.unit}; pieces are for `released` only"
+    elif lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
+        yield f"{where}: lexicon {name!r} has the pieces of backbone {lexicon.backbone!r}, the experiment is on {experiment.backbone!r}"
+
+
 def _experiment_problems(where: str, experiment: Experiment, config: Config):
+    for arm in config.run.arms:
+        for phase in config.arms.get(arm, []):
+            yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
     for key in ("corpus", "lexicon", "backbone"):
         section = {"corpus": "corpora"}.get(key, f"{key}s")
         yield from _undefined(f"{where}.{key}", getattr(experiment, key), getattr(config, section))

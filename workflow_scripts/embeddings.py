@@ -2,7 +2,8 @@
 
 Skip-gram with negative sampling (Mikolov et al. 2013), as in Zan et al., section III-B: "only
 trained using datasets of downstream tasks". The unit is the word, not the subword, because whole
-words are switched later. gensim does the learning, reading from a file (`corpus_file`), which
+words are switched later; with a model, its pieces are the unit, as in the authors' published code.
+gensim does the learning, reading from a file (`corpus_file`), which
 keeps its workers out of Python's lock.
 """
 
@@ -11,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from workflow_scripts.stage import InputError, provenance, run
-from workflow_scripts.text import read_lines, segment
+from workflow_scripts.text import read_lines
+from workflow_scripts.tokenisation import unit_segmenter
 from workflow_scripts.vectors import write_vectors
 
 
@@ -37,13 +39,16 @@ class Embeddings:
     """Threads. One is deterministic; with more the result varies from run to run."""
 
 
-def main(text: Path, vectors: Path, *, language: str, seed: int = 1, settings: Embeddings = Embeddings()) -> None:
-    """Learn the vectors of the words of `text`, most frequent first, case-folded."""
+def main(
+    text: Path, vectors: Path, *, language: str, model: Path | None = None, seed: int = 1, settings: Embeddings = Embeddings()
+) -> None:
+    """Learn the vectors of the words of `text`, most frequent first, case-folded; or of the pieces of a `model`."""
+    segment = unit_segmenter(language, model)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         segmented = Path(folder) / "segmented.txt"
         with open(segmented, "w", encoding="utf-8") as file:
             for line in read_lines(text):
-                file.write(segment(line, language) + "\n")
+                file.write(segment(line) + "\n")
         learnt_words, learnt = learn(segmented, seed, settings, named=text)
     write_vectors(vectors, learnt_words, learnt)
     print({"words": len(learnt_words), **asdict(settings), **provenance()})

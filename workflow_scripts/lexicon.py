@@ -20,6 +20,7 @@ from workflow_scripts.mapping import check, read_dictionary
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.text import count_words, read_lines
+from workflow_scripts.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.vectors import read_vectors
 
 
@@ -29,8 +30,8 @@ class Lexicon:
 
     top_k: int = 3
     """Candidates per word (the paper's k)."""
-    retrieval: Literal["csls", "cosine", "dot"] = "csls"
-    """How neighbours are ranked. The paper says dot product; csls finds fewer hubs."""
+    retrieval: Literal["csls", "cosine", "dot", "farthest"] = "csls"
+    """How neighbours are ranked. The paper says dot product; csls finds fewer hubs; the authors' published code takes the farthest."""
     csls_neighbours: int = 10
     """k of CSLS."""
     min_score: float | None = None
@@ -52,6 +53,7 @@ def main(
     mapped_a: Path | None = None,
     mapped_b: Path | None = None,
     dictionary: Path | None = None,
+    model: Path | None = None,
     text_a: Path | None = None,
     text_b: Path | None = None,
     gold: Path | None = None,
@@ -69,6 +71,7 @@ def main(
         mapped_b: The second language's.
         dictionary: A word list that is the lexicon, instead of vectors: two words a line, separated by a tab or
             a blank (MUSE's format).
+        model: The model whose pieces the vectors are of; without one they are words.
         text_a: Text that the lexicon is for, to count how much of it the lexicon covers.
         text_b: The same in the second language, parallel line by line; an aligner on both tells how many of the
             words that would be switched get a right translation.
@@ -81,6 +84,9 @@ def main(
     if bool(dictionary) == bool(mapped_a or mapped_b) or bool(mapped_a) != bool(mapped_b):
         raise InputError("give either --mapped-a and --mapped-b, or --dictionary")
     gold_ab = read_gold(gold, languages) if gold else {}
+    if model:
+        gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}
+    segment = [unit_segmenter(code, model) for code in languages]
     if dictionary:
         if not (pairs := read_dictionary(dictionary, languages)):
             raise InputError(f"{dictionary}: is empty")
@@ -89,15 +95,17 @@ def main(
         if threads:
             set_threads(threads)
         sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
-    links = count_links(text_a, text_b, languages) if text_a and text_b and settings.align else Counter()
+    links = count_links(text_a, text_b, segment) if text_a and text_b and settings.align else Counter()
     directions = {}
-    for side, path, codes, text, truth, linked in (
-        (sides[0], lexicon_ab, languages, text_a, gold_ab, links),
-        (sides[1], lexicon_ba, languages[::-1], text_b, invert(gold_ab), Counter({(b, a): n for (a, b), n in links.items()})),
+    backwards = Counter({(b, a): n for (a, b), n in links.items()})
+    for i, path, codes, text, truth, linked in (
+        (0, lexicon_ab, languages, text_a, gold_ab, links),
+        (1, lexicon_ba, languages[::-1], text_b, invert(gold_ab), backwards),
     ):
+        side = sides[i]
         entries = select(side.ranked, settings)
         write_lexicon(path, entries)
-        counts = count_words(text, codes[0]) if text else Counter()
+        counts = count_words(text, segment[i]) if text else Counter()
         directions["-".join(codes)] = {
             "words": len(side.ranked),
             "entries": len(entries),
@@ -155,8 +163,10 @@ def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: boo
 
 
 def retrieve(a: torch.Tensor, b: torch.Tensor, k: int, settings: Lexicon) -> tuple[Top, Top]:
-    """For each row of `a` (words × dimensions) its k best rows of `b`, nearest first, and the other way round."""
-    if settings.retrieval != "dot":
+    """For each row of `a` (words × dimensions) its k best rows of `b`, best first, and the other way round."""
+    if settings.retrieval == "farthest":
+        a = -a
+    elif settings.retrieval != "dot":
         a, b = (torch.nn.functional.normalize(side, dim=1) for side in (a, b))
     similarities = Similarities(a, b)
     near = neighbourhoods(similarities, settings.csls_neighbours) if settings.retrieval == "csls" else None
@@ -180,7 +190,7 @@ def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:
 
 
 _LETTER = regex.compile(r"\p{L}")
-_SPECIAL = regex.compile(r"^(<.*>|\[.*\]|▁.*)$")
+_SPECIAL = regex.compile(r"<.*>|\[.*\]|▁")
 
 
 def select(ranked: Ranked, settings: Lexicon) -> Ranked:
@@ -202,7 +212,7 @@ def select(ranked: Ranked, settings: Lexicon) -> Ranked:
 
 
 def _usable(word: str, settings: Lexicon) -> bool:
-    return not _SPECIAL.match(word) and (settings.numbers or bool(_LETTER.search(word)))
+    return not _SPECIAL.fullmatch(word) and (settings.numbers or bool(_LETTER.search(word)))
 
 
 # ---------------------------------------------------------------------------------------------

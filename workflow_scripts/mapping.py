@@ -300,7 +300,8 @@ def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dic
     return tuple(torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
 
 
-_NUMERAL = re.compile(r"[0-9]+")
+# ▁ is how SentencePiece starts a word
+_NUMERAL = re.compile(r"▁?[0-9]+")
 
 
 class Found(NamedTuple):

@@ -376,20 +376,22 @@ def switched_examples(study: Study, per_side: int = 3, among: int = 2000) -> lis
     kinds = list(_noises(study))
     examples = []
     for code in study.languages if kinds else ():
-        sides = []
-        for kind in kinds:
-            with zstandard.open(study.noised / kind / f"seed{study.seeds[0]}" / f"round0.{code}.tsv.zst", "rt", encoding="utf-8") as file:
-                sides.append([line.rstrip("\n").split("\t") for line in itertools.islice(file, among)])
-        rows = [
-            row
-            for row in zip(*sides, strict=False)
-            if 8 <= len(row[0][1].split()) <= 25 and row[0][0] != row[0][1] and len({original for _, original in row}) == 1
-        ]
-        for row in evenly(rows, per_side):
-            original = row[0][1]
-            noised = {kind: marked(original, switched) for kind, (switched, _) in zip(kinds, row, strict=True)}
-            examples.append({"language": code, "original": original, "noised": noised})
+        sides = [noised_lines(study.noised / kind / f"seed{study.seeds[0]}", code, among) for kind in kinds]
+        # the released noise has every second sentence only
+        shared = [line for line in sides[0] if all(line in side for side in sides) and 8 <= len(line.split()) <= 25]
+        for line in evenly([line for line in shared if sides[0][line] != line], per_side):
+            noised = {kind: marked(line, side[line]) for kind, side in zip(kinds, sides, strict=True)}
+            examples.append({"language": code, "original": line, "noised": noised})
     return examples
+
+
+def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
+    """Original line → noised line of the first `among` rows of round 0; pieces are joined to words again."""
+    with zstandard.open(folder / f"round0.{code}.tsv.zst", "rt", encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in itertools.islice(file, among)]
+    if read_json(folder / "codeswitch.json")["unit"] == "piece":
+        rows = [(noised.replace(" ", "").replace("▁", " ").strip(), original) for noised, original in rows]
+    return {original: noised for noised, original in rows}
 
 
 def marked(original: str, changed: str) -> list[tuple[str, bool]]:
@@ -405,7 +407,7 @@ def _noises(study: Study) -> dict[str, list[str]]:
     for arm, arm_phases in study.arms.items():
         for phase in arm_phases:
             if phase.name == "pretext":
-                kinds.setdefault(phase.data, []).append(arm)
+                kinds.setdefault(phase.noise, []).append(arm)
     return kinds
 
 

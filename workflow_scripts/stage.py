@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import IO, Any, get_args, get_origin, get_type_hints
+from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -59,7 +59,7 @@ def run(main: Any) -> None:
 
 
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:
-    """`--name value …` flags as keyword arguments, without tyro (a bare GPU node has none)."""
+    """`--name value …` flags as keyword arguments, without tyro (a bare GPU node has none); None where tyro has to explain."""
     hints = get_type_hints(main.func)
     found: dict[str, list[str]] = {}
     for argument in arguments:
@@ -76,12 +76,18 @@ def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any
     for name, values in found.items():
         kind = hints[name]
         make = next((t for t in (kind, *get_args(kind)) if t in (Path, int, float)), str)
+        try:
+            values = [make(value) for value in values]
+        except ValueError:
+            return None
+        if get_origin(kind) is Literal and values[:1] not in [[choice] for choice in get_args(kind)]:
+            return None
         if get_origin(kind) is tuple:
-            bound[name] = tuple(make(value) for value in values)
+            bound[name] = tuple(values)
         elif kind is bool and not values:
             bound[name] = True
         elif len(values) == 1:
-            bound[name] = make(values[0])
+            bound[name] = values[0]
         else:
             return None
     missing = [p.name for p in inspect.signature(main).parameters.values() if p.default is p.empty and p.name not in bound]

@@ -174,11 +174,15 @@ def upper(word: str, code: str) -> str:
     return (word.replace("i", "İ") if code in ("tr", "az") else word).upper()
 
 
-def count_words(path: Path, code: str) -> Counter[str]:
-    """How often each folded word of a text occurs."""
-    return Counter(word for line in read_lines(path) for word in segment(line, code).split())
-
-
 def segment(line: str, code: str) -> str:
     """The folded words of `line`, separated by single spaces: what word2vec reads."""
     return " ".join(fold(line[s:e], code) for s, e in words(line, code))
+
+
+Segment = Callable[[str], str]
+"""Makes a line words separated by blanks: `segment` for one language, or a model's pieces (`tokenisation.unit_segmenter`)."""
+
+
+def count_words(path: Path, segment: Segment) -> Counter[str]:
+    """How often each word of a text occurs."""
+    return Counter(word for line in read_lines(path) for word in segment(line).split())

@@ -11,14 +11,19 @@ In both families the decoder's input is the labels rotated by one place to the r
 row of a batch may have a language of its own.
 """
 
+import functools
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.languages import language
+from workflow_scripts.noise import MASK
 from workflow_scripts.stage import InputError
+from workflow_scripts.text import Segment, segment
 
-MASK = "<mask>"
+WORD_START = "▁"
+"""What SentencePiece puts before the first piece of a word."""
 
 
 @dataclass
@@ -51,10 +56,19 @@ class Codec:
 
     def encode(self, lines: list[str], code: str, max_length: int = 1024, masks: bool = False) -> list[list[int]]:
         """Rows as the encoder reads them; as labels they have the same form."""
+        return self._framed(self.pieces(lines, max_length, masks), code)
+
+    def tokens(self, lines: list[str]) -> list[list[str]]:
+        """The pieces of each line as text; what the vocabulary lacks is `<unk>`."""
+        return [self.tokenizer.convert_ids_to_tokens(ids) for ids in self.pieces(lines, sys.maxsize)]
+
+    def encode_tokens(self, lines: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
+        """Rows, like those of `encode`, of lines that are pieces already, separated by blanks."""
+        return self._framed([self.tokenizer.convert_tokens_to_ids(line.split(" "))[: max_length - 2] for line in lines], code)
+
+    def _framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
         tag, eos = self.tag(code), self.tokenizer.eos_token_id
-        if self.family == "mbart":
-            return [[*ids, eos, tag] for ids in self.pieces(lines, max_length, masks)]
-        return [[tag, *ids, eos] for ids in self.pieces(lines, max_length, masks)]
+        return [[*ids, eos, tag] if self.family == "mbart" else [tag, *ids, eos] for ids in rows]
 
     def decode(self, rows: list[list[int]]) -> list[str]:
         """Text of rows of ids, without special tokens."""
@@ -87,3 +101,11 @@ def load_codec(folder: Path | str) -> Codec:
     config = AutoConfig.from_pretrained(folder)
     declared = f"{type(tokenizer).__name__} {tokenizer.init_kwargs.get('tokenizer_class')} {getattr(config, 'tokenizer_class', '')}"
     return Codec(tokenizer, "mbart50" if "MBart50" in declared else "mbart")
+
+
+def unit_segmenter(code: str, model: Path | None = None) -> Segment:
+    """What makes a line the units of embeddings and lexicon, separated by blanks: folded words, or the pieces of `model`."""
+    if model is None:
+        return functools.partial(segment, code=code)
+    codec = load_codec(model)
+    return lambda line: " ".join(codec.tokens([line])[0])

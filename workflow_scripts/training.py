@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_precision
-from workflow_scripts.stage import InputError, atomic, run, write_json
+from workflow_scripts.stage import InputError, atomic, read_json, run, write_json
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
 
@@ -173,6 +173,8 @@ class NoisedRounds:
         self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
         if not self.count:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
+        report = folder / "codeswitch.json"
+        self.pieces = report.exists() and read_json(report)["unit"] == "piece"
         self._current = -1, []
         self.rows = len(self.epoch(0))
 
@@ -191,13 +193,11 @@ class NoisedRounds:
         with zstandard.open(path, "rt", encoding="utf-8", newline="\n") as file:
             pairs = [line.rstrip("\n").split("\t") for line in file]
         noised, original = (list(side) for side in zip(*pairs, strict=True))
-        return list(
-            zip(
-                self.codec.encode(noised, code, self.max_length, masks=True),
-                self.codec.encode(original, code, self.max_length),
-                strict=True,
-            )
-        )
+        if self.pieces:
+            rows = self.codec.encode_tokens(noised, code, self.max_length)
+        else:
+            rows = self.codec.encode(noised, code, self.max_length, masks=True)
+        return list(zip(rows, self.codec.encode(original, code, self.max_length), strict=True))
 
 
 def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:

@@ -187,6 +187,25 @@ def test_a_training_setting_reruns_from_training_on(done):
     assert not rules & {"corpus", "held_out", "embeddings", "mapping", "lexicon", "codeswitch", "backbone"}
 
 
+def test_the_released_noise_switches_pieces(done):
+    content = changed("arms/released", [{"data": "released", "lexicon": "pieces", "updates": 6}, {"data": "task", "updates": 10}])
+    content["run"]["arms"] = ["finetune", "released"]
+    mapping = {"mode": "numerals", "patience": 2, "restarts": 0, "fallback": [], "on_failure": "warn", "search_cutoff": 300}
+    content["lexicons"]["pieces"] = {
+        "unit": "piece",
+        "backbone": "tiny",
+        "embeddings": {"dimensions": 20, "epochs": 2, "min_count": 5},
+        "mapping": mapping,
+        "lexicon": {"retrieval": "farthest", "numbers": True},
+    }
+    made = done / "results/codeswitch/tiny/released.pieces/seed1"
+    target = str(made.relative_to(done))
+    snakemake(done, target, "--configfile", str(ROOT / "config.yaml"), write_config(done, content), "--cores", "2")
+    assert read_json(made / "codeswitch.json")["unit"] == "piece"
+    lexicon = done / "results/lexicons/tiny.en-de/pieces/de-en.tsv"
+    assert any(line.startswith("▁") for line in read_lines(lexicon)) and any(line[0].isalpha() for line in read_lines(lexicon))
+
+
 def test_a_given_dictionary_takes_the_place_of_vectors_and_mapping(done):
     (done / "dictionary.txt").write_text("file datei\nwindow fenster\nthe das\n", encoding="utf-8")
     content = changed("lexicons/tiny/dictionary", {"en-de": "dictionary.txt"})
