@@ -11,7 +11,7 @@ import zstandard
 
 from workflow_scripts import drawing
 from workflow_scripts.config import load
-from workflow_scripts.report import configured, contrast, evenly, headline, main, marked, measures, plane, signed, summary
+from workflow_scripts.report import configured, contrast, evenly, headline, main, marked, measures, noised_lines, plane, signed, summary
 from workflow_scripts.stage import InputError, read_json
 
 ARMS = ("finetune", "csr", "mask", "random")
@@ -220,6 +220,13 @@ def test_texts_carry_their_language_and_changes_are_marked(page):
     html = page[0]
     assert '<td lang="de" dir="auto">Öffnen Sie die Datei.' in html and '<td lang="en" dir="auto">Open the file.' in html
     assert "<mark>you</mark>" in html and "<mark>&lt;mask&gt;</mark>" in html and "<mark>cell</mark>" in html
+
+
+def test_pieces_are_shown_as_words(tmp_path):
+    put(tmp_path / "codeswitch.json", {"unit": "piece"})
+    with zstandard.open(tmp_path / "round0.de.tsv.zst", "wt", encoding="utf-8") as file:
+        file.write("▁the ▁Da te <mask> i\tDie Datei\n")
+    assert noised_lines(tmp_path, "de", 5) == {"Die Datei": "the Date<mask>i"}
 
 
 def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page):

@@ -161,7 +161,8 @@ def pretrain(
         lines = {code: list(own_lines(small, languages, code, forbidden, task_text)) for code in languages}
         for code, text in lines.items():
             if len(text) < 4 * small.dev_lines:
-                raise InputError(f"{small.text[code]}: {len(text)} lines are left for {code}; at least {4 * small.dev_lines} are needed")
+                where = "the task's own text" if small.text[code] == "task" else small.text[code]
+                raise InputError(f"{where}: {len(text)} lines are left for {code}; at least {4 * small.dev_lines} are needed")
         build_model(small, languages, [*(line for text in lines.values() for line in text)], task_text, folder, seed)
         # enough rounds if every word were one token, as in the codeswitch stage
         total = sum(len(words(line, code)) for code, text in lines.items() for line in text)

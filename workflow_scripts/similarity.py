@@ -105,13 +105,32 @@ def nearest(similarities: Similarities, k: int, near: Neighbourhoods | None = No
     CSLS(i, j) = 2 cos(i, j) − r(i) − r(j) (Conneau et al. 2018).
     """
     rows, columns = similarities.shape
-    top_x, top_z = _Selection(rows, min(k, columns), similarities.device), _Selection(columns, min(k, rows), similarities.device)
+    device = similarities.device
+    # in ascending order on a CPU, so that the first is the one to beat
+    x, z = (
+        Top(torch.full((n, k), -torch.inf, device=device), torch.zeros((n, k), dtype=torch.int32, device=device))
+        for n, k in ((rows, min(k, columns)), (columns, min(k, rows)))
+    )
     for first, block in similarities.blocks():
+        at = slice(first, first + len(block))
         if near is not None:
-            block = (2 * block).sub_(near.mean_z).sub_(near.mean_x[first : first + len(block), None])
-        top_x.add_rows(block, first)
-        top_z.add_columns(block, first)
-    return top_x.top(), top_z.top()
+            block = (2 * block).sub_(near.mean_z).sub_(near.mean_x[at, None])
+        if block.is_cuda:
+            x.values[at], x.indices[at] = block.topk(x.values.shape[1], dim=1)
+            z = _top_of_both(z, block.T.topk(min(z.values.shape[1], len(block)), dim=1), first)
+        else:
+            selected = (part.numpy() for part in (x.values[at], x.indices[at], *z))
+            _top(block.numpy(), first, *selected, numba.get_num_threads())
+    if device.type == "cpu":
+        x, z = (Top(*(part.flip(1) for part in side)) for side in (x, z))
+    return Top(x.values, x.indices.long()), Top(z.values, z.indices.long())
+
+
+def _top_of_both(top: Top, other: tuple[torch.Tensor, torch.Tensor], first: int) -> Top:
+    """The greatest of two selections for the same rows; positions in the second one count from `first`."""
+    values, indices = torch.cat([top.values, other[0]], dim=1), torch.cat([top.indices, other[1].int() + first], dim=1)
+    values, chosen = values.topk(top.values.shape[1], dim=1)
+    return Top(values, indices.gather(1, chosen))
 
 
 def best_pairs(
@@ -140,8 +159,8 @@ def best_pairs(
             _best_of_rows(block.numpy(), half_z.numpy(), best_z[at].numpy())
             _best_of_columns(block.numpy(), half_x[at].numpy(), first, best_x.numpy(), greatest.numpy())
         else:
-            _best_of_noisy_rows(block.numpy(), half_z.numpy(), bytes_, limit, best_z[at].numpy())
-            _best_of_noisy_columns(block.numpy(), half_x[at].numpy(), bytes_, limit, first, best_x.numpy(), greatest.numpy())
+            halves, best = (half_x[at].numpy(), half_z.numpy()), (best_z[at].numpy(), best_x.numpy(), greatest.numpy())
+            _best_of_noisy(block.numpy(), *halves, bytes_, limit, first, *best, numba.get_num_threads())
     return best_z.long(), best_x.long()
 
 
@@ -161,103 +180,90 @@ class Noise:
         return raw.view(np.uint8)[: shape.numel()].reshape(shape), np.uint8(limit)
 
 
-class _Selection:
-    """The k greatest entries of n rows or columns, block after block."""
-
-    def __init__(self, n: int, k: int, device: torch.device):
-        # in ascending order on the CPU, so that the first is the one to beat
-        self.values = torch.full((n, k), -torch.inf, device=device)
-        self.indices = torch.zeros((n, k), dtype=torch.int32, device=device)
-
-    def add_rows(self, block: torch.Tensor, first: int) -> None:
-        """Whole rows, from row `first` on."""
-        at = slice(first, first + len(block))
-        if block.is_cuda:
-            self.values[at], indices = block.topk(self.values.shape[1], dim=1)
-            self.indices[at] = indices.int()
-        else:
-            _top_of_rows(block.numpy(), self.values[at].numpy(), self.indices[at].numpy())
-
-    def add_columns(self, block: torch.Tensor, first: int) -> None:
-        """Some rows of all columns; their first row is row `first`."""
-        if block.is_cuda:
-            k = self.values.shape[1]
-            values, indices = block.T.topk(min(k, len(block)), dim=1)
-            values, indices = torch.cat([self.values, values], dim=1), torch.cat([self.indices, indices.int() + first], dim=1)
-            self.values, chosen = values.topk(k, dim=1)
-            self.indices = indices.gather(1, chosen)
-        else:
-            _top_of_columns(block.numpy(), first, self.values.numpy(), self.indices.numpy())
-
-    def top(self) -> Top:
-        """What was selected, greatest first."""
-        values, indices = (self.values, self.indices) if self.values.is_cuda else (self.values.flip(1), self.indices.flip(1))
-        return Top(values, indices.long())
-
-
 # ---------------------------------------------------------------------------------------------
 # selections on a CPU
 
-# Scans are cut into pieces of so many numbers: a vectorised maximum tells whether a piece is worth a closer look.
-_ROW_PIECE = 128
-_COLUMN_PIECE = 64
+# Scans are cut into pieces of so many numbers: vectorised maxima tell whether a piece is worth a closer look.
+_PIECE = 128
 # columns that one thread goes down
 _TILE = 512
 _compiled = dict(fastmath={"nnan", "nsz", "reassoc"}, cache=True)
 
 
 @njit(parallel=True, **_compiled)
-def _top_of_rows(block, values, indices):
-    for i in prange(block.shape[0]):
-        for start in range(0, block.shape[1], _ROW_PIECE):
-            piece = block[i, start : start + _ROW_PIECE]
-            if _maximum(piece) > values[i, 0]:
-                for j in range(len(piece)):
-                    if piece[j] > values[i, 0]:
-                        _insert(values[i], indices[i], piece[j], start + j)
+def _top(block, first, values_x, indices_x, values_z, indices_z, threads):
+    """Rows and columns in one pass; each thread has some of the columns, and lists of its own for the rows."""
+    rows, columns = block.shape
+    parts, width = _parts(columns, threads)
+    k = values_x.shape[1]
+    values, indices = np.full((parts, rows, k), -np.inf, np.float32), np.zeros((parts, rows, k), np.int32)
+    least = values_z[:, 0].copy()
+    for part in prange(parts):
+        for i in range(rows):
+            for start in range(part * width, min((part + 1) * width, columns), _PIECE):
+                piece = block[i, start : min(start + _PIECE, columns)]
+                peak, over = _peaks(piece, least[start : start + len(piece)])
+                if peak > values[part, i, 0]:
+                    for j in range(len(piece)):
+                        if piece[j] > values[part, i, 0]:
+                            _insert(values[part, i], indices[part, i], piece[j], start + j)
+                if over > 0:
+                    for j in range(start, start + len(piece)):
+                        if block[i, j] > least[j]:
+                            _insert(values_z[j], indices_z[j], block[i, j], first + i)
+                            least[j] = values_z[j, 0]
+    for i in prange(rows):
+        for part in range(parts):
+            for rank in range(k - 1, -1, -1):
+                if values[part, i, rank] > values_x[i, 0]:
+                    _insert(values_x[i], indices_x[i], values[part, i, rank], indices[part, i, rank])
 
 
 @njit(parallel=True, **_compiled)
-def _top_of_columns(block, first, values, indices):
-    least = values[:, 0].copy()
-    for tile in prange((block.shape[1] + _TILE - 1) // _TILE):
-        end = min((tile + 1) * _TILE, block.shape[1])
-        for i in range(block.shape[0]):
-            for start in range(tile * _TILE, end, _COLUMN_PIECE):
-                stop = min(start + _COLUMN_PIECE, end)
-                piece = block[i, start:stop]
-                if _any_above(piece, least[start:stop]):
-                    for j in range(start, stop):
-                        if block[i, j] > least[j]:
-                            _insert(values[j], indices[j], block[i, j], first + i)
-                            least[j] = values[j, 0]
+def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, greatest_x, threads):
+    """Rows and columns in one pass, divided like `_top`."""
+    rows, columns = block.shape
+    parts, width = _parts(columns, threads)
+    greatest, best = np.full((parts, rows), -np.inf, np.float32), np.zeros((parts, rows), np.int32)
+    for part in prange(parts):
+        for i in range(rows):
+            for start in range(part * width, min((part + 1) * width, columns), _PIECE):
+                at = slice(start, min(start + _PIECE, columns))
+                piece, byte, less = block[i, at], noise[i, at], half_z[at]
+                peak, over = _noisy_peaks(piece, less, half_x[i], byte, limit, greatest_x[at])
+                if peak > greatest[part, i]:
+                    for j in range(len(piece)):
+                        score = piece[j] - less[j] if byte[j] < limit else np.float32(0)
+                        if score > greatest[part, i]:
+                            greatest[part, i] = score
+                            best[part, i] = start + j
+                if over > 0:
+                    _raise_noisy_maxima(piece, half_x[i], byte, limit, np.int32(first + i), best_x[at], greatest_x[at])
+    for i in prange(rows):
+        chosen = 0
+        for part in range(1, parts):
+            if greatest[part, i] > greatest[chosen, i]:
+                chosen = part
+        best_z[i] = best[chosen, i]
+
+
+@njit(**_compiled)
+def _parts(columns, threads):
+    """How many parts the columns are divided into, a thread each, and the width of a part: a number of whole pieces."""
+    width = -(-columns // (threads * _PIECE)) * _PIECE
+    return -(-columns // width), width
 
 
 @njit(parallel=True, **_compiled)
 def _best_of_rows(block, half, best):
     for i in prange(block.shape[0]):
         greatest = np.float32(-np.inf)
-        for start in range(0, block.shape[1], _ROW_PIECE):
-            piece, less = block[i, start : start + _ROW_PIECE], half[start : start + _ROW_PIECE]
+        for start in range(0, block.shape[1], _PIECE):
+            piece, less = block[i, start : start + _PIECE], half[start : start + _PIECE]
             if _maximum_difference(piece, less) > greatest:
                 for j in range(len(piece)):
                     if piece[j] - less[j] > greatest:
                         greatest = piece[j] - less[j]
-                        best[i] = start + j
-
-
-@njit(parallel=True, **_compiled)
-def _best_of_noisy_rows(block, half, noise, limit, best):
-    for i in prange(block.shape[0]):
-        greatest = np.float32(-np.inf)
-        for start in range(0, block.shape[1], _ROW_PIECE):
-            at = slice(start, start + _ROW_PIECE)
-            piece, less, byte = block[i, at], half[at], noise[i, at]
-            if _maximum_survivor(piece, less, byte, limit) > greatest:
-                for j in range(len(piece)):
-                    score = piece[j] - less[j] if byte[j] < limit else np.float32(0)
-                    if score > greatest:
-                        greatest = score
                         best[i] = start + j
 
 
@@ -269,23 +275,7 @@ def _best_of_columns(block, half, first, best, greatest):
             _raise_maxima(block[i, at], half[i], np.int32(first + i), best[at], greatest[at])
 
 
-@njit(parallel=True, **_compiled)
-def _best_of_noisy_columns(block, half, noise, limit, first, best, greatest):
-    for tile in prange((block.shape[1] + _TILE - 1) // _TILE):
-        at = slice(tile * _TILE, min((tile + 1) * _TILE, block.shape[1]))
-        for i in range(block.shape[0]):
-            _raise_noisy_maxima(block[i, at], half[i], noise[i, at], limit, np.int32(first + i), best[at], greatest[at])
-
-
 # What follows is written so that the compiler vectorises it: one loop, no branch.
-
-
-@njit(**_compiled)
-def _maximum(piece):
-    greatest = np.float32(-np.inf)
-    for j in range(len(piece)):
-        greatest = max(greatest, piece[j])
-    return greatest
 
 
 @njit(**_compiled)
@@ -297,16 +287,24 @@ def _maximum_difference(piece, less):
 
 
 @njit(**_compiled)
-def _maximum_survivor(piece, less, byte, limit):
-    greatest = np.float32(-np.inf)
+def _peaks(piece, least):
+    """The greatest number, and by how much any exceeds what it has to beat."""
+    peak = over = np.float32(-np.inf)
     for j in range(len(piece)):
-        greatest = max(greatest, piece[j] - less[j] if byte[j] < limit else np.float32(0))
-    return greatest
+        peak = max(peak, piece[j])
+        over = max(over, piece[j] - least[j])
+    return peak, over
 
 
 @njit(**_compiled)
-def _any_above(piece, least):
-    return _maximum_difference(piece, least) > 0
+def _noisy_peaks(piece, less, half, byte, limit, greatest):
+    """The greatest score of the row, and by how much any score of a column exceeds its greatest so far."""
+    peak = over = np.float32(-np.inf)
+    for j in range(len(piece)):
+        alive = byte[j] < limit
+        peak = max(peak, piece[j] - less[j] if alive else np.float32(0))
+        over = max(over, (piece[j] - half if alive else np.float32(0)) - greatest[j])
+    return peak, over
 
 
 @njit(**_compiled)
