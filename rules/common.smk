@@ -68,8 +68,9 @@ def corpus_sources(wildcards):
     """The files that a corpus, or one held-out part of it, is read from."""
     corpus = CONFIG.corpora[wildcards.corpus]
     part = getattr(wildcards, "part", "train")
-    source = {"train": corpus.train, "dev": corpus.dev}.get(part) or corpus.test[part.removeprefix("test/")]
-    return [resource(path) for path in (source.paths() or corpus.train.paths())]
+    # dev leaves out what the test sets have
+    sources = {"train": [corpus.train], "dev": [corpus.dev, *corpus.test.values()]}.get(part) or [corpus.test[part.removeprefix("test/")]]
+    return list(dict.fromkeys(resource(path) for source in sources for path in (source.paths() or corpus.train.paths())))
 
 
 def corpus_settings(wildcards):
@@ -273,8 +274,9 @@ def report_inputs():
     for name in CONFIG.run.experiments:
         experiment = CONFIG.experiments[name]
         inputs.add(f"results/corpora/{corpus_folder(experiment.corpus)}/corpus.json")
-        if CONFIG.lexicons[experiment.lexicon].mapping.mode != "dictionary":
-            inputs.add(lexicon_file(name, "mapping.json"))
+        for used in lexicons_used(CONFIG, experiment):
+            if CONFIG.lexicons[used].mapping.mode != "dictionary":
+                inputs.add(lexicon_file(name, "mapping.json", used))
         inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
         inputs.add(f"results/runs/{name}/backbone.representation.json")
         for seed in CONFIG.run.seeds:

@@ -213,10 +213,17 @@ def test_large_documents_are_held_out_only_when_nothing_else_is_left(tmp_path):
     assert sorted(set(assigned.values())) == ["dev", "pages"] and len(assigned) < 5
 
 
+def test_a_dev_set_that_stands_in_the_test_set_is_told(tmp_path):
+    files = {"de": str(write(tmp_path / "a.de", ["Das ist der Satz."])), "en": str(write(tmp_path / "a.en", ["This is the sentence."]))}
+    settings = manual(dev=Source(files=files), test={"same": Source(files=files)})
+    with pytest.raises(InputError, match="all sentences of 'dev' stand in the test sets"):
+        held_out(tmp_path / "d.de", tmp_path / "d.en", name="dev", settings=settings)
+
+
 def test_too_few_documents_are_told(tmp_path):
     source = Source(file=str(write(tmp_path / "p.tsv", pages([120]))), columns={"document": 1, "de": 2, "en": 3})
     settings = Corpus(("de", "en"), source, Source(held_out=25), {"pages": Source(held_out=25)})
-    with pytest.raises(InputError, match="too few documents to hold out 25 running sentences for 'pages'"):
+    with pytest.raises(InputError, match="too few documents to hold out 25 running sentences for 'dev'"):
         assign_documents(settings)
 
 

@@ -237,3 +237,11 @@ def test_vectors_of_nothing_but_zeros_are_refused(files):
     write_vectors(files[1], [f"b{i}" for i in range(400)], np.zeros((400, 20)))
     with pytest.raises(InputError, match="all vectors are zero"):
         mapping.main(*files)
+
+
+def test_a_dictionary_of_rare_words_is_judged_by_them_too(monkeypatch):
+    monkeypatch.setattr(mapping, "_JUDGED_WORDS", 300)
+    sides, order = in_order_of_frequency(*planted(0.1))
+    pairs = [(sides.words_a[i], sides.words_b[j]) for j, i in enumerate(order.tolist()) if min(i, j) > 400]
+    judged = map_once(sides, "supervised", pairs * 2, 1, SMALL).attempt
+    assert judged.good and judged.witnesses == len(pairs) // 5

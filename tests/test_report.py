@@ -71,6 +71,8 @@ MAPPING = {
     "attempts": [{}],
     "objective": 0.5,
     "mutual": 0.4,
+    "witnesses": 25,
+    "witnesses_found": 0.6,
     "iterations": 77,
     "seconds": 3,
     "words": [10, 11],

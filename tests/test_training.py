@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from workflow_scripts import training
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.tokenisation import load_codec
-from workflow_scripts.trainer import average_weights, last_complete_checkpoint, load_model, smoothed_loss
+from workflow_scripts.trainer import average_weights, generate, last_complete_checkpoint, load_model, smoothed_loss
 from workflow_scripts.training import Training, collate, encode_pairs, phase_fingerprint, plan_batches
 
 TINY = {
@@ -244,3 +244,12 @@ def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
     (noised, original), _ = training.NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
     assert original == codec.encode([line], "de")[0]
     assert codec.tokenizer.convert_ids_to_tokens(noised[:-2]) == shuffled and noised[-2:] == original[-2:]
+
+
+def test_dev_translations_stay_within_the_models_positions(setup):
+    folder, start = setup
+    codec = load_codec(start)
+    positions = load_model(start, Training(), 1).config.max_position_embeddings
+    row = codec.encode([" ".join(manual_pairs(60)[0])], "de", positions)[0]
+    assert len(row) == positions
+    assert len(generate(load_model(start, Training(), 1), codec, [row], "en", beam_size=1)) == 1

@@ -93,8 +93,8 @@ def main(
             write_lines(output / f"{name}.{code}.tsv.zst", _count(rows, Counter() if name == "dev" else total))
         report[code] = {
             **total,
-            "rate": total["replaced"] / total["words"],
-            "coverage": total["replaceable"] / total["words"],
+            "rate": total["replaced"] / max(1, total["words"]),
+            "coverage": total["replaceable"] / max(1, total["words"]),
             "shortfall": 1 - total["replaced"] / max(1, total["budget"]),
         }
     write_json(

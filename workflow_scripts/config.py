@@ -222,6 +222,9 @@ def _problems(config: Config):
     totals = {name: sum(p.updates for p in config.arms[name]) for name in config.run.arms if name in config.arms}
     if len(set(totals.values())) > 1:
         yield f"run.arms: all arms need the same number of updates in all, or the comparison means nothing: {totals}"
+    for name, experiment in config.experiments.items():
+        if experiment.codeswitch.noise.poisson_lambda < 0.5 or not 0 <= experiment.codeswitch.noise.rate <= 1:
+            yield f"experiments.{name}.codeswitch.noise: rate is from 0 to 1, poisson_lambda at least 0.5"
     for name in config.run.experiments:
         if name in config.experiments:
             yield from _experiment_problems(f"experiments.{name}", config.experiments[name], config)
@@ -256,8 +259,10 @@ def _corpus_problems(where: str, corpus: Corpus):
 def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
     if lexicon.unit == "piece":
         yield from _undefined(f"lexicons.{name}.backbone", lexicon.backbone or "", config.backbones)
-        if lexicon.vectors or lexicon.dictionary:
-            yield f"lexicons.{name}: with unit piece, vectors are learnt; it takes neither `vectors` nor `dictionary`"
+        if lexicon.vectors or lexicon.mapping.mode not in ("unsupervised", "identical", "numerals"):
+            yield f"lexicons.{name}: with unit piece, vectors are learnt and mapped by mode unsupervised, identical or numerals"
+    elif lexicon.backbone:
+        yield f"lexicons.{name}.backbone: is for unit piece only"
     users = [config.experiments[e] for e in config.run.experiments if e in config.experiments]
     users = [e for e in users if name in lexicons_used(config, e)]
     corpora = {e.corpus: config.corpora[e.corpus] for e in users if e.corpus in config.corpora}
@@ -283,22 +288,25 @@ def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
 
 def _phase_problems(where: str, experiment: Experiment, phase: Phase, config: Config):
     name = phase.lexicon or experiment.lexicon
-    yield from _undefined(f"{where}.lexicon", name, config.lexicons)
+    if phase.lexicon:
+        yield from _undefined(f"{where}.lexicon", phase.lexicon, config.lexicons)
+    if phase.data == "task" and phase.lexicon:
+        yield f"{where}.lexicon: the task itself takes none"
     if phase.data == "task" or name not in config.lexicons:
-        if phase.lexicon and phase.data == "task":
-            yield f"{where}.lexicon: the task itself takes none"
         return
     lexicon = config.lexicons[name]
     if lexicon.unit != ("piece" if phase.data == "released" else "word"):
         yield f"{where}: data {phase.data} cannot take the lexicon {name!r} of unit {lexicon.unit}; pieces are for `released` only"
-    elif lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
-        yield f"{where}: lexicon {name!r} has the pieces of backbone {lexicon.backbone!r}, the experiment is on {experiment.backbone!r}"
 
 
 def _experiment_problems(where: str, experiment: Experiment, config: Config):
     for arm in config.run.arms:
         for phase in config.arms.get(arm, []):
             yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
+    for name in lexicons_used(config, experiment):
+        lexicon = config.lexicons.get(name)
+        if lexicon and lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
+            yield f"lexicons.{name}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
     for key in ("corpus", "lexicon", "backbone"):
         section = {"corpus": "corpora"}.get(key, f"{key}s")
         yield from _undefined(f"{where}.{key}", getattr(experiment, key), getattr(config, section))
@@ -310,9 +318,15 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
     if backbone and not (backbone.small if backbone.kind == "small" else backbone.model):
         yield f"backbones.{experiment.backbone}: kind {backbone.kind} needs `{'small' if backbone.kind == 'small' else 'model'}`"
     if backbone and backbone.kind == "small" and backbone.small:
-        longest, positions = experiment.training.max_length, backbone.small.max_positions
-        if longest > positions:
-            yield f"{where}.training.max_length: {longest} is more than the backbone's {positions} positions"
+        positions = backbone.small.max_positions
+        lengths = {f"{where}.training": experiment.training.max_length}
+        lengths[f"backbones.{experiment.backbone}.small.training"] = backbone.small.training.max_length
+        for arm in config.run.arms:
+            own = [phase.training.get("max_length") for phase in config.arms.get(arm, [])]
+            lengths[f"arms.{arm}.training"] = max((length for length in own if isinstance(length, int)), default=0)
+        for block, longest in lengths.items():
+            if longest > positions:
+                yield f"{block}.max_length: {longest} is more than the backbone's {positions} positions"
         for code in pair:
             if code not in backbone.small.text:
                 has = list(backbone.small.text)

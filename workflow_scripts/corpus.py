@@ -88,12 +88,14 @@ class Pair(NamedTuple):
 def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> None:
     """Write the dev or test set `name` (``dev``, or a key of ``test``)."""
     source = settings.dev if name == "dev" else settings.test[name]
-    pairs = held_out_pairs(name, settings)
+    pairs = found = held_out_pairs(name, settings)
     if name == "dev":
         # dev chooses the checkpoint: it must not know the test sentences
         tests = [pair for test in settings.test for pair in held_out_pairs(test, settings)]
         leaks_a, leaks_b = {leak_key(pair.a) for pair in tests} - {""}, {leak_key(pair.b) for pair in tests} - {""}
         pairs = [pair for pair in pairs if leak_key(pair.a) not in leaks_a and leak_key(pair.b) not in leaks_b]
+    if found and not pairs:
+        raise InputError(f"{_describe(source)}: all sentences of {name!r} stand in the test sets, too; give other ones")
     if not pairs:
         raise InputError(f"{_describe(source)}: no sentence left for {name!r}; is the file empty or held_out too small?")
     check_languages(pairs, settings.languages, _describe(source if source.held_out is None else settings.train))
@@ -233,12 +235,13 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
         while count < target:
             document = next(documents, None)
             if document is None:
-                if not giants:
+                document = min(giants, key=lambda giant: running[giant], default=None)
+                if document is None or 2 * (running[document] + sum(running[d] for d in assigned)) > running.total():
                     raise InputError(
-                        f"{_describe(settings.train)}: too few documents to hold out {target} running sentences for {name!r}; "
-                        "ask for fewer, or give a file"
+                        f"{_describe(settings.train)}: too few documents to hold out {target} running sentences for {name!r} "
+                        "and keep at least half; ask for fewer, or give a file"
                     )
-                document = giants.pop(0)
+                giants.remove(document)
             # one giant document must not be a whole test set, unless nothing else is left
             elif running[document] > max(20, target // 10):
                 giants.append(document)

@@ -71,7 +71,8 @@ def main(
         mapped_b: The second language's.
         dictionary: A word list that is the lexicon, instead of vectors: two words a line, separated by a tab or
             a blank (MUSE's format).
-        model: The model whose pieces the vectors are of; without one they are words.
+        model: The model whose pieces the vectors are of; without one they are words. Of pieces, only lower-case whole words
+            can be judged by `gold`.
         text_a: Text that the lexicon is for, to count how much of it the lexicon covers.
         text_b: The same in the second language, parallel line by line; an aligner on both tells how many of the
             words that would be switched get a right translation.

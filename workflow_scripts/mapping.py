@@ -185,7 +185,7 @@ class Attempt:
     witnesses: int = 0
     """Words that both sides spell the same, or pairs of the dictionary that were kept back."""
     witnesses_found: float = 0.0
-    """Share of those that are among each other's ten best partners."""
+    """Share of those whose second word is among the ten best partners of the first."""
 
     def told(self) -> str:
         """In words, for a message."""
@@ -290,7 +290,7 @@ def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dic
         pairs = [(word, word) for word in sides.words_a if word in rows_b and (start == "identical" or _NUMERAL.fullmatch(word))]
         if not pairs:
             raise InputError(f"mapping.mode {start}: the two vocabularies have no such word in common")
-    known = [(rows_a[x], rows_b[z]) for x, z in pairs if x in rows_a and z in rows_b]
+    known = [(rows_a[x], rows_b[z]) for x, z in dict.fromkeys(pairs) if x in rows_a and z in rows_b]
     if not known:
         raise InputError(
             f"mapping.mode {start}: none of the {len(pairs)} pairs of the dictionary has both words in the vectors; is it in the "
@@ -396,7 +396,7 @@ def diagnose(
 
     A wrong solution, too, has many mutual neighbours of high cosine, because that is what self-learning
     looks for. It has not looked for these: names, abbreviations and numbers spelt the same usually mean
-    the same, and find each other in a good solution; where there are too few of them, words that
+    the same, and are found in a good solution; where there are too few of them, words that
     translate each other should at least be of similar frequency. Only a space that is a copy of the
     other needs no such evidence. `witnesses` are rows of known pairs that take the place of words spelt
     the same.
@@ -408,13 +408,15 @@ def diagnose(
     rows = torch.arange(len(best_b), device=best_b.device)
     mutual = best_a[best_b] == rows
     if witnesses is None:
-        witnesses = spelt_alike(sides.words_a[:_JUDGED_WORDS], sides.words_b[:_JUDGED_WORDS])
+        among, witnesses = _JUDGED_WORDS, spelt_alike(sides.words_a[:_JUDGED_WORDS], sides.words_b[:_JUDGED_WORDS])
+    else:
+        among, witnesses = settings.cutoff, [pair for pair in witnesses if max(pair) < settings.cutoff]
     judged = replace(
         attempt,
         mutual=float(mutual.float().mean()),
         frequency_correlation=rank_correlation(rows[mutual], best_b[mutual]),
         witnesses=len(witnesses),
-        witnesses_found=share_found(a, b, witnesses, settings),
+        witnesses_found=share_found(a[:among], b[:among], witnesses, settings),
     )
     reason = _objection(judged, min(len(a), len(b)), float(near.nearest_x.median()))
     return replace(judged, good=not reason, reason=reason)
@@ -427,7 +429,7 @@ def _objection(judged: Attempt, words: int, cosine: float) -> str:
         if judged.witnesses_found >= LEAST_FOUND:
             return ""
         what = "pairs of the dictionary that were kept back" if judged.start == "supervised" else "words spelt the same"
-        return f"of {judged.witnesses} {what} {judged.witnesses_found:.0%} find each other, not {LEAST_FOUND:.0%}"
+        return f"of {judged.witnesses} {what} {judged.witnesses_found:.0%} are found, not {LEAST_FOUND:.0%}"
     if judged.start == "unsupervised" and words < LEAST_WORDS:
         return f"{words} words are too few to map without a dictionary, which takes {LEAST_WORDS}"
     if judged.frequency_correlation < LEAST_FREQUENCY_CORRELATION:
@@ -443,12 +445,11 @@ def spelt_alike(words_a: list[str], words_b: list[str]) -> list[tuple[int, int]]
 
 def share_found(a: torch.Tensor, b: torch.Tensor, witnesses: list[tuple[int, int]], settings: Mapping) -> float:
     """The share of the pairs of rows whose second is among the ten best partners of the first by CSLS."""
-    judged = [(i, j) for i, j in witnesses if max(i, j) < _JUDGED_WORDS]
-    if not judged:
+    if not witnesses:
         return 0.0
-    similarities = Similarities(a[:_JUDGED_WORDS], b[:_JUDGED_WORDS], settings.matrix)
+    similarities = Similarities(a, b, settings.matrix)
     top, _ = nearest(similarities, 10, neighbourhoods(similarities, settings.csls_neighbours))
-    rows_a, rows_b = (torch.tensor(side, device=a.device) for side in zip(*judged, strict=True))
+    rows_a, rows_b = (torch.tensor(side, device=a.device) for side in zip(*witnesses, strict=True))
     return float((top.indices[rows_a] == rows_b[:, None]).any(dim=1).float().mean())
 
 

@@ -4,7 +4,7 @@ Zan et al. published a training loop whose noise differs from what their paper s
 that): it replaces SentencePiece pieces instead of words, from a lexicon that holds the three *least*
 similar pieces (`lexicon.retrieval: farthest`); it rounds the budget up and spends it on pieces that the
 lexicon lacks, too; spans that overlap merge, so that fewer words are hit; a span of no words inserts a
-mask; and each pair gives one side only, the first sentence its source, the second its target, and so on.
+mask; and each pair gives one side only, in turns.
 """
 
 import math
@@ -36,7 +36,8 @@ def switch_pieces(
     """One sentence with its pieces switched and masks inserted, and the counts behind the realised rate."""
     starts = [i for i, piece in enumerate(pieces) if piece.startswith(WORD_START)]
     spans = list(zip(starts, [*starts[1:], len(pieces)], strict=True))
-    lengths = span_lengths(math.ceil(noise.rate * len(spans)), noise.poisson_lambda, rng)
+    budget = math.ceil(noise.rate * len(spans))
+    lengths = span_lengths(budget, noise.poisson_lambda, rng)
     long = [length for length in lengths if length]
     hit: set[int] = set()
     for first, length in zip(rng.permutation(len(spans)).tolist(), long, strict=False):
@@ -55,7 +56,7 @@ def switch_pieces(
         "words": len(spans),
         "replaceable": sum(any(piece in candidates for piece in pieces[start:end]) for start, end in spans),
         "replaced": replaced,
-        "budget": noise.rate * len(spans),
+        "budget": budget,
     }
 
 

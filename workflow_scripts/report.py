@@ -24,7 +24,7 @@ import zstandard
 from markupsafe import Markup
 
 from workflow_scripts import drawing
-from workflow_scripts.config import Config, Phase
+from workflow_scripts.config import Config, Phase, lexicons_used
 from workflow_scripts.languages import language
 from workflow_scripts.scores import aligned, marker
 from workflow_scripts.stage import InputError, atomic, read_json, run
@@ -52,6 +52,8 @@ class Study:
     lexicon: Path
     backbone: Path
     noised: Path
+    other_lexicons: dict[str, Path]
+    """Lexicons that phases name instead of the experiment's."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
@@ -121,6 +123,7 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         lexicon=results / "lexicons" / folder / chosen.lexicon,
         backbone=results / "backbones" / chosen.backbone,
         noised=results / "codeswitch" / name,
+        other_lexicons={used: results / "lexicons" / folder / used for used in lexicons_used(settings, chosen)[1:]},
     )
 
 
@@ -349,7 +352,11 @@ def lexicon(study: Study) -> dict[str, Any]:
     report = study.json(study.lexicon / "lexicon.json")
     examples = {direction: lexicon_examples(study.lexicon / f"{direction}.tsv") for direction in report["directions"]}
     mapping = None if report["dictionary"] else study.json(study.lexicon / "mapping.json")
-    return {**report, "mapping": mapping, "examples": examples}
+    others = {}
+    for name, folder in study.other_lexicons.items():
+        other = study.json(folder / "lexicon.json")
+        others[name] = {**other, "mapping": None if other["dictionary"] else study.json(folder / "mapping.json")}
+    return {**report, "mapping": mapping, "examples": examples, "others": others}
 
 
 def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tuple[str, list[tuple[str, float]]]]:

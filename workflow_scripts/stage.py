@@ -83,10 +83,12 @@ def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any
         if get_origin(kind) is Literal and values[:1] not in [[choice] for choice in get_args(kind)]:
             return None
         if get_origin(kind) is tuple:
+            if Ellipsis not in get_args(kind) and len(values) != len(get_args(kind)):
+                return None
             bound[name] = tuple(values)
         elif kind is bool and not values:
             bound[name] = True
-        elif len(values) == 1:
+        elif len(values) == 1 and kind is not bool:
             bound[name] = values[0]
         else:
             return None

@@ -64,7 +64,7 @@ class Codec:
 
     def encode_tokens(self, lines: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
         """Rows, like those of `encode`, of lines that are pieces already, separated by blanks."""
-        return self._framed([self.tokenizer.convert_tokens_to_ids(line.split(" "))[: max_length - 2] for line in lines], code)
+        return self._framed([self.tokenizer.convert_tokens_to_ids(line.split())[: max_length - 2] for line in lines], code)
 
     def _framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
         tag, eos = self.tag(code), self.tokenizer.eos_token_id

@@ -201,6 +201,7 @@ def generate(
     ten more: a model that has learnt little never ends a sentence.
     """
     network.eval()
+    positions = network.config.max_position_embeddings - 2
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations = [""] * len(rows)
     for start in range(0, len(order), batch):
@@ -211,7 +212,7 @@ def generate(
             input_ids=padded,
             attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
             num_beams=beam_size,
-            max_new_tokens=max_length or int(1.2 * padded.shape[1]) + 10,
+            max_new_tokens=max_length or min(int(1.2 * padded.shape[1]) + 10, positions),
             do_sample=False,
             **codec.generate_arguments(code),
         )

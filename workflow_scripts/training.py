@@ -192,7 +192,7 @@ class NoisedRounds:
         path = self.folder / f"{name}.{code}.tsv.zst"
         with zstandard.open(path, "rt", encoding="utf-8", newline="\n") as file:
             pairs = [line.rstrip("\n").split("\t") for line in file]
-        noised, original = (list(side) for side in zip(*pairs, strict=True))
+        noised, original = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
         if self.pieces:
             rows = self.codec.encode_tokens(noised, code, self.max_length)
         else:
