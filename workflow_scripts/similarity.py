@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numba import njit, prange
 
-# A block should stay in the processor's outer cache, but not be so flat that the product slows down.
-_BLOCK_ENTRIES = 1 << 22
-_BLOCK_ROWS = 128
+# A block should not leave the processor's outer cache by far, nor be so flat that the product slows down.
+_BLOCK_ENTRIES = 1 << 23
+_BLOCK_ROWS = 640
 _FLOAT32_BYTES = 512 << 20
 _FLOAT16_BYTES = 1 << 30
 
@@ -58,7 +58,8 @@ class Similarities:
 
     def blocks(self) -> Iterator[tuple[int, torch.Tensor]]:
         """Float32 blocks of rows, and the number of their first row; each is overwritten by the next or the next look."""
-        rows = max(_BLOCK_ROWS, _BLOCK_ENTRIES // max(1, self.shape[1]))
+        # whole eights of rows: then the noise, drawn eight bytes at a time, does not depend on the blocks
+        rows = max(_BLOCK_ROWS, _BLOCK_ENTRIES // max(1, self.shape[1]) // 8 * 8)
         buffer = None if self.keep == "float32" else torch.empty(min(rows, self.shape[0]), self.shape[1], device=self.device)
         for start in range(0, self.shape[0], rows):
             at = slice(start, min(start + rows, self.shape[0]))
