@@ -4,25 +4,40 @@ import csv
 import json
 import re
 from html import unescape
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 import zstandard
 
 from workflow_scripts import drawing
-from workflow_scripts.config import load
-from workflow_scripts.report import configured, contrast, evenly, headline, main, marked, measures, noised_lines, plane, signed, summary
+from workflow_scripts.config import Phase, load
+from workflow_scripts.report import (
+    TRAINS_ON,
+    configured,
+    contrast,
+    evenly,
+    headline,
+    main,
+    marked,
+    measures,
+    noised_lines,
+    plane,
+    signed,
+    summary,
+)
 from workflow_scripts.stage import InputError, read_json
 
 ARMS = ("finetune", "csr", "mask", "random")
-KINDS = {"csr": "codeswitch", "mask": "mask", "random": "random"}
-BLEU = {"finetune": 20.0, "csr": 21.25, "mask": 20.5, "random": 20.75}
+KINDS = {"csr": "codeswitch", "mask": "mask", "random": "random", "released": "released"}
+BLEU = {"finetune": 20.0, "csr": 21.25, "mask": 20.5, "random": 20.75, "released": 20.25}
 SOURCES = ["Öffnen Sie die Datei.", "Klicken Sie auf Drucken.", "Das Fenster <b>schließt</b> sich & bleibt zu."]
 REFERENCES = ["Open the file.", "Click Print.", "The window closes & stays closed."]
 NOISED = {
     "codeswitch": "Klicken you auf file Schaltfläche um das Fenster zu close",
     "mask": "Klicken <mask> auf <mask> Schaltfläche um das Fenster zu <mask>",
     "random": "Klicken tab auf cell Schaltfläche um das Fenster zu font",
+    "released": "▁K lick en ▁zebra ▁auf ▁die ▁Schaltfläche ▁um ▁das ▁Fenster ▁zu ▁ox",
 }
 ORIGINAL = "Klicken Sie auf die Schaltfläche um das Fenster zu schließen"
 
@@ -39,11 +54,17 @@ def configuration(seeds=(1,), arms=ARMS):
                     "test": {"pages": {"held_out": 5}},
                 }
             },
-            "lexicons": {"own": {}},
+            "lexicons": {"own": {}, "pieces": {"unit": "piece", "backbone": "small"}},
             "backbones": {"small": {"kind": "hub", "model": "somebody/mbart"}},
             "arms": {
                 "finetune": [{"data": "task", "updates": 100}],
-                **{arm: [{"data": kind, "updates": 20}, {"data": "task", "updates": 80}] for arm, kind in KINDS.items()},
+                **{
+                    arm: [
+                        {"data": kind, "updates": 20, "lexicon": "pieces" if kind == "released" else None},
+                        {"data": "task", "updates": 80},
+                    ]
+                    for arm, kind in KINDS.items()
+                },
             },
             "experiments": {"demo": {"corpus": "help", "source": "de", "target": "en", "backbone": "small", "lexicon": "own"}},
         }
@@ -89,7 +110,6 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
     for part, code, lines in (("test/pages", "de", SOURCES), ("test/pages", "en", REFERENCES)):
         put(corpus / f"{part}.{code}", "".join(f"{line}\n" for line in lines))
     put(root / "backbones/small/backbone.json", {"kind": "hub", "model": "somebody/mbart", "revision": "r1", "parameters": 98765})
-    put(lexicon / "mapping.json", MAPPING)
     gold = {"covered": 50, "gold_words": 60, "p@1": 0.345, "p@5": 0.5, "p@10": 0.6}
     direction = {"words": 10, "entries": 9, "coverage": {"running_words": 0.912, "types": 0.2}}
     switched = {"judged": 0.875, "right": 0.432}
@@ -97,7 +117,9 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
         "de-en": {**direction, "gold": {"all": gold, "non_identical": gold}, "switched": switched},
         "en-de": {**direction, "gold": None, "switched": None},
     }
-    put(lexicon / "lexicon.json", {"directions": directions, "dictionary": None})
+    for each in (lexicon, lexicon.with_name("pieces")) if "released" in arms else (lexicon,):
+        put(each / "mapping.json", MAPPING)
+        put(each / "lexicon.json", {"directions": directions, "dictionary": None})
     put(lexicon / "de-en.tsv", "datei\tfile\t1\t0.7000\ndatei\tfolder\t2\t0.1234\nfenster\twindow\t1\t0.6000\n")
     put(lexicon / "en-de.tsv", "file\tdatei\t1\t0.7000\n")
     put_representation(experiment / "backbone.representation", 23.25)
@@ -125,9 +147,10 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
                 put(run / phase / "training.json", {**training, "settings": {}})
                 put_representation(run / phase / "representation", 9.5)
             if arm in KINDS:
-                folder = root / f"codeswitch/demo/{KINDS[arm]}/seed{seed}"
+                noise, unit = ("released.pieces", "piece") if arm == "released" else (KINDS[arm], "word")
+                folder = root / f"codeswitch/demo/{noise}/seed{seed}"
                 side = {"words": 100, "replaceable": 90, "replaced": 34, "budget": 35, "rate": 0.347, "coverage": 0.9, "shortfall": 0.01}
-                put(folder / "codeswitch.json", {"kind": KINDS[arm], "unit": "word", "rounds": 1, "sides": {"de": side, "en": side}})
+                put(folder / "codeswitch.json", {"kind": KINDS[arm], "unit": unit, "rounds": 1, "sides": {"de": side, "en": side}})
                 for code in ("de", "en"):
                     with zstandard.open(folder / f"round0.{code}.tsv.zst", "wt", encoding="utf-8") as file:
                         file.write(f"{NOISED[KINDS[arm]]}\t{ORIGINAL}\n")
@@ -222,6 +245,17 @@ def test_texts_carry_their_language_and_changes_are_marked(page):
     html = page[0]
     assert '<td lang="de" dir="auto">Öffnen Sie die Datei.' in html and '<td lang="en" dir="auto">Open the file.' in html
     assert "<mark>you</mark>" in html and "<mark>&lt;mask&gt;</mark>" in html and "<mark>cell</mark>" in html
+
+
+def test_the_noise_of_the_published_code_stands_beside_the_papers(tmp_path):
+    arms = ("finetune", "csr", "released")
+    text = plain(report(results(tmp_path / "results", arms=arms), tmp_path, arms=arms)[0])
+    assert "restoring text under the noise of the published code" in text and "Klicken zebra auf" in text
+    assert "20.25" in text
+
+
+def test_every_kind_of_data_has_words():
+    assert set(get_args(get_type_hints(Phase)["data"])) == set(TRAINS_ON)
 
 
 def test_pieces_are_shown_as_words(tmp_path):

@@ -30,6 +30,14 @@ from workflow_scripts.scores import aligned, marker
 from workflow_scripts.stage import InputError, atomic, read_json, run
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature")
+TRAINS_ON = {
+    "task": "translation, PAIR",
+    "codeswitch": "restoring code-switched text",
+    "mask": "restoring the same words masked (control)",
+    "random": "restoring the same words switched by a scrambled lexicon (control)",
+    "released": "restoring text under the noise of the published code (for comparison)",
+}
+"""What a phase learns, by the kind of its data."""
 DISTANCES = ("pairs_rms", "pairs", "means", "cosine")
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Student's t, two-sided 95 %, for 2 to 10 numbers."""
@@ -90,6 +98,7 @@ def main(results: Path, html: Path, scores: Path, *, settings: Config) -> None:
         template.globals[draw.__name__] = functools.partial(lambda draw, *data, **size: Markup(draw(*data, **size)), draw)
     template.filters["signed"] = signed
     template.globals["language"] = language
+    template.globals["trains_on"] = TRAINS_ON
     page = template.get_template("report.html.j2").render(
         experiments=sections,
         cost=cost(results / "benchmarks"),
