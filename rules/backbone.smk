@@ -15,6 +15,8 @@ rule backbone:
     retries: 1
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        runtime=0,  # minutes; the profile says how many
     params:
         languages=lambda w: backbone_languages(w.backbone),
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
@@ -24,4 +26,4 @@ rule backbone:
     shell:
         "python -m workflow_scripts.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
         "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} --checkpoints {params.checkpoints:q} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "--threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"

@@ -12,6 +12,8 @@ rule pretext:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.pretext.tsv"
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        runtime=0,  # minutes; the profile says how many
     params:
         languages=direction,
         from_scratch=from_scratch("pretext"),
@@ -20,7 +22,7 @@ rule pretext:
     shell:
         "python -m workflow_scripts.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} "
+        "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -41,6 +43,8 @@ rule finetune:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        runtime=0,  # minutes; the profile says how many
     params:
         languages=direction,
         from_scratch=from_scratch("finetune"),
@@ -51,5 +55,5 @@ rule finetune:
         "--train-source {input.train_source:q} --train-target {input.train_target:q} "
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} "
+        "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} "
         "--settings {params.settings:q} > {log:q} 2>&1"

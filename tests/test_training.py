@@ -1,65 +1,25 @@
 """Batches, loss, schedule and resuming."""
 
 import math
-import shutil
 
 import pytest
 import torch
 import zstandard
-from models import manual_pairs, small_model
+from models import manual_pairs
+from phases import TINY, finetune, phase_files
 from safetensors.torch import load_file
 
 from workflow_scripts import training
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.tokenisation import load_codec
-from workflow_scripts.trainer import average_weights, generate, last_complete_checkpoint, load_model, smoothed_loss
-from workflow_scripts.training import Training, collate, encode_pairs, phase_fingerprint, plan_batches
-
-TINY = {
-    "batch_tokens": 400,
-    "learning_rate": 5e-3,
-    "warmup_updates": 3,
-    "max_length": 64,
-    "bleu_sentences": 4,
-    "log_every": 2,
-    "dropout": 0.1,
-}
+from workflow_scripts.trainer import average_weights, generate, load_model, smoothed_loss
+from workflow_scripts.training import Training, collate, encode_pairs, plan_batches, split_batch
 
 
 @pytest.fixture(scope="module")
 def setup(tmp_path_factory):
     """A model, training and dev text, and a folder of noised rounds."""
-    folder = tmp_path_factory.mktemp("training")
-    german, english = manual_pairs(200)
-    for name, lines in (("train.de", german[:170]), ("train.en", english[:170]), ("dev.de", german[170:]), ("dev.en", english[170:])):
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (folder / "noised").mkdir()
-    for name, start in (("round0", 0), ("round1", 50), ("dev", 100)):
-        for code, lines in (("de", german), ("en", english)):
-            rows = "".join(f"<mask> {line}\t{line}\n" for line in lines[start : start + 50])
-            (folder / "noised" / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(rows.encode()))
-    return folder, small_model(folder)
-
-
-def finetune(folder, start, out, settings, **changes):
-    training.main(
-        start,
-        out / "model",
-        out / "curve.tsv",
-        out / "training.json",
-        out / "checkpoints",
-        languages=("de", "en"),
-        **{
-            "train_source": folder / "train.de",
-            "train_target": folder / "train.en",
-            "dev_source": folder / "dev.de",
-            "dev_target": folder / "dev.en",
-            "threads": 1,
-            "settings": settings,
-            **changes,
-        },
-    )
-    return load_file(out / "model" / "model.safetensors")
+    return phase_files(tmp_path_factory.mktemp("training"))
 
 
 class Fixed:
@@ -85,6 +45,15 @@ def test_batches_hold_the_budget_and_every_row_comes_once_an_epoch():
 def test_a_row_longer_than_a_batch_is_refused():
     with pytest.raises(InputError, match="raise batch_tokens"):
         list(plan_batches(Fixed(), 30, 5, seed=1))
+
+
+def test_a_batch_is_shared_without_loss():
+    batch = next(plan_batches(Fixed(), 200, 1, seed=1))
+    parts = split_batch(batch, 4)
+    assert sorted(row for part in parts for row in part) == sorted(batch)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    with pytest.raises(InputError, match="cannot be shared by 500"):
+        split_batch(batch, 500)
 
 
 def test_collate_pads_and_rotates():
@@ -122,18 +91,6 @@ def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
     assert report["rows"] == 170 and report["settings"]["updates"] == 40
     assert list((tmp_path / "checkpoints").rglob("events.out.tfevents*"))
     assert load_codec(tmp_path / "model").family == "mbart"
-
-
-def test_a_killed_phase_continues_to_the_same_weights(setup, tmp_path):
-    folder, start = setup
-    settings = Training(updates=12, evaluate_every=4, checkpoint="last", **TINY)
-    whole = finetune(folder, start, tmp_path / "whole", settings)
-    finetune(folder, start, tmp_path / "cut", settings)
-    kept = next((tmp_path / "cut" / "checkpoints").glob("*/checkpoint-8"))
-    for other in (*kept.parent.glob("checkpoint-12"), tmp_path / "cut" / "model"):
-        shutil.rmtree(other)
-    resumed = finetune(folder, start, tmp_path / "cut", settings)
-    assert whole.keys() == resumed.keys() and all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
 def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
@@ -177,30 +134,6 @@ def test_average_is_the_mean(setup, tmp_path):
     assert torch.allclose(network.state_dict()[name], expected, atol=1e-6)
 
 
-def test_fingerprint_covers_science_and_nothing_else(setup, tmp_path):
-    folder, start = setup
-    inputs = [folder / "train.de"]
-    base = phase_fingerprint(Training(), inputs, start, 1, False)
-    moved = shutil.copy(folder / "train.de", tmp_path / "elsewhere")
-    assert base == phase_fingerprint(Training(device="cpu", log_every=7), [moved], start, 1, False)
-    assert (
-        len(
-            {
-                base,
-                *(
-                    phase_fingerprint(*a)
-                    for a in (
-                        (Training(dropout=0.2), inputs, start, 1, False),
-                        (Training(), [folder / "dev.de"], start, 1, False),
-                        (Training(), inputs, start, 2, False),
-                    )
-                ),
-            }
-        )
-        == 4
-    )
-
-
 def test_misaligned_text_is_refused(setup):
     folder, start = setup
     with pytest.raises(InputError, match="must be aligned"):
@@ -220,15 +153,6 @@ def test_a_gpu_that_was_given_must_be_used(monkeypatch):
     with pytest.raises(InputError, match="SLURM_JOB_GPUS=0"):
         pick_device("auto")
     assert pick_device("cpu").type == "cpu"
-
-
-def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):
-    for step, whole in ((4, True), (8, True), (12, False)):
-        (tmp_path / f"checkpoint-{step}").mkdir()
-        if whole:
-            (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text("{}")
-    assert last_complete_checkpoint(tmp_path) == str(tmp_path / "checkpoint-8")
-    assert not (tmp_path / "checkpoint-12").exists()
 
 
 def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):

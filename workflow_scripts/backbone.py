@@ -78,6 +78,7 @@ def main(
     checkpoints: Path = Path("checkpoints"),
     seed: int = 1,
     threads: int = 0,
+    minutes: float = 0,
     settings: Backbone = Backbone(),
 ) -> None:
     """Write the backbone in Hugging Face's format, ``backbone.json`` and its learning curve.
@@ -85,7 +86,7 @@ def main(
     `task_text` is the training text of the experiments that use it; with the backbone's own text it
     decides the vocabulary (a real mBART's covers the world's languages and domains), but the model
     is not trained on it. `held_out` are dev and test sets, none of whose sentences may be in the
-    pretraining text.
+    pretraining text. `minutes` is the job's time, `checkpoints` what a killed one goes on from.
     """
     if settings.kind == "hub":
         details = fetch(settings, languages, output)
@@ -93,7 +94,7 @@ def main(
     else:
         if settings.small is None:
             raise InputError("backbone of kind small needs a block `small`")
-        details = pretrain(settings.small, languages, task_text, held_out, output, curve, checkpoints, seed, threads)
+        details = pretrain(settings.small, languages, task_text, held_out, output, curve, checkpoints, seed, threads, minutes)
     write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
 
 
@@ -151,6 +152,7 @@ def pretrain(
     checkpoints: Path,
     seed: int,
     threads: int,
+    minutes: float,
 ) -> dict:
     """Make vocabulary and model, denoise, and measure the denoising loss against a unigram model."""
     if missing := [code for code in languages if code not in small.text]:
@@ -185,6 +187,7 @@ def pretrain(
             noised=noised,
             seed=seed,
             threads=threads,
+            minutes=minutes,
             settings=small.training,
         )
         return {"sentences": {code: len(text) for code, text in lines.items()}, **measure(output, noised, languages, small.training)}

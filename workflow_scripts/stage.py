@@ -26,11 +26,15 @@ class InputError(Exception):
     """Bad input, told in one message: which file, which line, which value, and the way out."""
 
 
+class Stopped(Exception):
+    """A stage ended early, with a checkpoint that the same call goes on from."""
+
+
 def run(main: Any) -> None:
     """Run `main` (a function, or a mapping of subcommand → function) from the command line.
 
-    Exit status 1 and one line on standard error for an `InputError`; anything else is a bug and
-    shows its traceback.
+    Exit status 1 and one line on standard error for an `InputError` or `Stopped`; anything else is a
+    bug and shows its traceback.
     """
     arguments = sys.argv[1:]
     if isinstance(main, dict):
@@ -56,6 +60,8 @@ def run(main: Any) -> None:
         tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
     except InputError as error:
         sys.exit(f"error: {error}")
+    except Stopped as reason:
+        sys.exit(f"not done: {reason}")
 
 
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:

@@ -4,44 +4,59 @@ The Trainer brings mixed precision, accumulation, checkpoints, resuming and Tens
 batches (by token budget), the loss and the dev set. An item of its dataset is a whole batch.
 """
 
-import shutil
+import json
+import math
+import os
 import sys
 import time
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch import distributed
+from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments, set_seed
-from transformers.trainer_callback import PrinterCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
+from workflow_scripts.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, prune
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.languages import language
+from workflow_scripts.stage import InputError, Stopped, atomic
 from workflow_scripts.tokenisation import Codec
-from workflow_scripts.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches
+from workflow_scripts.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches, split_batch
 
 
 def train(
-    network: PreTrainedModel, codec: Codec, rounds: ParallelText | NoisedRounds, dev: list[Dev], folder: Path, seed: int, settings: Training
+    network: PreTrainedModel,
+    codec: Codec,
+    rounds: ParallelText | NoisedRounds,
+    dev: list[Dev],
+    folder: Path,
+    seed: int,
+    settings: Training,
+    minutes: float = 0,
 ) -> list[dict]:
     """Train `network` in place and return the history, a dictionary per logged update.
 
-    Continues from the newest checkpoint in `folder`, if there is one.
+    Continues from the newest checkpoint in `folder`, if there is one. Under torchrun each process takes
+    its part of every update. Raises `Stopped` when SIGTERM comes or the job's `minutes` are nearly
+    over, `InputError` when the loss is lost.
     """
     device = pick_device(settings.device)
-    micro = settings.micro_batch_tokens or settings.batch_tokens
-    accumulate = max(1, round(settings.batch_tokens / micro))
-    batches = list(plan_batches(rounds, micro, settings.updates * accumulate, seed))
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    parts = processes * math.ceil(settings.batch_tokens / (processes * (settings.micro_batch_tokens or settings.batch_tokens)))
+    updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
     every = min(settings.evaluate_every, settings.updates)
     arguments = TrainingArguments(
         output_dir=str(folder),
         max_steps=settings.updates,
         per_device_train_batch_size=1,  # an item of the dataset is a whole batch
-        gradient_accumulation_steps=accumulate,
+        gradient_accumulation_steps=parts // processes,
         train_sampling_strategy="sequential",
         learning_rate=settings.learning_rate,
         lr_scheduler_type="polynomial",
         lr_scheduler_kwargs={"lr_end": 0.0, "power": settings.decay_power},
-        warmup_steps=min(settings.warmup_updates, settings.updates),
+        warmup_steps=min(settings.warmup_updates, settings.updates - 1),
         optim="adamw_torch_fused" if device.type in ("cuda", "cpu") else "adamw_torch",
         adam_beta1=settings.adam_betas[0],
         adam_beta2=settings.adam_betas[1],
@@ -50,58 +65,52 @@ def train(
         max_grad_norm=settings.max_grad_norm,
         bf16=pick_precision(settings.precision, device) == "bfloat16",
         use_cpu=device.type == "cpu",
+        ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
+        ddp_find_unused_parameters=False,
         logging_steps=min(settings.log_every, every),
         logging_first_step=True,
+        logging_nan_inf_filter=False,
         eval_strategy="steps",
         eval_steps=every,
         save_strategy="steps",
         save_steps=every,
-        save_total_limit=max(2, settings.average_last if settings.checkpoint == "average" else 2),
-        load_best_model_at_end=settings.checkpoint == "best",
-        metric_for_best_model="loss",
-        greater_is_better=False,
         report_to="tensorboard",
-        disable_tqdm=not sys.stderr.isatty(),
+        disable_tqdm=True,  # `Progress` has the bar
         dataloader_pin_memory=device.type == "cuda",
         remove_unused_columns=False,
         seed=seed,
     )
-    # with more, the Trainer would hand two items at once to the collator; one GPU a job is what the rules ask for
+    # with more, the Trainer would hand two items at once to the collator; several GPUs are torchrun's business
     arguments._n_gpu = min(arguments.n_gpu, 1)
+    watch = Watch(folder, settings, Deadline(minutes), math.log(network.config.vocab_size))
     trainer = PhaseTrainer(
         model=network,
         args=arguments,
-        train_dataset=batches,
-        eval_dataset=batches[:1],  # the Trainer wants one; `evaluate` looks at `dev`
+        train_dataset=[part for update in updates for part in split_batch(update, parts)],
+        eval_dataset=updates[:1],  # the Trainer wants one; `evaluate` looks at `dev`
         data_collator=lambda items: collate(items[0], codec.tokenizer.pad_token_id),
         compute_loss_func=lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
             outputs.logits, labels, settings.label_smoothing, num_items_in_batch
         ),
-        callbacks=[PlainProgress()],
+        callbacks=[watch, Progress([sum(len(target) for _, target in update) for update in updates])],
     )
     trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(ProgressCallback)
     trainer.prepare(codec, dev, settings)
     if last := last_complete_checkpoint(folder):
         print(f"continuing from {last}", flush=True)
     trainer.train(resume_from_checkpoint=last)
-    if settings.checkpoint == "average":
-        average_weights(network, [path / "model.safetensors" for path in checkpoints_of(folder)[-settings.average_last :]])
+    if watch.stopped:
+        raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
+    if is_first_process():
+        chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged)
+        average_weights(network, [folder / f"checkpoint-{update}" / "model.safetensors" for update in chosen])
     return trainer.state.log_history
 
 
-def checkpoints_of(folder: Path) -> list[Path]:
-    """The checkpoints in `folder`, oldest first."""
-    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-
-
-def last_complete_checkpoint(folder: Path) -> str | None:
-    """The newest checkpoint that was written to its end; newer ones, cut off by a kill, are removed."""
-    for path in reversed(checkpoints_of(folder)):
-        # the Trainer writes this file last
-        if (path / "trainer_state.json").exists():
-            return str(path)
-        shutil.rmtree(path)
-    return None
+def is_first_process() -> bool:
+    """Whether this process writes the files: the only one, or the first under torchrun."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def smoothed_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, items: torch.Tensor | int | None) -> torch.Tensor:
@@ -143,15 +152,85 @@ class PhaseTrainer(Trainer):
         super().log({**logs, "seconds": round(self.earlier + time.perf_counter() - self.begun, 2)}, start_time)
 
 
-class PlainProgress(TrainerCallback):
-    """A line per logged update where there is no terminal for a progress bar."""
+class Watch(TrainerCallback):
+    """Ends a phase before its last update: out of time, out of patience, or with a loss that is lost."""
+
+    def __init__(self, folder: Path, settings: Training, deadline: Deadline, uniform: float):
+        self.folder, self.settings, self.deadline, self.uniform = folder, settings, deadline, uniform
+        self.stopped = ""
+
+    def on_step_end(self, args, state, control, **kwargs):  # noqa: D102
+        reason = self.deadline.reason()
+        if distributed.is_initialized():
+            # all processes or none, though the signal reaches each at another moment
+            stop = torch.tensor(float(bool(reason)), device=args.device)
+            distributed.all_reduce(stop, distributed.ReduceOp.MAX)
+            reason = reason or ("another process was told to stop" if stop else "")
+        if reason and state.global_step < state.max_steps:
+            self.stopped = reason
+            control.should_save = control.should_training_stop = True
 
     def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
-        if not args.disable_tqdm or not state.is_world_process_zero:
+        rate = next((entry["learning_rate"] for entry in reversed(state.log_history) if "learning_rate" in entry), 0.0)
+        for name in ("loss", "eval_loss"):
+            value = (logs or {}).get(name, 0.0)
+            # with the same chance for each piece, a model that knows nothing has ln(vocabulary)
+            lost = state.global_step > args.warmup_steps and value > 1.5 * self.uniform
+            if lost or not math.isfinite(value):
+                raise InputError(
+                    f"{'dev' if name == 'eval_loss' else 'training'} loss {value:.4g} at update {state.global_step} "
+                    f"(learning rate {rate:.3g}; guessing costs {self.uniform:.3g}): training has diverged; "
+                    "lower learning_rate, raise warmup_updates, set max_grad_norm: 1.0 or precision: float32"
+                )
+        if is_first_process():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with atomic(self.folder / "log.jsonl") as file:
+                file.writelines(json.dumps(entry) + "\n" for entry in state.log_history)
+
+    def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: D102
+        looks = [entry["eval_loss"] for entry in state.log_history if "eval_loss" in entry]
+        if self.settings.patience and len(looks) - 1 - looks.index(min(looks)) >= self.settings.patience:
+            print(f"no better dev loss for {self.settings.patience} looks: the phase ends after update {state.global_step}", flush=True)
+            control.should_save = control.should_training_stop = True
+
+    def on_save(self, args, state, control, **kwargs):  # noqa: D102
+        if is_first_process():
+            prune(self.folder, state.log_history, self.settings.checkpoint, self.settings.averaged)
+
+
+class Progress(TrainerCallback):
+    """A bar in a terminal, plain lines elsewhere: loss, learning rate, target tokens per second, time left."""
+
+    def __init__(self, tokens: list[int]):
+        self.tokens = tokens
+        self.bar = None
+
+    def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
+        self.first, self.begun = state.global_step, time.perf_counter()
+        if sys.stderr.isatty() and is_first_process():
+            self.bar = tqdm(total=state.max_steps, initial=state.global_step, unit="update", dynamic_ncols=True)
+
+    def on_step_end(self, args, state, control, **kwargs):  # noqa: D102
+        if self.bar is not None:
+            self.bar.update(state.global_step - self.bar.n)
+
+    def on_train_end(self, args, state, control, **kwargs):  # noqa: D102
+        if self.bar is not None:
+            self.bar.close()
+
+    def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
+        names = ("loss", "learning_rate", "eval_loss", "eval_bleu")
+        shown = {name: f"{logs[name]:.4g}" for name in names if name in (logs or {})}
+        if not is_first_process() or not ("loss" in shown or "eval_loss" in shown):
             return
-        shown = {k: f"{v:.4g}" for k, v in (logs or {}).items() if k in ("loss", "learning_rate", "eval_loss", "eval_bleu", "seconds")}
-        if shown and ("loss" in shown or "eval_loss" in shown):
-            print(f"update {state.global_step}/{state.max_steps}  " + "  ".join(f"{k} {v}" for k, v in shown.items()), flush=True)
+        taken = max(time.perf_counter() - self.begun, 1e-9)
+        shown["tokens/s"] = f"{sum(self.tokens[self.first : state.global_step]) / taken:,.0f}"
+        if self.bar is not None:
+            self.bar.set_postfix(shown)
+            return
+        left = taken / max(1, state.global_step - self.first) * (state.max_steps - state.global_step)
+        line = "  ".join(f"{name} {value}" for name, value in shown.items())
+        print(f"update {state.global_step}/{state.max_steps}  {line}  left {int(left) // 60}:{int(left) % 60:02}", flush=True)
 
 
 @torch.no_grad()

@@ -9,12 +9,12 @@ The paper's settings (section IV-A): label smoothing 0.2, dropout 0.3, Adam (0.9
 1e-6, linear warm-up and polynomial decay, no gradient clipping.
 """
 
-import hashlib
-import json
 import math
 import os
 import shutil
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from workflow_scripts.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.device import keep_memory, pick_precision
 from workflow_scripts.stage import InputError, atomic, read_json, run, write_json
 from workflow_scripts.text import read_lines
@@ -66,10 +67,12 @@ class Training:
     """Updates between two looks at the dev set, and two checkpoints."""
     bleu_sentences: int = 500
     """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU off."""
-    checkpoint: Literal["best", "last", "average"] = "best"
-    """What the phase hands on: the best by dev loss, the last, or the mean of the last `average_last`."""
-    average_last: int = 5
-    """Checkpoints that `average` takes the mean of."""
+    checkpoint: Literal["best", "last", "average", "average_best"] = "best"
+    """What the phase hands on: the best by dev loss, the last, or the mean of the last or best `averaged`."""
+    averaged: int = 5
+    """Checkpoints that an average is the mean of."""
+    patience: int = 0
+    """End the phase when so many looks at the dev set in a row brought no better loss; 0 never does."""
     log_every: int = 50
     """Updates between two points of the curve."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -77,6 +80,9 @@ class Training:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train."""
 
+
+# what may change between a killed call and the one that continues it
+_NOT_SCIENCE = ("device", "log_every")
 
 Row = tuple[list[int], list[int]]
 """Ids of one row: what the encoder reads, and the labels."""
@@ -98,50 +104,61 @@ def main(
     from_scratch: bool = False,
     seed: int = 1,
     threads: int = 0,
+    minutes: float = 0,
     settings: Training = Training(),
 ) -> None:
     """Train one phase and write `model` (Hugging Face format), its learning `curve` and a `report`.
 
     `languages` are source and target. The task phase reads `train_source` and `train_target`; the
     pretext phase reads `noised`, a folder of rounds. `checkpoints` is a folder that survives a
-    killed run: the same call continues there.
+    killed run: the same call continues there. After `minutes`, the job's time, it stops with a
+    checkpoint; 0 is no limit. Under torchrun (one node) the processes share the work of each update.
+
+    Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
+    checkpoints in use, or the loss not a number.
     """
-    from workflow_scripts.trainer import load_model, train
+    from workflow_scripts.trainer import is_first_process, load_model, train
 
     if threads:
         torch.set_num_threads(threads)
     keep_memory()
+    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != (processes := int(os.environ.get("WORLD_SIZE", "1"))):
+        raise InputError(f"{processes} processes on more than one node; a phase trains on the GPUs of one node (torchrun --standalone)")
     codec = load_codec(start)
     if noised:
         rounds = NoisedRounds(noised, languages, codec, settings.max_length)
-        inputs = sorted(noised.glob("*.tsv.zst"))
+        text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
         dev = [Dev(rounds.read("dev", code), code) for code in languages]
     else:
         if not (train_source and train_target and dev_source and dev_target):
             raise InputError("the task phase needs --train-source, --train-target, --dev-source and --dev-target")
         rounds = ParallelText(train_source, train_target, languages, codec, settings)
-        inputs = [train_source, train_target, dev_source, dev_target]
+        text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
         dev = [Dev(encode_pairs(dev_source, dev_target, languages, codec, settings.max_length), languages[1], _lines(dev_target))]
-    fingerprint = phase_fingerprint(settings, inputs, start, seed, from_scratch)
-    network = load_model(start, settings, seed, from_scratch)
-    history = train(network, codec, rounds, dev, checkpoints / fingerprint, seed, settings)
-    save_model(network, codec, model)
-    write_curve(curve, history)
-    write_json(
-        report,
-        {
-            "start": str(start),
-            "from_scratch": from_scratch,
-            "seed": seed,
-            "languages": languages,
-            "rows": rounds.rows,
-            "parameters": sum(p.numel() for p in network.parameters()),
-            "device": str(network.device),
-            "precision": pick_precision(settings.precision, network.device),
-            "checkpoints": str(checkpoints / fingerprint),
-            "settings": asdict(settings),
-        },
-    )
+    description = describe_phase(asdict(settings), text, start, seed, from_scratch, _NOT_SCIENCE)
+    with claimed(checkpoints, description) if is_first_process() else nullcontext(checkpoints / fingerprint(description)) as folder:
+        network = load_model(start, settings, seed, from_scratch)
+        history = train(network, codec, rounds, dev, folder, seed, settings, minutes)
+        if not is_first_process():
+            return
+        save_model(network, codec, model)
+        write_curve(curve, history)
+        write_json(
+            report,
+            {
+                "start": str(start),
+                "from_scratch": from_scratch,
+                "seed": seed,
+                "languages": languages,
+                "rows": rounds.rows,
+                "parameters": sum(p.numel() for p in network.parameters()),
+                "device": str(network.device),
+                "precision": pick_precision(settings.precision, network.device),
+                "processes": processes,
+                "checkpoints": str(folder),
+                "settings": asdict(settings),
+            },
+        )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -256,6 +273,15 @@ def plan_batches(rounds: ParallelText | NoisedRounds, tokens: int, batches: int,
         epoch += 1
 
 
+def split_batch(rows: list[Row], parts: int) -> list[list[Row]]:
+    """A batch in `parts` of nearly equal numbers of rows and lengths; raises `InputError` when it has fewer rows."""
+    if len(rows) < parts:
+        raise InputError(
+            f"a batch of {len(rows)} rows cannot be shared by {parts} (devices × small batches); raise batch_tokens or micro_batch_tokens"
+        )
+    return [rows[part::parts] for part in range(parts)]
+
+
 def collate(rows: list[Row], pad: int) -> dict[str, torch.Tensor]:
     """A batch of tensors (rows × longest): encoder ids and mask, decoder ids, labels (−100 where padded)."""
     sources, labels = ([torch.tensor(row[side]) for row in rows] for side in (0, 1))
@@ -284,21 +310,6 @@ def save_model(network, codec: Codec, folder: Path) -> None:
     os.replace(temporary, folder)
 
 
-def phase_fingerprint(settings: Training, inputs: list[Path], start: Path | str, seed: int, from_scratch: bool) -> str:
-    """A hash of what decides the result: settings, text, seed and first weights; no paths, no threads, no device."""
-    science = {k: v for k, v in asdict(settings).items() if k not in ("device", "log_every")}
-    digest = hashlib.sha256(json.dumps([science, seed, from_scratch], sort_keys=True).encode())
-    for path in [
-        *inputs,
-        *(path for name in ("*.safetensors", "config.json", "tokenizer.json") for path in sorted(Path(start).glob(name))),
-    ]:
-        with open(path, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    if not Path(start).exists():
-        digest.update(str(start).encode())
-    return digest.hexdigest()[:16]
-
-
 CURVE = ("update", "seconds", "loss", "learning_rate", "dev_loss", "dev_bleu")
 
 
@@ -317,5 +328,14 @@ def _number(value: float | None) -> str:
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.6g}"
 
 
+def launch() -> None:
+    """Run this module under torchrun, a process for each GPU, where the job has several; else return."""
+    if "WORLD_SIZE" not in os.environ and (gpus := torch.cuda.device_count()) > 1 and not {"--help", "-h"} & set(sys.argv):
+        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
+        # the two dashes keep torchrun from reading --start as an option of its own
+        os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", "workflow_scripts.training", *sys.argv[1:]])
+
+
 if __name__ == "__main__":
+    launch()
     run(main)

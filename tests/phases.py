@@ -1,0 +1,51 @@
+"""A phase of training, small enough for a test."""
+
+import zstandard
+from models import manual_pairs, small_model
+from safetensors.torch import load_file
+
+from workflow_scripts import training
+
+TINY = {
+    "batch_tokens": 400,
+    "learning_rate": 5e-3,
+    "warmup_updates": 3,
+    "max_length": 64,
+    "bleu_sentences": 4,
+    "log_every": 2,
+    "dropout": 0.1,
+}
+
+
+def phase_files(folder):
+    """A folder with training and dev text and noised rounds, and a model."""
+    german, english = manual_pairs(200)
+    for name, lines in (("train.de", german[:170]), ("train.en", english[:170]), ("dev.de", german[170:]), ("dev.en", english[170:])):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "noised").mkdir()
+    for name, start in (("round0", 0), ("round1", 50), ("dev", 100)):
+        for code, lines in (("de", german), ("en", english)):
+            rows = "".join(f"<mask> {line}\t{line}\n" for line in lines[start : start + 50])
+            (folder / "noised" / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(rows.encode()))
+    return folder, small_model(folder)
+
+
+def finetune(folder, start, out, settings, **changes):
+    training.main(
+        start,
+        out / "model",
+        out / "curve.tsv",
+        out / "training.json",
+        out / "checkpoints",
+        languages=("de", "en"),
+        **{
+            "train_source": folder / "train.de",
+            "train_target": folder / "train.en",
+            "dev_source": folder / "dev.de",
+            "dev_target": folder / "dev.en",
+            "threads": 1,
+            "settings": settings,
+            **changes,
+        },
+    )
+    return load_file(out / "model" / "model.safetensors")

@@ -1,0 +1,224 @@
+"""Killed, stopped, out of space: a phase goes on where it was, and only its own way."""
+
+import json
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from phases import TINY, finetune, phase_files
+
+from workflow_scripts import checkpoints
+from workflow_scripts.checkpoints import (
+    Deadline,
+    checkpoints_of,
+    chosen_updates,
+    claimed,
+    describe_phase,
+    differences,
+    fingerprint,
+    last_complete_checkpoint,
+    prune,
+    update_of,
+)
+from workflow_scripts.stage import InputError
+from workflow_scripts.training import Training
+
+
+@pytest.fixture(scope="module")
+def setup(tmp_path_factory):
+    """A model, training and dev text."""
+    return phase_files(tmp_path_factory.mktemp("checkpoints"))
+
+
+def command(folder, start, out, settings, launcher=("-m",)):
+    """The command line of a phase."""
+    text = [f"--{part}-{side}={folder}/{part}.{code}" for part in ("train", "dev") for side, code in (("source", "de"), ("target", "en"))]
+    flags = [flag for pair in text for flag in pair.split("=")]
+    outputs = ["--start", start, "--model", out / "model", "--curve", out / "curve.tsv", "--report", out / "training.json"]
+    arguments = [*outputs, "--checkpoints", out / "checkpoints", "--languages", "de", "en", "--threads", "1", *flags]
+    line = [sys.executable, *launcher, "workflow_scripts.training", *arguments, "--settings", json.dumps(settings)]
+    return [str(part) for part in line]
+
+
+def run_until(line, update, number):
+    """Run a phase and send a signal once it has logged `update`; return status and output."""
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output = ""
+    for row in process.stdout:
+        output += row
+        if row.startswith(f"update {update}/"):
+            # not always at the same point of an update
+            time.sleep(random.Random(update).random() / 50)
+            process.send_signal(number)
+    return process.wait(), output
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_killed_and_out_of_space_a_phase_ends_with_the_same_weights(setup, tmp_path):
+    settings = {**TINY, "log_every": 1, "updates": 12, "evaluate_every": 3, "checkpoint": "average", "averaged": 2}
+    whole = finetune(*setup, tmp_path / "whole", Training(**settings))
+    line = command(*setup, tmp_path / "cut", settings)
+    assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
+    folder = next((tmp_path / "cut" / "checkpoints").glob("*/phase.json")).parent
+    assert [update_of(path) for path in checkpoints_of(folder)] == [3]
+    small = (folder / "checkpoint-3" / "optimizer.pt").stat().st_size // 2
+    full = subprocess.run(
+        line, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (small, small))
+    )
+    assert full.returncode != 0 and last_complete_checkpoint(folder) == str(folder / "checkpoint-3")
+    status, output = run_until(line, 8, signal.SIGKILL)
+    assert status == -signal.SIGKILL and "continuing from" in output and "checkpoint-3" in output
+    finished = subprocess.run(line, capture_output=True, text=True)
+    assert finished.returncode == 0 and "checkpoint-6" in finished.stdout, finished.stderr[-2000:]
+    assert same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
+    assert (tmp_path / "cut" / "curve.tsv").read_text().count("\n") == (tmp_path / "whole" / "curve.tsv").read_text().count("\n")
+    logged = [json.loads(row)["step"] for row in (folder / "log.jsonl").read_text().splitlines()]
+    assert logged == sorted(logged) and set(range(1, 13)) == set(logged)
+
+
+def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
+    settings = {**TINY, "log_every": 1, "updates": 8, "evaluate_every": 4, "checkpoint": "average", "averaged": 2}
+    whole = finetune(*setup, tmp_path / "whole", Training(**settings))
+    line = command(*setup, tmp_path / "cut", settings)
+    status, output = run_until(line, 5, signal.SIGTERM)
+    assert status == 1 and "not done: SIGTERM: stopped after update" in output, output[-2000:]
+    assert not (tmp_path / "cut" / "model").exists()
+    folder = next((tmp_path / "cut" / "checkpoints").glob("*/phase.json")).parent
+    assert update_of(checkpoints_of(folder)[-1]) in (5, 6, 7)
+    assert same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
+
+
+def test_two_processes_agree_with_one(setup, tmp_path):
+    settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 4, "evaluate_every": 2, "checkpoint": "last", "log_every": 1}
+    one = finetune(*setup, tmp_path / "one", Training(**settings))
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
+    done = subprocess.run(command(*setup, tmp_path / "two", settings, launcher), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    two = finetune(*setup, tmp_path / "two", Training(**settings))  # only loads what is there
+    start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
+    for name in one:
+        moved = (one[name] - start[name]).abs().max()
+        assert torch.allclose(one[name], two[name], atol=float(moved) * 1e-2 + 1e-6), name
+    curves = [(tmp_path / name / "curve.tsv").read_text().splitlines() for name in ("one", "two")]
+    losses = [[float(row.split("\t")[2]) for row in curve[1:] if row.split("\t")[2]] for curve in curves]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) == 4
+
+
+def test_several_gpus_are_shared_by_torchrun(monkeypatch):
+    from workflow_scripts import training
+
+    called = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(training.os, "execv", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(sys, "argv", ["training", "--seed", "1"])
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    training.launch()
+    assert called[0][1][1:7] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8", "-m"]
+    assert called[0][1][7:] == ["--", "workflow_scripts.training", "--seed", "1"]
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    training.launch()
+    assert len(called) == 1
+
+
+def test_several_nodes_are_refused(setup, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "16")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    with pytest.raises(InputError, match="more than one node"):
+        finetune(*setup, tmp_path, Training(updates=1, **TINY))
+
+
+def test_a_lost_loss_ends_the_phase(setup, tmp_path):
+    with pytest.raises(InputError, match=r"loss .* at update \d+ .*diverged; lower learning_rate"):
+        finetune(*setup, tmp_path, Training(updates=30, evaluate_every=30, **{**TINY, "learning_rate": 50.0}))
+    assert not (tmp_path / "model").exists()
+
+
+def test_patience_ends_a_phase_early(setup, tmp_path):
+    settings = Training(updates=40, evaluate_every=2, patience=2, **{**TINY, "learning_rate": 1e-12})
+    finetune(*setup, tmp_path, settings)
+    looks = [row.split("\t")[0] for row in (tmp_path / "curve.tsv").read_text().splitlines()[1:] if row.split("\t")[4]]
+    assert looks == ["2", "4", "6"]
+
+
+def test_description_covers_science_and_nothing_else(setup, tmp_path):
+    folder, start = setup
+    text = {"train": folder / "train.de"}
+
+    def described(settings=(), text=text, seed=1):
+        return describe_phase({"dropout": 0.3, "device": "auto", **dict(settings)}, text, start, seed, False, ("device",))
+
+    base = described()
+    moved = shutil.copy(folder / "train.de", tmp_path / "elsewhere")
+    assert described({"device": "cpu"}) == described(text={"train": moved}) == base
+    others = [described({"dropout": 0.2}), described(text={"train": folder / "dev.de"}), described(seed=2)]
+    assert len({fingerprint(one) for one in (base, *others)}) == 4
+    assert [differences(base, other) for other in others] == [["dropout: 0.2 → 0.3"], ["text: train has changed"], ["seed: 2 → 1"]]
+    assert differences(base, json.loads(json.dumps(base))) == []
+
+
+def test_checkpoints_of_other_settings_are_refused_by_name(tmp_path, capsys):
+    with claimed(tmp_path, {"learning_rate": 0.1}) as folder:
+        (folder / "checkpoint-5").mkdir()
+    with claimed(tmp_path, {"learning_rate": 0.2}) as other:
+        assert other != folder
+    said = capsys.readouterr().out
+    assert f"not continuing from {folder}" in said and "learning_rate: 0.1 → 0.2" in said
+
+
+def test_a_folder_in_use_is_not_shared(tmp_path):
+    code = (
+        "import sys, pathlib; from workflow_scripts.checkpoints import claimed\n"
+        "with claimed(pathlib.Path(sys.argv[1]), {}): print('held', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(InputError, match=f"in use by process {holder.pid} on"), claimed(tmp_path, {}):
+        pass
+    holder.kill()
+    holder.wait()
+    with claimed(tmp_path, {}):
+        pass
+
+
+def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):
+    for step, state in ((4, "{}"), (8, "{}"), (12, None), (16, '{"log_hist')):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        if state is not None:
+            (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text(state)
+    assert last_complete_checkpoint(tmp_path) == str(tmp_path / "checkpoint-8")
+    assert [update_of(path) for path in checkpoints_of(tmp_path)] == [4, 8]
+
+
+def test_what_is_handed_on_and_what_is_kept(tmp_path):
+    history = [{"step": s, "eval_loss": loss} for s, loss in ((10, 3.0), (20, 1.0), (30, 2.0), (40, 1.5), (50, 4.0))]
+    assert chosen_updates(history, "best", 3) == [20] and chosen_updates(history, "last", 3) == [50]
+    assert chosen_updates(history, "average", 3) == [30, 40, 50] and chosen_updates(history, "average_best", 3) == [20, 30, 40]
+    for step in (10, 20, 30, 40, 50, 53):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    prune(tmp_path, history, "best", 1)
+    assert [update_of(path) for path in checkpoints_of(tmp_path)] == [20, 50, 53]
+
+
+def test_deadline_keeps_time_for_the_checkpoint(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(checkpoints, "_process_start", lambda: 1000.0)
+    monkeypatch.setattr(checkpoints.time, "time", lambda: now[0])
+    deadline = Deadline(60)
+    for now[0], stop in ((1100, False), (1200, False), (1000 + 3600 - 290, True)):
+        assert bool(deadline.reason()) is stop
+    now[0] = 1000.0
+    quick = Deadline(60)
+    for now[0] in range(1000, 1000 + 3600 - 121):
+        assert not quick.reason()
+    now[0] += 3
+    assert "time" in quick.reason()
+    assert not Deadline(0).reason()

@@ -1,0 +1,199 @@
+"""checkpoints: how a phase that was killed, or ran out of time, goes on where it was.
+
+The checkpoints of a phase lie in a folder named by a hash of all that decides its result, so that a
+call with other settings or other text never continues from them; `phase.json` beside them says what
+that was, and the difference is named. One process at a time holds the lock on the phase's folder: an
+orphaned trainer and its successor cannot share it.
+
+    checkpoints/lock
+    checkpoints/<hash>/phase.json
+    checkpoints/<hash>/log.jsonl
+    checkpoints/<hash>/checkpoint-<update>/
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.stage import InputError, atomic, read_json
+
+# ---------------------------------------------------------------------------------------------
+# whose checkpoints
+
+
+def describe_phase(
+    settings: dict[str, Any], text: dict[str, Path], start: Path | str, seed: int, from_scratch: bool, ignored: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """All that decides the result: settings (but the ignored ones), contents of text and first model, seed; no paths."""
+    start_files = [path for name in ("*.safetensors", "config.json", "tokenizer.json") for path in sorted(Path(start).glob(name))]
+    return {
+        "seed": seed,
+        "from_scratch": from_scratch,
+        "start": {path.name: _digest(path) for path in start_files} if start_files else str(start),
+        "text": {name: _digest(path) for name, path in text.items()},
+        **{name: value for name, value in settings.items() if name not in ignored},
+    }
+
+
+def fingerprint(description: dict[str, Any]) -> str:
+    """A hash of the description."""
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def differences(description: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """What differs, each as ``name: other value → this value``; contents of files by their name alone."""
+    found = []
+    for name in sorted(description.keys() | other.keys()):
+        here, there = (json.loads(json.dumps(part.get(name))) for part in (description, other))
+        if here == there:
+            continue
+        if name in ("start", "text") and isinstance(here, dict) and isinstance(there, dict):
+            found += [f"{name}: {file} has changed" for file in sorted(here.keys() | there.keys()) if here.get(file) != there.get(file)]
+        else:
+            found.append(f"{name}: {there} → {here}")
+    return found
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def claimed(root: Path, description: dict[str, Any]) -> Iterator[Path]:
+    """The folder of the described phase, for as long as this process alone holds the lock on `root`.
+
+    Says which checkpoints of other settings are not continued from, and why. Raises `InputError`
+    when another process is at work in `root`.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    with open(root / "lock", "a+", encoding="utf-8") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                print(f"warning: {root} cannot be locked on this file system ({error.strerror}); let no other job train there", flush=True)
+            else:
+                lock.seek(0)
+                raise InputError(f"{root}: in use by {lock.read().strip() or 'another process'}; wait for it to end, or stop it") from None
+        else:
+            lock.seek(0)
+            lock.truncate()
+            job = f", Slurm job {os.environ['SLURM_JOB_ID']}" if "SLURM_JOB_ID" in os.environ else ""
+            lock.write(f"process {os.getpid()} on {socket.gethostname()}{job}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+            lock.flush()
+        folder = root / fingerprint(description)
+        for other in sorted(root.glob("*/phase.json")):
+            if other.parent != folder and checkpoints_of(other.parent):
+                changed = "; ".join(differences(description, read_json(other)))
+                print(
+                    f"not continuing from {other.parent}, which is of another phase ({changed}); delete it if you are done with it",
+                    flush=True,
+                )
+        with atomic(folder / "phase.json") as file:
+            json.dump(description, file, indent=1)
+        yield folder
+
+
+# ---------------------------------------------------------------------------------------------
+# which checkpoints
+
+
+def checkpoints_of(folder: Path) -> list[Path]:
+    """The checkpoints in `folder`, oldest first."""
+    return sorted(folder.glob("checkpoint-*"), key=update_of)
+
+
+def update_of(checkpoint: Path) -> int:
+    """The number of updates that a checkpoint was written after."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def last_complete_checkpoint(folder: Path) -> str | None:
+    """The newest checkpoint that was written to its end; newer ones, cut off by a kill or a full disk, are removed."""
+    for path in reversed(checkpoints_of(folder)):
+        # the Trainer writes this file last
+        with contextlib.suppress(OSError, ValueError):
+            json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+            return str(path)
+        shutil.rmtree(path)
+    return None
+
+
+def chosen_updates(history: list[dict], which: str, count: int) -> list[int]:
+    """After which updates the weights are taken that a phase hands on: one, or `count` for an average.
+
+    `history` has an entry with `step` and `eval_loss` for each look at the dev set. `which` is `best` or
+    `last`, `average` (of the last) or `average_best`.
+    """
+    looks = [(entry["eval_loss"], entry["step"]) for entry in history if "eval_loss" in entry]
+    if which in ("best", "average_best"):
+        looks.sort()
+    else:
+        looks = looks[::-1]
+    return sorted(step for _, step in looks[: count if which.startswith("average") else 1])
+
+
+def prune(folder: Path, history: list[dict], which: str, count: int) -> None:
+    """Remove all checkpoints but the newest two and those that the phase would hand on if it ended now."""
+    paths = checkpoints_of(folder)
+    wanted = {*chosen_updates(history, which, count), *(update_of(path) for path in paths[-2:])}
+    for path in paths:
+        if update_of(path) not in wanted:
+            shutil.rmtree(path)
+
+
+# ---------------------------------------------------------------------------------------------
+# when to stop
+
+
+class Deadline:
+    """Whether it is time to stop: SIGTERM has come, or the job's time is nearly over.
+
+    `minutes` counts from the start of the process; 0 is no limit. What is kept in reserve is at least
+    two minutes (or a tenth of the time, if that is less) and three times the longest that an update has
+    taken so far, with its look at the dev set and its checkpoint.
+    """
+
+    def __init__(self, minutes: float = 0):
+        self.end = _process_start() + 60 * minutes if minutes else None
+        self.reserve = min(120.0, 6.0 * minutes)
+        self.longest = 0.0
+        self.last: float | None = None
+        self.terminated = False
+        # signal handlers are for the main thread alone
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._terminate)
+
+    def _terminate(self, *_: object) -> None:
+        self.terminated = True
+
+    def reason(self) -> str:
+        """Why to stop after this update; empty when there is no reason. Call it after each."""
+        now = time.time()
+        if self.last is not None:
+            self.longest = max(self.longest, now - self.last)
+        self.last = now
+        if self.terminated:
+            return "SIGTERM"
+        if self.end is not None and now + max(self.reserve, 3 * self.longest) > self.end:
+            return "the job's time is nearly over"
+        return ""
+
+
+def _process_start() -> float:
+    try:
+        return os.stat("/proc/self").st_ctime
+    except OSError:
+        return time.time()
