@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from workflow_scripts import training
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.tokenisation import load_codec
-from workflow_scripts.trainer import average_weights, generate, load_model, smoothed_loss
+from workflow_scripts.trainer import average_weights, generate, load_model
 from workflow_scripts.training import Training, collate, encode_pairs, plan_batches, split_batch
 
 
@@ -62,18 +62,6 @@ def test_collate_pads_and_rotates():
     assert batch["attention_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
     assert batch["decoder_input_ids"].tolist() == [[8, 7, 2, 1], [8, 7, 7, 2]]
     assert batch["labels"].tolist() == [[7, 2, 8, -100], [7, 7, 2, 8]]
-
-
-def test_smoothed_loss_is_the_definition_and_adds_up_over_small_batches():
-    logits, labels = torch.randn(4, 6, 50), torch.randint(0, 50, (4, 6))
-    labels[0, 4:] = -100
-    logp = logits.log_softmax(-1)
-    kept = labels != -100
-    nll = -logp.gather(-1, labels.clamp_min(0)[..., None])[..., 0][kept]
-    expected = (0.8 * nll + 0.2 * -logp.mean(-1)[kept]).mean()
-    assert smoothed_loss(logits, labels, 0.2, None) == pytest.approx(float(expected), rel=1e-5)
-    parts = [smoothed_loss(logits[i : i + 2], labels[i : i + 2], 0.2, int(kept.sum())) for i in (0, 2)]
-    assert float(sum(parts)) == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_a_phase_learns_and_writes_its_files(setup, tmp_path):

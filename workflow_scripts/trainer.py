@@ -9,6 +9,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from workflow_scripts.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, prune
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.languages import language
+from workflow_scripts.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.stage import InputError, Stopped, atomic
 from workflow_scripts.tokenisation import Codec
 from workflow_scripts.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches, split_batch
@@ -43,6 +45,7 @@ def train(
     over, `InputError` when the loss is lost.
     """
     device = pick_device(settings.device)
+    precision = pick_precision(settings.precision, device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     parts = processes * math.ceil(settings.batch_tokens / (processes * (settings.micro_batch_tokens or settings.batch_tokens)))
     updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
@@ -63,7 +66,7 @@ def train(
         adam_epsilon=settings.adam_eps,
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.max_grad_norm,
-        bf16=pick_precision(settings.precision, device) == "bfloat16",
+        bf16=precision == "bfloat16",
         use_cpu=device.type == "cpu",
         ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
         ddp_find_unused_parameters=False,
@@ -89,9 +92,7 @@ def train(
         train_dataset=[part for update in updates for part in split_batch(update, parts)],
         eval_dataset=updates[:1],  # the Trainer wants one; `evaluate` looks at `dev`
         data_collator=lambda items: collate(items[0], codec.tokenizer.pad_token_id),
-        compute_loss_func=lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
-            outputs.logits, labels, settings.label_smoothing, num_items_in_batch
-        ),
+        compute_loss_func=pick_loss(network, settings, precision),
         callbacks=[watch, Progress([sum(len(target) for _, target in update) for update in updates])],
     )
     trainer.remove_callback(PrinterCallback)
@@ -108,20 +109,28 @@ def train(
     return trainer.state.log_history
 
 
+def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> Callable[..., torch.Tensor]:
+    """The Trainer's loss function; where it is to be computed in chunks, `network` hands states to it instead of logits."""
+    chunked = settings.loss == "chunked" or (settings.loss == "auto" and network.config.vocab_size > 32_768)
+    if not chunked:
+        return lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
+            outputs.logits, labels, settings.label_smoothing, num_items_in_batch
+        )
+    states_for_logits(network)
+    return lambda outputs, labels, num_items_in_batch=None: linear_smoothed_loss(
+        outputs.logits,
+        network.lm_head.weight,
+        network.final_logits_bias,
+        labels,
+        settings.label_smoothing,
+        num_items_in_batch,
+        torch.bfloat16 if precision == "bfloat16" else torch.float32,
+    )
+
+
 def is_first_process() -> bool:
     """Whether this process writes the files: the only one, or the first under torchrun."""
     return os.environ.get("RANK", "0") == "0"
-
-
-def smoothed_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, items: torch.Tensor | int | None) -> torch.Tensor:
-    """Label-smoothed cross-entropy per label, (1 − ε) nll + ε mean(−log p); padding (−100) is left out.
-
-    `items` is the number of labels of the whole update, so that small batches add up to it exactly.
-    """
-    loss = F.cross_entropy(
-        logits.flatten(0, 1).float(), labels.flatten().to(logits.device), label_smoothing=smoothing, ignore_index=-100, reduction="sum"
-    )
-    return loss / (items if items is not None else (labels != -100).sum())
 
 
 class PhaseTrainer(Trainer):

@@ -47,6 +47,8 @@ class Training:
     """Power of the decay to zero; 1 is linear."""
     label_smoothing: float = 0.2
     """Mass that is spread over the vocabulary."""
+    loss: Literal["auto", "plain", "chunked"] = "auto"
+    """`chunked` never holds the scores of all tokens at once; `auto` takes it for vocabularies of more than 32,768 pieces."""
     dropout: float = 0.3
     """Dropout of residuals and embeddings."""
     attention_dropout: float = 0.1

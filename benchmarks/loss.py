@@ -1,0 +1,75 @@
+"""The loss in chunks against the plain one, at the size of mBART: seconds and peak memory of loss and gradients.
+
+python benchmarks/loss.py [tokens ...]
+
+One JSON line per number of tokens (1,024 and 4,096) and quantity. Ours and the peer run in processes of
+their own; memory is what the loss adds to states, matrix and its gradient.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import torch
+
+from workflow_scripts.loss import linear_smoothed_loss, smoothed_loss
+
+VOCABULARY, DIMENSIONS = 250_027, 1_024
+
+
+def main(sizes: list[int]) -> None:
+    """Print two lines per size."""
+    for tokens in sizes:
+        found = {}
+        for which in ("ours", "peer"):
+            done = subprocess.run([sys.executable, __file__, str(tokens), which], stdout=subprocess.PIPE, text=True, check=True)
+            found[which] = json.loads(done.stdout.splitlines()[-1])
+        for quantity in ("seconds", "gb"):
+            ours, peer = found["ours"][quantity], found["peer"][quantity]
+            line = {"case": f"loss of {tokens} tokens", "quantity": quantity, "ours": ours, "peer": peer, "ratio": round(ours / peer, 3)}
+            print(json.dumps({**line, "device": found["ours"]["device"], "losses": [found[which]["loss"] for which in found]}), flush=True)
+
+
+def case(tokens: int, which: str) -> dict:
+    """Loss and gradients, once to warm up on a few tokens and once to measure."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    torch.manual_seed(1)
+    weight = torch.randn(VOCABULARY, DIMENSIONS, device=device).mul_(0.02).requires_grad_()
+    weight.grad = torch.zeros_like(weight)
+    bias = torch.zeros(1, VOCABULARY, device=device)
+    labels = torch.randint(0, VOCABULARY, (1, tokens), device=device)
+    states = torch.randn(1, tokens, DIMENSIONS, device=device)
+
+    def run(count: int) -> float:
+        some = states[:, :count].detach().requires_grad_()
+        if which == "ours":
+            value = linear_smoothed_loss(some, weight, bias, labels[:, :count], 0.2, None, dtype)
+        else:
+            value = smoothed_loss(some.to(dtype) @ weight.to(dtype).T + bias.to(dtype), labels[:, :count], 0.2, None)
+        value.backward()
+        return float(value.detach())
+
+    before = peak(device)
+    run(8)
+    started = time.perf_counter()
+    value = run(tokens)
+    seconds = time.perf_counter() - started
+    return {"seconds": round(seconds, 2), "gb": round(peak(device) - before, 2), "loss": round(value, 4), "device": device.type}
+
+
+def peak(device: torch.device) -> float:
+    """The most memory used so far, in GB."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() / 2**30
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[2] in ("ours", "peer"):
+        print(json.dumps(case(int(sys.argv[1]), sys.argv[2])))
+    else:
+        main([int(tokens) for tokens in sys.argv[1:]] or [1_024, 4_096])

@@ -1,0 +1,94 @@
+"""loss: label-smoothed cross-entropy, also without ever holding the scores of all tokens.
+
+mBART's vocabulary has 250,027 pieces: the scores of 8,192 tokens are 8 GB in float32, and a plain loss
+holds them several times. `linear_smoothed_loss` multiplies some rows at a time by the output matrix and
+takes loss and gradient from the product before the next rows come; what it keeps is as large as the
+matrix itself.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from transformers.modeling_outputs import Seq2SeqLMOutput
+
+# scores that are held at a time: 0.5 GB in float32
+_ENTRIES = 1 << 27
+
+
+def smoothed_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, items: torch.Tensor | int | None) -> torch.Tensor:
+    """Label-smoothed cross-entropy per label, (1 − ε) nll + ε mean(−log p); padding (−100) is left out.
+
+    `items` is the number of labels of the whole update, so that small batches add up to it exactly.
+    """
+    loss = F.cross_entropy(
+        logits.flatten(0, 1).float(), labels.flatten().to(logits.device), label_smoothing=smoothing, ignore_index=-100, reduction="sum"
+    )
+    return loss / (items if items is not None else (labels != -100).sum())
+
+
+def linear_smoothed_loss(
+    states: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    labels: torch.Tensor,
+    smoothing: float,
+    items: torch.Tensor | int | None,
+    dtype: torch.dtype = torch.float32,
+) -> torch.Tensor:
+    """`smoothed_loss` of ``states @ weight.T + bias``, equal to rounding.
+
+    `states` (rows × length × d), `weight` (vocabulary × d), `bias` (vocabulary). `dtype` is that of the
+    products; sums are float32.
+    """
+    chosen = labels.flatten() != -100
+    states, labels = states.flatten(0, 1)[chosen], labels.flatten()[chosen]
+    loss = _LinearSmoothedLoss.apply(states, weight, bias.flatten(), labels, smoothing, dtype)
+    return loss / (items if items is not None else len(labels))
+
+
+class _LinearSmoothedLoss(torch.autograd.Function):
+    """The summed loss; the gradients are made on the way forward, while the scores are there."""
+
+    @staticmethod
+    def forward(ctx, states, weight, bias, labels, smoothing, dtype):
+        vocabulary = len(weight)
+        matrix, total = weight.to(dtype), torch.zeros((), device=states.device)
+        grad_states = torch.empty_like(states) if ctx.needs_input_grad[0] else None
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
+        rows = max(1, _ENTRIES // vocabulary)
+        for start in range(0, len(states), rows):
+            some, goal = states[start : start + rows].to(dtype), labels[start : start + rows, None]
+            scores = (some @ matrix.T).float().add_(bias)
+            normaliser = scores.logsumexp(dim=1, keepdim=True)
+            # −log p of the label and, on average, of all pieces
+            total += normaliser.sum() - (1 - smoothing) * scores.gather(1, goal).sum() - smoothing * scores.mean(dim=1).sum()
+            if grad_states is None and grad_weight is None:
+                continue
+            gradient = scores.sub_(normaliser).exp_().sub_(smoothing / vocabulary)
+            gradient.scatter_add_(1, goal, torch.full_like(goal, smoothing - 1, dtype=torch.float32))
+            gradient = gradient.to(dtype)
+            if grad_states is not None:
+                grad_states[start : start + rows] = gradient @ matrix
+            if grad_weight is not None:
+                grad_weight += gradient.T @ some
+        ctx.gradients = grad_states, grad_weight
+        return total
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        grad_states, grad_weight = ctx.gradients
+        ctx.gradients = None
+        scaled = (None if gradient is None else gradient.mul_(grad_output) for gradient in (grad_states, grad_weight))
+        return *scaled, None, None, None, None
+
+
+def states_for_logits(network: nn.Module) -> None:
+    """Have `network`, while it trains, return the decoder's last states where its logits would be, for `linear_smoothed_loss`."""
+    whole = network.forward
+
+    def forward(**inputs):
+        if not network.training:
+            return whole(**inputs)
+        return Seq2SeqLMOutput(logits=network.model(**inputs).last_hidden_state)
+
+    network.forward = forward
