@@ -149,14 +149,20 @@ def backbone_languages(backbone):
     return sorted({code for e in backbone_users(backbone) for code in (e.source, e.target)})
 
 
+def reads_text(wildcards):
+    """Whether the backbone is made of, or trimmed to, the experiments' text."""
+    block = CONFIG.backbones[wildcards.backbone]
+    return block.kind == "small" or block.trim
+
+
 def backbone_task_text(wildcards):
-    if CONFIG.backbones[wildcards.backbone].kind == "hub":
+    if not reads_text(wildcards):
         return []
     return sorted({text(e.corpus, "train", code) for e in backbone_users(wildcards.backbone) for code in (e.source, e.target)})
 
 
 def backbone_held_out(wildcards):
-    if CONFIG.backbones[wildcards.backbone].kind == "hub":
+    if not reads_text(wildcards):
         return []
     return sorted(
         {

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import sentencepiece
 from transformers import MBart50Tokenizer, MBartConfig, MBartForConditionalGeneration, MBartTokenizer, set_seed
+from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
 
 from workflow_scripts.backbone import mbart_tokenizer
 from workflow_scripts.text import read_lines
@@ -18,12 +19,12 @@ def manual_pairs(n: int) -> tuple[list[str], list[str]]:
     return [a for a, _ in chosen], [b for _, b in chosen]
 
 
-def train_sentencepiece(folder: Path, size: int = 400) -> Path:
+def train_sentencepiece(folder: Path, size: int = 400, normaliser: str = "identity") -> Path:
     """A SentencePiece model of some manual text."""
     text = folder / "text.txt"
     text.write_text("\n".join(line for side in manual_pairs(500) for line in side) + "\n", encoding="utf-8")
     sentencepiece.SentencePieceTrainer.train(
-        input=str(text), model_prefix=str(folder / "spm"), vocab_size=size, normalization_rule_name="identity", minloglevel=2
+        input=str(text), model_prefix=str(folder / "spm"), vocab_size=size, normalization_rule_name=normaliser, minloglevel=2
     )
     return folder / "spm.model"
 
@@ -33,14 +34,11 @@ def small_model(folder: Path, family: str = "mbart") -> Path:
     model = train_sentencepiece(folder)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
-    specials = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
-    if family == "cc25":
-        tokenizer = MBartTokenizer(vocab=[*specials, *pieces], src_lang="de_DE", tgt_lang="en_XX")
-    elif family == "mbart50":
-        # this class takes SentencePiece's own order
-        tokenizer = MBart50Tokenizer(
-            vocab=[*((token, 0.0) for token in ("<unk>", "<s>", "</s>")), *pieces], src_lang="de_DE", tgt_lang="en_XX"
-        )
+    if family in ("cc25", "mbart50"):
+        kind, tags = (MBartTokenizer, MBART_LANGUAGES) if family == "cc25" else (MBart50Tokenizer, MBART50_LANGUAGES)
+        # as in the files on the hub
+        first, last = (((token, 0.0) for token in tokens) for tokens in (("<s>", "<pad>", "</s>", "<unk>"), (*tags, "<mask>")))
+        tokenizer = kind(vocab=[*first, *pieces, *last], src_lang="de_DE", tgt_lang="en_XX")
     else:
         tokenizer = mbart_tokenizer(model, ("de", "en"))
     set_seed(1)

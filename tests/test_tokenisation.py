@@ -1,7 +1,9 @@
 """mBART's two tag formats."""
 
+import shutil
+
 import pytest
-from models import manual_pairs, small_model
+from models import manual_pairs, small_model, train_sentencepiece
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.tokenisation import decoder_input, load_codec
@@ -32,6 +34,9 @@ def test_the_hub_tokenizers_own_format_is_the_same(codec):
         assert codec.tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>"]) == [0, 1, 2, 3]
         assert codec.tokenizer.convert_tokens_to_ids("<mask>") == len(codec.tokenizer) - 1
         return
+    ids = codec.tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>", "ar_AR", "de_DE", "<mask>"])
+    pieces = len(codec.tokenizer) - (26 if kind == "cc25" else 53)
+    assert ids == [0, 1, 2, 3, pieces, pieces + 2, len(codec.tokenizer) - 1]
     line = "Wählen Sie eine Zeile aus."
     codec.tokenizer.src_lang = "de_DE"
     assert codec.tokenizer(line)["input_ids"] == codec.encode([line], "de")[0]
@@ -63,3 +68,19 @@ def test_long_rows_keep_their_tag(codec):
 def test_unknown_language_is_refused(tmp_path):
     with pytest.raises(InputError, match="no tag fr_XX"):
         load_codec(small_model(tmp_path)).tag("fr")
+
+
+def test_text_is_normalised_as_the_models_sentencepiece_does(tmp_path):
+    (tmp_path / "spm").mkdir()
+    folder = small_model(tmp_path, "cc25")
+    assert load_codec(folder).tokenizer.tokenize("Ｚ\u2026") != load_codec(folder).tokenizer.tokenize("Z...")
+    (folder / "tokenizer.json").unlink()
+    train_sentencepiece(tmp_path / "spm", normaliser="nmt_nfkc").rename(folder / "sentencepiece.bpe.model")
+    codec = load_codec(folder)
+    assert codec.tokenizer.tokenize("Ｚeile\u2026") == codec.tokenizer.tokenize("Zeile...")
+    assert codec.tokenizer.unk_token_id not in codec.pieces(["Ｚeile\u2026"], 50)[0]
+    codec.tokenizer.save_pretrained(tmp_path / "saved")
+    shutil.copy(folder / "config.json", tmp_path / "saved")
+    again = load_codec(tmp_path / "saved")
+    assert type(again.tokenizer).__name__ == "MBartTokenizer"
+    assert again.pieces(["Ｚeile\u2026"], 50) == codec.pieces(["Zeile..."], 50)

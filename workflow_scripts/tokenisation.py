@@ -98,9 +98,32 @@ def load_codec(folder: Path | str) -> Codec:
     from transformers import AutoConfig, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
+    restore_normaliser(tokenizer, Path(folder))
     config = AutoConfig.from_pretrained(folder)
     declared = f"{type(tokenizer).__name__} {tokenizer.init_kwargs.get('tokenizer_class')} {getattr(config, 'tokenizer_class', '')}"
     return Codec(tokenizer, "mbart50" if "MBart50" in declared else "mbart")
+
+
+def restore_normaliser(tokenizer, folder: Path) -> None:
+    """Have a tokenizer normalise text as the model's SentencePiece did (NFKC and more, for the published mBARTs).
+
+    transformers builds mBART's tokenizer anew and leaves that out; an ellipsis or a full-width letter would
+    be unknown to it.
+    """
+    if tokenizer.backend_tokenizer.normalizer is not None:
+        return
+    from tokenizers import Tokenizer, normalizers
+
+    if (folder / "tokenizer.json").exists():
+        normaliser = Tokenizer.from_file(str(folder / "tokenizer.json")).normalizer
+        if normaliser is not None:
+            tokenizer.backend_tokenizer.normalizer = normaliser
+    elif (folder / "sentencepiece.bpe.model").exists():
+        from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+        rules = ModelProto.FromString((folder / "sentencepiece.bpe.model").read_bytes()).normalizer_spec.precompiled_charsmap
+        if rules:
+            tokenizer.backend_tokenizer.normalizer = normalizers.Precompiled(rules)
 
 
 def unit_segmenter(code: str, model: Path | None = None) -> Segment:
