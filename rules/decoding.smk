@@ -17,3 +17,25 @@ rule decoding:
         "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "
         "--hypotheses {output.hypotheses:q} --languages {params.languages:q} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"
+
+
+# not part of a run: snakemake results/runs/help-de-en/csr/seed1/pages.nbest.tsv
+rule n_best:
+    input:
+        model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
+        source=experiment_text("test/{testset}", 0),
+    output:
+        n_best="results/runs/{experiment}/{arm}/seed{seed}/{testset}.nbest.tsv",
+    log:
+        "results/logs/decoding/{experiment}/{arm}.seed{seed}.{testset}.nbest.log",
+    benchmark:
+        "results/benchmarks/decoding/{experiment}/{arm}.seed{seed}.{testset}.nbest.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        languages=direction,
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
+    shell:
+        "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "
+        "--n-best {output.n_best:q} --languages {params.languages:q} --threads {threads} "
+        "--settings {params.settings:q} > {log:q} 2>&1"

@@ -5,6 +5,7 @@ from models import manual_pairs, small_model
 
 from workflow_scripts import decoding, training
 from workflow_scripts.decoding import Decoding
+from workflow_scripts.stage import InputError
 from workflow_scripts.training import Training
 
 
@@ -72,3 +73,22 @@ def test_sentences_longer_than_the_model_are_cut(model):
         settings = Decoding(max_length=1000, beam_size=1, engine=engine)
         decoding.main(model / "out/model", model / "long.de", model / "long", languages=("de", "en"), threads=1, settings=settings)
         assert len((model / "long").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_all_that_the_beam_holds_with_scores(model, engine):
+    best, table = model / "best", model / "n_best.tsv"
+    settings = Decoding(max_length=120, beam_size=3, engine=engine)
+    decoding.main(model / "out/model", model / "t.de", best, languages=("de", "en"), n_best=table, threads=1, settings=settings)
+    header, *rows = (line.split("\t") for line in table.read_text().splitlines())
+    assert header == ["line", "rank", "score", "hypothesis"] and len(rows) == 3 * 24
+    assert [row[:2] for row in rows[:4]] == [["1", "1"], ["1", "2"], ["1", "3"], ["2", "1"]]
+    for start in range(0, len(rows), 3):
+        scores = [float(row[2]) for row in rows[start : start + 3]]
+        assert scores == sorted(scores, reverse=True) and max(scores) <= 0
+    assert [row[3] for row in rows[::3]] == best.read_text().splitlines()
+
+
+def test_an_output_must_be_asked_for(tmp_path):
+    with pytest.raises(InputError, match="--n-best"):
+        decoding.main(tmp_path, tmp_path, languages=("de", "en"))

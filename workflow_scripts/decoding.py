@@ -5,15 +5,16 @@ CTranslate2 decodes by default (several times faster than `generate` on a CPU); 
 """
 
 import json
+import math
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.stage import atomic, run
+from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, load_codec
 
@@ -38,20 +39,50 @@ class Decoding:
     """Where to decode."""
 
 
+class Hypothesis(NamedTuple):
+    """A translation, and its log-probability divided by a power of its length."""
+
+    score: float
+    text: str
+
+
 def main(
-    model: Path, source: Path, hypotheses: Path, *, languages: tuple[str, str], threads: int = 0, settings: Decoding = Decoding()
+    model: Path,
+    source: Path,
+    hypotheses: Path | None = None,
+    *,
+    languages: tuple[str, str],
+    n_best: Path | None = None,
+    threads: int = 0,
+    settings: Decoding = Decoding(),
 ) -> None:
-    """Translate the lines of `source` and write one hypothesis a line."""
+    """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
+
+    `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis.
+    Raises `InputError` when neither output is asked for.
+    """
+    if not (hypotheses or n_best):
+        raise InputError("give --hypotheses, --n-best or both")
     if threads:
         torch.set_num_threads(threads)
     lines = list(read_lines(source))
     codec = load_codec(model)
     settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
     translate = with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface
-    translations = translate(model, codec, lines, languages, threads, settings)
-    with atomic(hypotheses) as file:
-        file.writelines(f"{' '.join(line.split())}\n" for line in translations)
-    print({"sentences": len(translations), **asdict(settings)})
+    found = translate(model, codec, lines, languages, threads, settings, settings.beam_size if n_best else 1)
+    if hypotheses:
+        with atomic(hypotheses) as file:
+            file.writelines(f"{_one_line(ranked[0].text)}\n" for ranked in found)
+    if n_best:
+        with atomic(n_best) as file:
+            file.write("line\trank\tscore\thypothesis\n")
+            for line, ranked in enumerate(found, 1):
+                file.writelines(f"{line}\t{rank}\t{one.score:.4f}\t{_one_line(one.text)}\n" for rank, one in enumerate(ranked, 1))
+    print({"sentences": len(found), **asdict(settings)})
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def positions(model: Path) -> int:
@@ -62,23 +93,24 @@ def positions(model: Path) -> int:
 
 
 def with_huggingface(
-    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding
-) -> list[str]:
-    """Translations by Hugging Face's `generate`."""
+    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding, n_best: int
+) -> list[list[Hypothesis]]:
+    """The `n_best` translations of each line by Hugging Face's `generate`."""
     from transformers import AutoModelForSeq2SeqLM
 
-    from workflow_scripts.trainer import generate
+    from workflow_scripts.trainer import beam_search
 
     network = AutoModelForSeq2SeqLM.from_pretrained(model).to(pick_device(settings.device))
     network.generation_config.length_penalty = settings.length_penalty
     rows = codec.encode(lines, languages[0], positions(model))
-    return generate(network, codec, rows, languages[1], settings.beam_size, settings.max_length, batch=max(1, settings.batch_tokens // 64))
+    batch = max(1, settings.batch_tokens // 64)
+    return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, settings.max_length, batch)
 
 
 def with_ctranslate2(
-    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding
-) -> list[str]:
-    """Translations by CTranslate2, from a converted copy that lives as long as the call."""
+    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding, n_best: int
+) -> list[list[Hypothesis]]:
+    """The `n_best` translations of each line by CTranslate2, from a converted copy that lives as long as the call."""
     import ctranslate2
 
     device = pick_device(settings.device).type
@@ -99,8 +131,13 @@ def with_ctranslate2(
             max_decoding_length=settings.max_length,
             max_batch_size=settings.batch_tokens,
             batch_type="tokens",
+            num_hypotheses=n_best,
+            return_scores=n_best > 1,
         )
-    return codec.decode([tokenizer.convert_tokens_to_ids(result.hypotheses[0]) for result in results])
+    flat = codec.decode([tokenizer.convert_tokens_to_ids(tokens) for result in results for tokens in result.hypotheses])
+    scores = [score for result in results for score in (result.scores or [math.nan] * n_best)]
+    ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
+    return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
 
 
 def convert(model: Path, codec: Codec, folder: Path) -> Path:

@@ -20,6 +20,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, Tra
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from workflow_scripts.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, prune
+from workflow_scripts.decoding import Hypothesis
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.languages import language
 from workflow_scripts.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
@@ -273,25 +274,31 @@ def dev_bleu(network: PreTrainedModel, codec: Codec, dev: Dev, sentences: int) -
     return sacrebleu.corpus_bleu(hypotheses, [dev.references[:sentences]], tokenize=language(dev.language).bleu_tokenizer).score
 
 
+def generate(network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, **choices: int) -> list[str]:
+    """The best translation of each row, see `beam_search`."""
+    return [found[0].text for found in beam_search(network, codec, rows, code, beam_size, **choices)]
+
+
 @torch.no_grad()
-def generate(
+def beam_search(
     network: PreTrainedModel,
     codec: Codec,
     rows: list[list[int]],
     code: str,
     beam_size: int,
+    n_best: int = 1,
     max_length: int | None = None,
     batch: int = 128,
-) -> list[str]:
-    """Translations of encoded rows by Hugging Face's `generate`, in the order of the rows.
+) -> list[list[Hypothesis]]:
+    """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
 
     Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
-    ten more: a model that has learnt little never ends a sentence.
+    ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
     """
     network.eval()
     positions = network.config.max_position_embeddings - 2
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
-    translations = [""] * len(rows)
+    translations: list[list[Hypothesis]] = [[] for _ in rows]
     for start in range(0, len(order), batch):
         chosen = order[start : start + batch]
         sources = [torch.tensor(rows[i]) for i in chosen]
@@ -300,12 +307,17 @@ def generate(
             input_ids=padded,
             attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
             num_beams=beam_size,
+            num_return_sequences=n_best,
             max_new_tokens=max_length or min(int(1.2 * padded.shape[1]) + 10, positions),
             do_sample=False,
+            return_dict_in_generate=True,
+            output_scores=n_best > 1,
             **codec.generate_arguments(code),
         )
-        for index, line in zip(chosen, codec.decode(output.tolist()), strict=True):
-            translations[index] = line
+        scores = getattr(output, "sequences_scores", None)
+        scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
+        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
+            translations[chosen[place // n_best]].append(Hypothesis(score, line))
     return translations
 
 
