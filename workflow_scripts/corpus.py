@@ -15,6 +15,7 @@ Every pair that was read is either kept or counted under exactly one reason in `
 
 import hashlib
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -25,7 +26,7 @@ import regex
 
 from workflow_scripts.languages import language
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text import read_lines, words, write_pairs
+from workflow_scripts.text import number_of_words, read_lines, write_pairs
 
 
 @dataclass
@@ -185,7 +186,7 @@ def _reason_to_remove(pair: Pair, settings: Corpus, documents: dict[str, str], l
     if pair.a == pair.b:
         return "identical sides"
     a, b = settings.languages
-    length_a, length_b = len(words(pair.a, a)), len(words(pair.b, b))
+    length_a, length_b = number_of_words(pair.a, a), number_of_words(pair.b, b)
     if max(length_a, length_b) > settings.max_words:
         return "too long"
     short, long = sorted((length_a, length_b))
@@ -196,13 +197,21 @@ def _reason_to_remove(pair: Pair, settings: Corpus, documents: dict[str, str], l
     return None
 
 
-_NOT_WORD = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
-_DIGITS = regex.compile(r"\p{N}+")
+class _KeyCharacters(dict):
+    """Character → what stands for it in a key, found out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        kind = unicodedata.category(chr(code))[0]
+        self[code] = "0" if kind == "N" else chr(code) if kind in "LM" else " "
+        return self[code]
+
+
+_KEY_CHARACTERS = _KeyCharacters()
 
 
 def leak_key(line: str) -> str:
     """What makes two sentences the same: lower case, every digit 0, no punctuation, single spaces."""
-    return _NOT_WORD.sub(" ", _DIGITS.sub(lambda m: "0" * len(m.group()), line.lower())).strip()
+    return " ".join(line.lower().translate(_KEY_CHARACTERS).split())
 
 
 def assign_documents(settings: Corpus) -> dict[str, str]:
@@ -260,7 +269,7 @@ def _is_running(pair: Pair, settings: Corpus) -> bool:
     for line, code in zip((pair.a, pair.b), settings.languages, strict=True):
         if code != "th" and not _SENTENCE_END.search(line):
             return False
-        if _MENU_PATH.search(line) or len(words(line, code)) < settings.held_out_min_words:
+        if _MENU_PATH.search(line) or number_of_words(line, code) < settings.held_out_min_words:
             return False
     return pair.a != pair.b
 

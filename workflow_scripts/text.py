@@ -126,6 +126,12 @@ def words(line: str, code: str) -> list[Span]:
     return segmenter(code)(line)
 
 
+def number_of_words(line: str, code: str) -> int:
+    """How many `words` there are."""
+    # matches as plain strings are made in half the time of spans
+    return len(_WORD.findall(line)) if language(code).segmenter == "unicode" else len(words(line, code))
+
+
 @functools.cache
 def segmenter(code: str) -> Callable[[str], list[Span]]:
     """The function behind `words` for one language; dictionaries load once, on first use."""
