@@ -16,7 +16,7 @@ rule backbone:
     conda:
         "../envs/crossgap.yaml"
     resources:
-        runtime=0,  # minutes; the profile says how many
+        runtime=0,  # minutes; no limit unless the profile's set-resources name one
     params:
         languages=lambda w: backbone_languages(w.backbone),
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
@@ -24,6 +24,6 @@ rule backbone:
         checkpoints="results/backbones/{backbone}/checkpoints",
         settings=backbone_settings,
     shell:
-        "python -m workflow_scripts.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
+        "exec python -m workflow_scripts.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
         "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} --checkpoints {params.checkpoints:q} "
         "--threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"

@@ -13,14 +13,14 @@ rule pretext:
     conda:
         "../envs/crossgap.yaml"
     resources:
-        runtime=0,  # minutes; the profile says how many
+        runtime=0,  # minutes; no limit unless the profile's set-resources name one
     params:
         languages=direction,
         from_scratch=from_scratch("pretext"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/pretext/checkpoints",
         settings=phase_settings("pretext"),
     shell:
-        "python -m workflow_scripts.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
+        "exec python -m workflow_scripts.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} "
         "--settings {params.settings:q} > {log:q} 2>&1"
@@ -44,14 +44,14 @@ rule finetune:
     conda:
         "../envs/crossgap.yaml"
     resources:
-        runtime=0,  # minutes; the profile says how many
+        runtime=0,  # minutes; no limit unless the profile's set-resources name one
     params:
         languages=direction,
         from_scratch=from_scratch("finetune"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         settings=phase_settings("finetune"),
     shell:
-        "python -m workflow_scripts.training --start {input.start:q} "
+        "exec python -m workflow_scripts.training --start {input.start:q} "
         "--train-source {input.train_source:q} --train-target {input.train_target:q} "
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "

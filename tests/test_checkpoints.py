@@ -1,5 +1,6 @@
 """Killed, stopped, out of space: a phase goes on where it was, and only its own way."""
 
+import itertools
 import json
 import random
 import resource
@@ -26,7 +27,7 @@ from workflow_scripts.checkpoints import (
     prune,
     update_of,
 )
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, Stopped
 from workflow_scripts.training import Training
 
 
@@ -53,8 +54,8 @@ def run_until(line, update, number):
     for row in process.stdout:
         output += row
         if row.startswith(f"update {update}/"):
-            # not always at the same point of an update
-            time.sleep(random.Random(update).random() / 50)
+            # never at the same point of an update
+            time.sleep(random.random() / 50)
             process.send_signal(number)
     return process.wait(), output
 
@@ -74,7 +75,8 @@ def test_killed_and_out_of_space_a_phase_ends_with_the_same_weights(setup, tmp_p
     full = subprocess.run(
         line, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (small, small))
     )
-    assert full.returncode != 0 and last_complete_checkpoint(folder) == str(folder / "checkpoint-3")
+    # what the full disk left is found, and passed over, by the next call
+    assert full.returncode != 0 and [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
     status, output = run_until(line, 8, signal.SIGKILL)
     assert status == -signal.SIGKILL and "continuing from" in output and "checkpoint-3" in output
     finished = subprocess.run(line, capture_output=True, text=True)
@@ -86,15 +88,32 @@ def test_killed_and_out_of_space_a_phase_ends_with_the_same_weights(setup, tmp_p
 
 
 def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
-    settings = {**TINY, "log_every": 1, "updates": 8, "evaluate_every": 4, "checkpoint": "average", "averaged": 2}
+    settings = {**TINY, "log_every": 5, "updates": 60, "evaluate_every": 20, "checkpoint": "average", "averaged": 2}
     whole = finetune(*setup, tmp_path / "whole", Training(**settings))
     line = command(*setup, tmp_path / "cut", settings)
-    status, output = run_until(line, 5, signal.SIGTERM)
+    status, output = run_until(line, 25, signal.SIGTERM)
     assert status == 1 and "not done: SIGTERM: stopped after update" in output, output[-2000:]
     assert not (tmp_path / "cut" / "model").exists()
     folder = next((tmp_path / "cut" / "checkpoints").glob("*/phase.json")).parent
-    assert update_of(checkpoints_of(folder)[-1]) in (5, 6, 7)
+    assert 25 <= update_of(checkpoints_of(folder)[-1]) < 60
     assert same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
+    curve = [row.split("\t") for row in (tmp_path / "cut" / "curve.tsv").read_text().splitlines()[1:]]
+    assert [int(row[0]) for row in curve if row[4]] == [20, 40, 60]
+
+
+def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, monkeypatch):
+    from workflow_scripts import trainer
+
+    settings = Training(**{**TINY, "updates": 8, "evaluate_every": 4, "checkpoint": "last"})
+    whole = finetune(*setup, tmp_path / "whole", settings)
+    calls = itertools.count(1)
+    monkeypatch.setattr(trainer.Deadline, "reason", lambda self: "time" if next(calls) == 4 else "")
+    with pytest.raises(Stopped, match="stopped after update 4"):
+        finetune(*setup, tmp_path / "cut", settings)
+    assert same(whole, finetune(*setup, tmp_path / "cut", settings))
+    curves = [(tmp_path / name / "curve.tsv").read_text().splitlines()[1:] for name in ("whole", "cut")]
+    looks = [[row.split("\t")[4] for row in curve if row.split("\t")[4]] for curve in curves]
+    assert looks[0] == looks[1] and len(looks[0]) == 2
 
 
 def test_two_processes_agree_with_one(setup, tmp_path):
@@ -120,7 +139,11 @@ def test_several_gpus_are_shared_by_torchrun(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     monkeypatch.setattr(training.os, "execv", lambda *arguments: called.append(arguments))
     monkeypatch.setattr(sys, "argv", ["training", "--seed", "1"])
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    for name in ("WORLD_SIZE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    training.launch()
+    assert not called  # nobody gave them to this job
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
     training.launch()
     assert called[0][1][1:7] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8", "-m"]
     assert called[0][1][7:] == ["--", "workflow_scripts.training", "--seed", "1"]
@@ -147,6 +170,9 @@ def test_patience_ends_a_phase_early(setup, tmp_path):
     finetune(*setup, tmp_path, settings)
     looks = [row.split("\t")[0] for row in (tmp_path / "curve.tsv").read_text().splitlines()[1:] if row.split("\t")[4]]
     assert looks == ["2", "4", "6"]
+    curve = (tmp_path / "curve.tsv").read_text()
+    finetune(*setup, tmp_path, settings)
+    assert (tmp_path / "curve.tsv").read_text() == curve
 
 
 def test_description_covers_science_and_nothing_else(setup, tmp_path):
@@ -222,3 +248,23 @@ def test_deadline_keeps_time_for_the_checkpoint(monkeypatch):
     now[0] += 3
     assert "time" in quick.reason()
     assert not Deadline(0).reason()
+    monkeypatch.setenv("SLURM_JOB_END_TIME", str(now[0] + 121))
+    told = Deadline(0)
+    assert not told.reason()
+    now[0] += 2
+    assert told.reason()
+
+
+def test_the_start_of_a_process_is_known():
+    code = "import time; from workflow_scripts.checkpoints import _process_start; time.sleep(1); print(_process_start())"
+    begun = time.time()
+    started = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout)
+    assert begun - 0.5 <= started <= begun + 0.9
+
+
+def test_sigterm_has_its_usual_effect_afterwards():
+    before = signal.getsignal(signal.SIGTERM)
+    with Deadline() as deadline:
+        signal.raise_signal(signal.SIGTERM)
+        assert deadline.reason() == "SIGTERM"
+    assert signal.getsignal(signal.SIGTERM) is before

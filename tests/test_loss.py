@@ -51,6 +51,13 @@ def test_a_frozen_output_layer_gets_no_gradient():
     assert states.grad is not None and weight.grad is None
 
 
+def test_no_labels_cost_nothing():
+    states, weight, labels = torch.randn(1, 2, 8, requires_grad=True), torch.randn(50, 8), torch.full((1, 2), -100)
+    linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, 7).backward()
+    assert float(states.grad.abs().max()) == 0
+    assert float(smoothed_loss(states.detach() @ weight.T, labels, 0.1, 7)) == 0
+
+
 def test_bfloat16_products_are_near():
     states, weight, labels = torch.randn(2, 30, 16), torch.randn(500, 16) / 4, torch.randint(0, 500, (2, 30))
     exact = linear_smoothed_loss(states, weight, torch.zeros(500), labels, 0.2, None)

@@ -52,8 +52,20 @@ def test_a_batch_is_shared_without_loss():
     parts = split_batch(batch, 4)
     assert sorted(row for part in parts for row in part) == sorted(batch)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
-    with pytest.raises(InputError, match="cannot be shared by 500"):
-        split_batch(batch, 500)
+
+
+def test_a_part_without_rows_adds_nothing():
+    rows = [([5, 6, 2, 9], [7, 2, 8])]
+    whole, nothing = (collate(part, pad=1) for part in split_batch(rows, 2))
+    assert whole["labels"].tolist() == [[7, 2, 8]]
+    assert nothing["labels"].tolist() == [[-100]] and nothing["decoder_input_ids"].tolist() == [[0]]
+    assert nothing["input_ids"].tolist() == [[5, 6, 2, 9]]
+
+
+def test_remainders_of_pools_are_shared(setup, tmp_path):
+    folder, start = setup
+    some = {**TINY, "batch_tokens": 150, "micro_batch_tokens": 20, "max_length": 20}
+    finetune(folder, start, tmp_path, Training(updates=40, evaluate_every=40, checkpoint="last", **some))
 
 
 def test_collate_pads_and_rotates():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from models import manual_pairs, small_model
+from models import manual_pairs, small_model, train_sentencepiece
 
 from workflow_scripts import backbone
 from workflow_scripts.backbone import Backbone
@@ -48,6 +48,25 @@ def test_a_trimmed_model_reads_and_writes_as_before(tmp_path, family):
         assert torch.allclose(logits[0][:, kept], logits[1], atol=1e-5)
     assert len(generate(networks[1], codecs[1], codecs[1].encode(german[:2], "de"), "en", beam_size=2, max_length=8)) == 2
     assert codecs[1].encode(["<mask>"], "de", masks=True)[0].count(codecs[1].tokenizer.mask_token_id) == 1
+
+
+def test_a_trimmed_tokenizer_normalises_as_before(tmp_path):
+    (tmp_path / "spm").mkdir()
+    whole = small_model(tmp_path, "cc25")
+    (whole / "tokenizer.json").unlink()
+    train_sentencepiece(tmp_path / "spm", normaliser="nmt_nfkc").rename(whole / "sentencepiece.bpe.model")
+    text = tmp_path / "train.de"
+    text.write_text("Ｚeile\u2026 öffnen\n", encoding="utf-8")
+    backbone.main(
+        tmp_path / "trimmed",
+        tmp_path / "b.json",
+        tmp_path / "c.tsv",
+        languages=("de", "en"),
+        task_text=(text,),
+        settings=Backbone(model=str(whole), trim=True),
+    )
+    pieces = [load_codec(folder).tokenizer.tokenize("Ｚeile\u2026 zeile öffnen") for folder in (whole, tmp_path / "trimmed")]
+    assert pieces[0] == pieces[1] and "<unk>" not in pieces[1]
 
 
 def test_trimming_needs_text(tmp_path):

@@ -145,6 +145,12 @@ def chosen_updates(history: list[dict], which: str, count: int) -> list[int]:
     return sorted(step for _, step in looks[: count if which.startswith("average") else 1])
 
 
+def looks_without_gain(history: list[dict]) -> int:
+    """How many looks at the dev set have passed since the best loss."""
+    losses = [entry["eval_loss"] for entry in history if "eval_loss" in entry]
+    return len(losses) - 1 - losses.index(min(losses)) if losses else 0
+
+
 def prune(folder: Path, history: list[dict], which: str, count: int) -> None:
     """Remove all checkpoints but the newest two and those that the phase would hand on if it ended now."""
     paths = checkpoints_of(folder)
@@ -161,20 +167,29 @@ def prune(folder: Path, history: list[dict], which: str, count: int) -> None:
 class Deadline:
     """Whether it is time to stop: SIGTERM has come, or the job's time is nearly over.
 
-    `minutes` counts from the start of the process; 0 is no limit. What is kept in reserve is at least
-    two minutes (or a tenth of the time, if that is less) and three times the longest that an update has
-    taken so far, with its look at the dev set and its checkpoint.
+    The end is Slurm's, where it tells (SLURM_JOB_END_TIME), else `minutes` after the start of the process;
+    0 is no limit. What is kept in reserve is at least two minutes (or a tenth of `minutes`, if that is
+    less) and three times the longest that an update with its checkpoint, or a look at the dev set, has
+    taken so far. Use it as a context: SIGTERM has its usual effect again after it.
     """
 
     def __init__(self, minutes: float = 0):
-        self.end = _process_start() + 60 * minutes if minutes else None
-        self.reserve = min(120.0, 6.0 * minutes)
+        told = os.environ.get("SLURM_JOB_END_TIME", "")
+        self.end = float(told) if told.isdigit() else _process_start() + 60 * minutes if minutes else None
+        self.reserve = min(120.0, 6.0 * minutes) if minutes else 120.0
         self.longest = 0.0
         self.last: float | None = None
         self.terminated = False
+
+    def __enter__(self) -> "Deadline":
         # signal handlers are for the main thread alone
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, self._terminate)
+            self.before = signal.signal(signal.SIGTERM, self._terminate)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self.before)
 
     def _terminate(self, *_: object) -> None:
         self.terminated = True
@@ -193,7 +208,10 @@ class Deadline:
 
 
 def _process_start() -> float:
+    """When this process began, in seconds since 1970 (Linux); the time of the call elsewhere."""
     try:
-        return os.stat("/proc/self").st_ctime
-    except OSError:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        booted = next(int(line.split()[1]) for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime"))
+        return booted + ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, StopIteration):
         return time.time()

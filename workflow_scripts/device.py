@@ -19,9 +19,7 @@ def pick_device(wanted: str) -> torch.device:
         return torch.device("cpu")
     if torch.cuda.is_available():
         return torch.device("cuda")
-    given = next(
-        (f"{name}={os.environ[name]}" for name in _GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1", "NoDevFiles")), None
-    )
+    given = given_gpus()
     if wanted == "cuda" or given:
         raise InputError(
             f"a GPU was {f'given ({given})' if given else 'asked for (device: cuda)'}, but torch {torch.__version__} cannot use it; "
@@ -31,6 +29,11 @@ def pick_device(wanted: str) -> torch.device:
 
 
 _GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES")
+
+
+def given_gpus() -> str:
+    """What says that GPUs were given to this job, as ``VARIABLE=value``; empty when nothing does."""
+    return next((f"{name}={os.environ[name]}" for name in _GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1", "NoDevFiles")), "")
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:

@@ -58,10 +58,10 @@ def run(main: Any) -> None:
         import tyro
 
         tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
-    except InputError as error:
-        sys.exit(f"error: {error}")
-    except Stopped as reason:
-        sys.exit(f"not done: {reason}")
+    except (InputError, Stopped) as reason:
+        # under torchrun one of the processes says it for all
+        first = os.environ.get("RANK", "0") == "0"
+        sys.exit(f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}" if first else 1)
 
 
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:

@@ -118,7 +118,8 @@ def restore_normaliser(tokenizer, folder: Path) -> None:
         normaliser = Tokenizer.from_file(str(folder / "tokenizer.json")).normalizer
         if normaliser is not None:
             tokenizer.backend_tokenizer.normalizer = normaliser
-    elif (folder / "sentencepiece.bpe.model").exists():
+            return
+    if (folder / "sentencepiece.bpe.model").exists():
         from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
         rules = ModelProto.FromString((folder / "sentencepiece.bpe.model").read_bytes()).normalizer_spec.precompiled_charsmap

@@ -13,18 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import distributed
 from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from workflow_scripts.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, prune
+from workflow_scripts.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, looks_without_gain, prune
 from workflow_scripts.decoding import Hypothesis
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.languages import language
 from workflow_scripts.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
-from workflow_scripts.stage import InputError, Stopped, atomic
+from workflow_scripts.stage import InputError, Stopped, atomic, read_json
 from workflow_scripts.tokenisation import Codec
 from workflow_scripts.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches, split_batch
 
@@ -94,14 +93,20 @@ def train(
         eval_dataset=updates[:1],  # the Trainer wants one; `evaluate` looks at `dev`
         data_collator=lambda items: collate(items[0], codec.tokenizer.pad_token_id),
         compute_loss_func=pick_loss(network, settings, precision),
-        callbacks=[watch, Progress([sum(len(target) for _, target in update) for update in updates])],
+        callbacks=[Progress([sum(len(target) for _, target in update) for update in updates]), watch],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
     trainer.prepare(codec, dev, settings)
-    if last := last_complete_checkpoint(folder):
-        print(f"continuing from {last}", flush=True)
-    trainer.train(resume_from_checkpoint=last)
+    watch.look = trainer.evaluate
+    last = newest_checkpoint(folder)
+    if last and watch.out_of_patience(history := read_json(Path(last) / "trainer_state.json")["log_history"]):
+        trainer.state.log_history = history
+    else:
+        if last:
+            print(f"continuing from {last}", flush=True)
+        with watch.deadline:
+            trainer.train(resume_from_checkpoint=last)
     if watch.stopped:
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
     if is_first_process():
@@ -129,6 +134,15 @@ def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> C
     )
 
 
+def newest_checkpoint(folder: Path) -> str | None:
+    """`last_complete_checkpoint`, where several processes look at once."""
+    if is_first_process():
+        last_complete_checkpoint(folder)
+    if distributed.is_initialized():
+        distributed.barrier()
+    return last_complete_checkpoint(folder)
+
+
 def is_first_process() -> bool:
     """Whether this process writes the files: the only one, or the first under torchrun."""
     return os.environ.get("RANK", "0") == "0"
@@ -143,16 +157,23 @@ class PhaseTrainer(Trainer):
         self.begun = time.perf_counter()
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Dev loss in nats per label (no smoothing) and dev BLEU."""
-        metrics = {"eval_loss": dev_loss(self.model, self.codec, self.dev)}
-        wanted = [d for d in self.dev if d.references] if self.settings.bleu_sentences else []
-        for part in wanted:
-            bleu = dev_bleu(self.model, self.codec, part, self.settings.bleu_sentences)
-            if bleu is not None:
-                metrics["eval_bleu"] = bleu
+        """Dev loss in nats per label (no smoothing) and dev BLEU, measured by the first process for all."""
+        metrics = self._look() if is_first_process() else {}
+        if distributed.is_initialized():
+            box = [metrics]
+            distributed.broadcast_object_list(box, src=0)
+            metrics = box[0]
         self.model.train()
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _look(self) -> dict[str, float]:
+        metrics = {"eval_loss": dev_loss(self.model, self.codec, self.dev, precision="bfloat16" if self.args.bf16 else "float32")}
+        for part in self.dev if self.settings.bleu_sentences else []:
+            bleu = dev_bleu(self.model, self.codec, part, self.settings.bleu_sentences) if part.references else None
+            if bleu is not None:
+                metrics["eval_bleu"] = bleu
         return metrics
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -168,8 +189,22 @@ class Watch(TrainerCallback):
     def __init__(self, folder: Path, settings: Training, deadline: Deadline, uniform: float):
         self.folder, self.settings, self.deadline, self.uniform = folder, settings, deadline, uniform
         self.stopped = ""
+        self.look: Callable[[], object] = lambda: None
+
+    def out_of_patience(self, history: list[dict]) -> bool:
+        """Whether the phase is to end for want of a better dev loss."""
+        return bool(self.settings.patience) and looks_without_gain(history) >= self.settings.patience
+
+    def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
+        # a phase that was stopped at a look makes up for it
+        due = state.global_step and state.global_step % state.eval_steps == 0
+        if due and not any(entry["step"] == state.global_step and "eval_loss" in entry for entry in state.log_history):
+            self.look()
 
     def on_step_end(self, args, state, control, **kwargs):  # noqa: D102
+        self._stop_if_told(args, state, control)
+
+    def _stop_if_told(self, args, state, control) -> None:
         reason = self.deadline.reason()
         if distributed.is_initialized():
             # all processes or none, though the signal reaches each at another moment
@@ -179,6 +214,8 @@ class Watch(TrainerCallback):
         if reason and state.global_step < state.max_steps:
             self.stopped = reason
             control.should_save = control.should_training_stop = True
+            # a look may take longer than the time between SIGTERM and SIGKILL
+            control.should_evaluate = False
 
     def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
         rate = next((entry["learning_rate"] for entry in reversed(state.log_history) if "learning_rate" in entry), 0.0)
@@ -198,10 +235,11 @@ class Watch(TrainerCallback):
                 file.writelines(json.dumps(entry) + "\n" for entry in state.log_history)
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: D102
-        looks = [entry["eval_loss"] for entry in state.log_history if "eval_loss" in entry]
-        if self.settings.patience and len(looks) - 1 - looks.index(min(looks)) >= self.settings.patience:
+        if self.out_of_patience(state.log_history):
             print(f"no better dev loss for {self.settings.patience} looks: the phase ends after update {state.global_step}", flush=True)
             control.should_save = control.should_training_stop = True
+        else:
+            self._stop_if_told(args, state, control)
 
     def on_save(self, args, state, control, **kwargs):  # noqa: D102
         if is_first_process():
@@ -244,7 +282,7 @@ class Progress(TrainerCallback):
 
 
 @torch.no_grad()
-def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096) -> float:
+def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096, precision: str = "float32") -> float:
     """Negative log-likelihood per label, in nats."""
     network.eval()
     total = labels = 0.0
@@ -254,8 +292,9 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
         if batch and (row is None or (len(batch) + 1) * max(map(len, row)) > tokens):
             tensors = {k: v.to(network.device) for k, v in collate(batch, codec.tokenizer.pad_token_id).items()}
             target = tensors.pop("labels")
-            logits = network(**tensors, use_cache=False).logits
-            total += float(F.cross_entropy(logits.flatten(0, 1).float(), target.flatten(), ignore_index=-100, reduction="sum"))
+            with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                states = network.model(**tensors, use_cache=False).last_hidden_state
+            total += float(linear_smoothed_loss(states, network.lm_head.weight, network.final_logits_bias, target, 0.0, 1, states.dtype))
             labels += int((target != -100).sum())
             batch = []
         batch.append(row)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.checkpoints import claimed, describe_phase, fingerprint
-from workflow_scripts.device import keep_memory, pick_precision
+from workflow_scripts.device import given_gpus, keep_memory, pick_precision
 from workflow_scripts.stage import InputError, atomic, read_json, run, write_json
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
@@ -276,18 +276,15 @@ def plan_batches(rounds: ParallelText | NoisedRounds, tokens: int, batches: int,
 
 
 def split_batch(rows: list[Row], parts: int) -> list[list[Row]]:
-    """A batch in `parts` of nearly equal numbers of rows and lengths; raises `InputError` when it has fewer rows."""
-    if len(rows) < parts:
-        raise InputError(
-            f"a batch of {len(rows)} rows cannot be shared by {parts} (devices × small batches); raise batch_tokens or micro_batch_tokens"
-        )
-    return [rows[part::parts] for part in range(parts)]
+    """A batch in `parts` of nearly equal numbers of rows and lengths; where rows do not suffice, a part has one without labels."""
+    return [rows[part::parts] or [(rows[0][0], [-100])] for part in range(parts)]
 
 
 def collate(rows: list[Row], pad: int) -> dict[str, torch.Tensor]:
     """A batch of tensors (rows × longest): encoder ids and mask, decoder ids, labels (−100 where padded)."""
     sources, labels = ([torch.tensor(row[side]) for row in rows] for side in (0, 1))
-    decoder = [torch.tensor(decoder_input(row[1])) for row in rows]
+    # a row without labels (−100) needs some id
+    decoder = [torch.tensor(decoder_input(row[1])).clamp_min(0) for row in rows]
     padded = torch.nn.utils.rnn.pad_sequence
     input_ids = padded(sources, batch_first=True, padding_value=pad)
     return {
@@ -331,11 +328,17 @@ def _number(value: float | None) -> str:
 
 
 def launch() -> None:
-    """Run this module under torchrun, a process for each GPU, where the job has several; else return."""
-    if "WORLD_SIZE" not in os.environ and (gpus := torch.cuda.device_count()) > 1 and not {"--help", "-h"} & set(sys.argv):
+    """Run this module under torchrun, a process for each GPU, where the job was given several; else return.
+
+    Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be another job's.
+    """
+    arguments = sys.argv[1:]
+    if "WORLD_SIZE" in os.environ or "--help" in arguments or '"device": "cpu"' in " ".join(arguments) or not given_gpus():
+        return
+    if (gpus := torch.cuda.device_count()) > 1:
         torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
         # the two dashes keep torchrun from reading --start as an option of its own
-        os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", "workflow_scripts.training", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", "workflow_scripts.training", *arguments])
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """trimming: a backbone's vocabulary cut down to the pieces that the run's text needs.
 
 Of mBART's 250,027 pieces a task in two languages uses some ten thousand; the rest costs memory in the
-embeddings, time in the output layer, and changes nothing that the model reads. Kept are the pieces of
-the text, single characters that occur in it (noise puts words into new surroundings), and all special
-tokens. Text that was counted is cut into the same pieces as before: a best path through the whole
-vocabulary is the best through any part of it that has its pieces.
-
-Label smoothing spreads its mass over fewer pieces then, so numbers differ from an untrimmed run's.
+embeddings and time in the output layer. Kept are the pieces of the text as it is and lower-cased,
+single characters that occur in it, and all special tokens. That text is cut into the same pieces as
+before: a best path through the whole vocabulary is the best through any part of it that has its
+pieces. Numbers differ a little from an untrimmed run's all the same: label smoothing spreads its mass
+over fewer pieces, and a switched word in new surroundings may be cut into smaller ones.
 """
 
 import json
@@ -17,7 +16,7 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer, PreTrainedModel
 
-from workflow_scripts.tokenisation import WORD_START, Codec
+from workflow_scripts.tokenisation import WORD_START, Codec, restore_normaliser
 
 _LINES = 10_000
 
@@ -33,12 +32,13 @@ def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Pa
 def needed_pieces(codec: Codec, text: Iterable[str]) -> list[int]:
     """Ids of the pieces to keep, ascending."""
     tokenizer = codec.tokenizer
-    used, characters = set(), set()
+    used: set[int] = set()
     for lines in _batches(text):
-        characters.update(*lines)
-        for ids in codec.pieces(lines, 1 << 30):
+        # lower-cased, too, as the lexicon has them
+        for ids in codec.pieces([*lines, *(line.lower() for line in lines)], 1 << 30):
             used.update(ids)
     vocabulary = tokenizer.get_vocab()
+    characters = set("".join(piece for piece, i in vocabulary.items() if i in used))
     special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
     single = {i for piece, i in vocabulary.items() if piece == WORD_START or piece.removeprefix(WORD_START) in characters}
     return sorted(used | special | single)
@@ -59,6 +59,7 @@ def trim_tokenizer(tokenizer, kept: list[int], folder: Path):
         token["ids"] = [new_id[i] for i in token["ids"]]
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     trimmed = AutoTokenizer.from_pretrained(folder)
+    restore_normaliser(trimmed, folder)
     wrong = [i for i in kept if trimmed.convert_tokens_to_ids(tokenizer.convert_ids_to_tokens(i)) != new_id[i]]
     if wrong or len(trimmed) != len(kept):
         raise RuntimeError(f"the trimmed tokenizer has {len(trimmed)} pieces, not {len(kept)}; {len(wrong)} have another id than their row")

@@ -1,0 +1,164 @@
+"""A finetune phase against the stock Seq2SeqTrainer: target tokens per second, peak memory, loss after the same updates.
+
+python benchmarks/training.py results/backbones/bible/model results/corpora/help.de-en/train de en [updates] [batch tokens] [peer's rows]
+
+The same model and pairs, optimiser, precision and number of target tokens per update (on average; stock
+batches have a fixed number of rows, grouped by length). Each run is a process of its own, three of each
+in turn, and medians are compared. Prints a JSON line for speed and one for memory; on a GPU give the
+peer the number of rows that just fits.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from workflow_scripts.device import keep_memory, pick_precision
+from workflow_scripts.text import read_lines, write_lines
+
+ROUNDS, DEV, MAX_LENGTH = 3, 16, 128
+SCIENCE = {"learning_rate": 1e-3, "warmup": 20, "smoothing": 0.2, "dropout": 0.3}
+
+
+def main(model: str, text: str, source: str, target: str, updates: str = "100", tokens: str = "1000", rows: str = "0") -> None:
+    """Print the comparison."""
+    runs: dict[str, list[dict]] = {"ours": [], "peer": []}
+    for _ in range(ROUNDS):
+        for which, done in runs.items():
+            line = [sys.executable, __file__, which, model, text, source, target, updates, tokens, rows]
+            output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
+            done.append(json.loads(output.splitlines()[-1]))
+            if which == "ours":
+                rows = rows if rows != "0" else str(max(1, round(done[-1]["target_tokens"] / int(updates) / done[-1]["mean_target"])))
+    shared = {"device": runs["ours"][0]["device"], "updates": int(updates), "rows": int(rows)}
+    shared |= {f"loss_{which}": round(median(run["loss"] for run in done), 3) for which, done in runs.items()}
+    shared |= {f"target_tokens_{which}": done[0]["target_tokens"] for which, done in runs.items()}
+    for quantity, unit in (("speed", "target tokens/s"), ("peak_gb", "GB")):
+        ours, peer = (median(run[quantity] for run in runs[which]) for which in runs)
+        line = {"case": quantity, "unit": unit, "ours": ours, "peer": peer, "ratio": round(ours / peer, 2), **shared}
+        print(json.dumps(line), flush=True)
+
+
+def rows_of(model: str, text: str, source: str, target: str):
+    """Codec and encoded pairs."""
+    from workflow_scripts.tokenisation import load_codec
+    from workflow_scripts.training import encode_pairs
+
+    codec = load_codec(model)
+    return codec, encode_pairs(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, MAX_LENGTH)
+
+
+def ours(model: str, text: str, source: str, target: str, updates: int, tokens: int, _: int) -> dict:
+    """Our loop."""
+    from workflow_scripts.trainer import load_model, train
+    from workflow_scripts.training import Dev, ParallelText, Training, plan_batches
+
+    settings = Training(
+        updates=updates,
+        batch_tokens=tokens,
+        learning_rate=SCIENCE["learning_rate"],
+        warmup_updates=SCIENCE["warmup"],
+        label_smoothing=SCIENCE["smoothing"],
+        dropout=SCIENCE["dropout"],
+        attention_dropout=0.0,
+        max_length=MAX_LENGTH,
+        evaluate_every=updates,
+        bleu_sentences=0,
+        checkpoint="last",
+        log_every=updates,
+    )
+    codec, pairs = rows_of(model, text, source, target)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for code in (source, target):
+            write_lines(folder / f"train.{code}", list(read_lines(Path(f"{text}.{code}")))[DEV:])
+        rounds = ParallelText(folder / f"train.{source}", folder / f"train.{target}", (source, target), codec, settings)
+        history = train(load_model(model, settings, 1), codec, rounds, [Dev(pairs[:DEV], target)], folder / "checkpoints", 1, settings)
+        batches = list(plan_batches(rounds, tokens, updates, 1))
+    first, last = (entry for entry in history if "loss" in entry)
+    counted = [sum(len(labels) for _, labels in batch) for batch in batches]
+    return {
+        "speed": round(sum(counted[1:]) / (last["seconds"] - first["seconds"])),
+        "target_tokens": sum(counted),
+        "mean_target": sum(len(labels) for _, labels in pairs) / len(pairs),
+        "loss": next(entry["eval_loss"] for entry in reversed(history) if "eval_loss" in entry),
+    }
+
+
+def peer(model: str, text: str, source: str, target: str, updates: int, _: int, rows: int) -> dict:
+    """The stock loop, with length grouping."""
+    from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+
+    from workflow_scripts.trainer import dev_loss, load_model
+    from workflow_scripts.training import Dev, Training
+
+    counted: list[int] = []
+    times: list[float] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_, **__):
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            times.append(time.perf_counter())
+
+    codec, pairs = rows_of(model, text, source, target)
+    network = load_model(model, Training(dropout=SCIENCE["dropout"], attention_dropout=0.0), 1)
+    pad = DataCollatorForSeq2Seq(codec.tokenizer, model=network)
+
+    def collate(items):
+        counted.append(sum(len(item["labels"]) for item in items))
+        return pad(items)
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = Seq2SeqTrainingArguments(
+            output_dir=folder,
+            max_steps=updates,
+            per_device_train_batch_size=rows,
+            train_sampling_strategy="group_by_length",
+            learning_rate=SCIENCE["learning_rate"],
+            warmup_steps=SCIENCE["warmup"],
+            lr_scheduler_type="polynomial",
+            label_smoothing_factor=SCIENCE["smoothing"],
+            adam_beta2=0.98,
+            adam_epsilon=1e-6,
+            max_grad_norm=0.0,
+            bf16=pick_precision("auto", network.device) == "bfloat16",
+            use_cpu=not torch.cuda.is_available(),
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            seed=1,
+        )
+        items = [{"input_ids": s, "attention_mask": [1] * len(s), "labels": t} for s, t in pairs[DEV:]]
+        trainer = Seq2SeqTrainer(model=network, args=arguments, train_dataset=items, data_collator=collate, callbacks=[Clock()])
+        trainer.train()
+    seconds = times[-1] - times[0]
+    return {
+        "speed": round(sum(counted[1:updates]) / seconds),
+        "target_tokens": sum(counted[:updates]),
+        "loss": dev_loss(network, codec, [Dev(pairs[:DEV], target)]),
+    }
+
+
+def case(which: str, *arguments: str) -> dict:
+    """One run, with its device and peak memory."""
+    if which == "ours":
+        keep_memory()
+    model, text, source, target, *numbers = arguments
+    found = {"ours": ours, "peer": peer}[which](model, text, source, target, *map(int, numbers))
+    cuda = torch.cuda.is_available()
+    peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {**found, "peak_gb": round(peak, 2), "device": torch.cuda.get_device_name() if cuda else "cpu"}
+
+
+if __name__ == "__main__":
+    if sys.argv[1] in ("ours", "peer"):
+        print(json.dumps(case(*sys.argv[1:])))
+    else:
+        main(*sys.argv[1:])
