@@ -3,12 +3,17 @@
 import csv
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from safetensors.torch import load_file
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.text import read_lines
@@ -279,3 +284,31 @@ def test_the_code_is_in_order(command):
     executable = Path(sys.executable).parent / command[0]
     done = subprocess.run([executable, *command[1:]], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_killed_run_goes_on_to_the_same_weights(done):
+    content = changed("arms/finetune", [{"data": "task", "updates": 60}])
+    content["run"] = {**content["run"], "arms": ["finetune"], "seeds": [2]}
+    content["experiments"]["tiny"]["training"].update({"evaluate_every": 10, "bleu_sentences": 0})
+    arguments = ["--cores", "2", "--configfile", str(ROOT / "config.yaml"), write_config(done, content)]
+    folder = done / "results/runs/tiny/finetune/seed2/finetune"
+    target = "results/runs/tiny/finetune/seed2/finetune/model"
+    snakemake(done, target, *arguments)
+    whole = load_file(folder / "model/model.safetensors")
+    shutil.rmtree(folder)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(done), target, *arguments]
+    killed = subprocess.Popen(
+        command, cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while not list(folder.glob("checkpoints/*/checkpoint-20/trainer_state.json")):
+        assert killed.poll() is None
+        time.sleep(0.02)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert not (folder / "model").exists()
+    snakemake(done, "--unlock", *arguments)
+    snakemake(done, target, *arguments)
+    assert "continuing from" in (done / "results/logs/training/tiny/finetune.seed2.finetune.log").read_text()
+    again = load_file(folder / "model/model.safetensors")
+    assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
