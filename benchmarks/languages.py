@@ -54,7 +54,7 @@ def main(
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = [line.split("\t") for line in read_lines(text)]
+        rows = [line.split("\t") for line in read_lines(text) if line.strip()]
         pairs = [(row[columns[0] - 1], row[columns[1] - 1]) for row in rows]
         for side, code in enumerate(languages):
             lines = "".join(f"{pair[side]}\n" for pair in pairs if all(pair))
