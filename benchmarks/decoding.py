@@ -1,34 +1,47 @@
-"""CTranslate2 against Hugging Face's generate: throughput and BLEU of the same model on the same text, beam 5.
+"""CTranslate2 against Hugging Face's generate at its best batch size: sentences per second and BLEU, beam 5, the same precision.
 
 python benchmarks/decoding.py results/runs/help-de-en/finetune/seed1/finetune/model results/corpora/help.de-en/test/pages de en [sentences]
+
+One JSON line. Both times include loading the model, ours its conversion, too.
 """
 
+import json
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import sacrebleu
+import torch
 
 from workflow_scripts import decoding
 from workflow_scripts.decoding import Decoding
 from workflow_scripts.text import read_lines, write_lines
 
+# sentences at once: batch_tokens is 64 for each
+PEERS_BATCHES = (16, 64, 256)
+
 
 def main(model: str, text: str, source: str, target: str, sentences: str = "200") -> None:
-    """Print seconds, BLEU and the ratio."""
-    references = list(read_lines(Path(f"{text}.{target}")))[: int(sentences)]
-    seconds = {}
-    with tempfile.TemporaryDirectory() as folder:
-        write_lines(Path(folder) / "source", list(read_lines(Path(f"{text}.{source}")))[: int(sentences)])
-        for engine in ("ctranslate2", "huggingface"):
-            hypotheses = Path(folder) / engine
+    """Print rates, BLEU and their ratio."""
+    lines, references = (list(read_lines(Path(f"{text}.{code}")))[: int(sentences)] for code in (source, target))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_lines(folder / "source", lines)
+
+        def translate(settings: Decoding) -> tuple[float, float]:
             begun = time.perf_counter()
-            decoding.main(Path(model), Path(folder) / "source", hypotheses, languages=(source, target), settings=Decoding(engine=engine))
-            seconds[engine] = time.perf_counter() - begun
-            bleu = sacrebleu.corpus_bleu(list(read_lines(hypotheses)), [references]).score
-            print(f"{engine:12s} {seconds[engine]:.1f} s  BLEU {bleu:.2f}", flush=True)
-    print(f"CTranslate2 is {seconds['huggingface'] / seconds['ctranslate2']:.1f} times as fast (loading and conversion included)")
+            decoding.main(Path(model), folder / "source", folder / "hyp", languages=(source, target), settings=settings)
+            taken = time.perf_counter() - begun
+            return len(lines) / taken, sacrebleu.corpus_bleu(list(read_lines(folder / "hyp")), [references]).score
+
+        precision = "float16" if torch.cuda.is_available() else "float32"
+        ours, our_bleu = translate(Decoding(engine="ctranslate2", compute_type=precision))
+        peers = {size: translate(Decoding(engine="huggingface", batch_tokens=64 * size)) for size in PEERS_BATCHES}
+        size, (peer, peer_bleu) = max(peers.items(), key=lambda entry: entry[1][0])
+    line = {"case": f"{len(lines)} sentences", "unit": "sentences/s", "ours": round(ours, 1), "peer": round(peer, 1)}
+    line |= {"ratio": round(ours / peer, 2), "bleu": round(our_bleu, 2), "peer_bleu": round(peer_bleu, 2), "peer_batch": size}
+    print(json.dumps({**line, "threads": torch.get_num_threads(), "device": "cuda" if torch.cuda.is_available() else "cpu"}))
 
 
 if __name__ == "__main__":
