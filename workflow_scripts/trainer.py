@@ -1,7 +1,8 @@
 """trainer: the training loop behind `training`, on Hugging Face's Trainer.
 
 The Trainer brings mixed precision, accumulation, checkpoints, resuming and TensorBoard; ours are the
-batches (by token budget), the loss and the dev set. An item of its dataset is a whole batch.
+batches (by token budget), the loss and the dev set. An item of its dataset is a whole batch, or the
+part of one that a device takes at once.
 """
 
 import json
