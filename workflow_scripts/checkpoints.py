@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.stage import InputError, atomic, read_json
+from workflow_scripts.stage import InputError, atomic, checksum, read_json
 
 # ---------------------------------------------------------------------------------------------
 # whose checkpoints
@@ -40,8 +40,8 @@ def describe_phase(
     return {
         "seed": seed,
         "from_scratch": from_scratch,
-        "start": {path.name: _digest(path) for path in start_files} if start_files else str(start),
-        "text": {name: _digest(path) for name, path in text.items()},
+        "start": {path.name: checksum(path) for path in start_files} if start_files else str(start),
+        "text": {name: checksum(path) for name, path in text.items()},
         **{name: value for name, value in settings.items() if name not in ignored},
     }
 
@@ -63,11 +63,6 @@ def differences(description: dict[str, Any], other: dict[str, Any]) -> list[str]
         else:
             found.append(f"{name}: {there} → {here}")
     return found
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

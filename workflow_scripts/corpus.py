@@ -25,7 +25,7 @@ from typing import NamedTuple
 import regex
 
 from workflow_scripts.languages import language
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, checksum, run, write_json
 from workflow_scripts.text import number_of_words, read_lines, write_pairs
 
 
@@ -165,7 +165,7 @@ def train(
         {
             "languages": languages,
             "source": asdict(settings.train),
-            "checksums": {path: _checksum(path) for path in settings.train.paths()},
+            "checksums": {path: checksum(path) for path in settings.train.paths()},
             "read": read,
             "kept": sizes,
             "removed": {reason: removed[reason] for reason in REASONS},
@@ -360,11 +360,6 @@ def _columns(source: Source, languages: tuple[str, str]) -> dict[str, int | str]
 
 def _describe(source: Source) -> str:
     return " + ".join(source.paths()) or "held-out text"
-
-
-def _checksum(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ settings block over as one JSON value (``--settings``).
 
 import contextlib
 import functools
+import hashlib
 import importlib.metadata
 import inspect
 import json
@@ -60,8 +61,12 @@ def run(main: Any) -> None:
         tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
     except (InputError, Stopped) as reason:
         # under torchrun one of the processes says it for all
-        first = os.environ.get("RANK", "0") == "0"
-        sys.exit(f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}" if first else 1)
+        sys.exit(f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}" if is_first_process() else 1)
+
+
+def is_first_process() -> bool:
+    """Whether this process speaks and writes for all: the only one, or the first under torchrun."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:
@@ -147,6 +152,12 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file that a stage wrote."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def checksum(path: Path | str) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @functools.cache

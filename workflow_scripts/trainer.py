@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import distributed
@@ -24,7 +25,7 @@ from workflow_scripts.decoding import Hypothesis
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.languages import language
 from workflow_scripts.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
-from workflow_scripts.stage import InputError, Stopped, atomic, read_json
+from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, read_json
 from workflow_scripts.tokenisation import Codec
 from workflow_scripts.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches, split_batch
 
@@ -100,7 +101,7 @@ def train(
     trainer.remove_callback(ProgressCallback)
     trainer.prepare(codec, dev, settings)
     watch.look = trainer.evaluate
-    last = newest_checkpoint(folder)
+    last = first_says(lambda: last_complete_checkpoint(folder))
     if last and watch.out_of_patience(history := read_json(Path(last) / "trainer_state.json")["log_history"]):
         trainer.state.log_history = history
     else:
@@ -135,18 +136,12 @@ def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> C
     )
 
 
-def newest_checkpoint(folder: Path) -> str | None:
-    """`last_complete_checkpoint`, where several processes look at once."""
-    if is_first_process():
-        last_complete_checkpoint(folder)
+def first_says(find: Callable[[], Any]) -> Any:
+    """What `find` returns to the first process, for all of them."""
+    box = [find() if is_first_process() else None]
     if distributed.is_initialized():
-        distributed.barrier()
-    return last_complete_checkpoint(folder)
-
-
-def is_first_process() -> bool:
-    """Whether this process writes the files: the only one, or the first under torchrun."""
-    return os.environ.get("RANK", "0") == "0"
+        distributed.broadcast_object_list(box, src=0)
+    return box[0]
 
 
 class PhaseTrainer(Trainer):
@@ -159,11 +154,7 @@ class PhaseTrainer(Trainer):
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
         """Dev loss in nats per label (no smoothing) and dev BLEU, measured by the first process for all."""
-        metrics = self._look() if is_first_process() else {}
-        if distributed.is_initialized():
-            box = [metrics]
-            distributed.broadcast_object_list(box, src=0)
-            metrics = box[0]
+        metrics = first_says(self._look)
         self.model.train()
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)

@@ -24,7 +24,7 @@ import torch
 
 from workflow_scripts.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.device import given_gpus, keep_memory, pick_precision
-from workflow_scripts.stage import InputError, atomic, read_json, run, write_json
+from workflow_scripts.stage import InputError, atomic, is_first_process, read_json, run, write_json
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
 
@@ -119,7 +119,7 @@ def main(
     Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
     checkpoints in use, or the loss not a number.
     """
-    from workflow_scripts.trainer import is_first_process, load_model, train
+    from workflow_scripts.trainer import load_model, train
 
     if threads:
         torch.set_num_threads(threads)
