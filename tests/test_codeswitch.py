@@ -7,82 +7,118 @@ import numpy as np
 import pytest
 import zstandard
 
-from workflow_scripts.codeswitch import CodeSwitch, main, match_case, permute_candidates, replace_words, switch_sentence
-from workflow_scripts.noise import MASK, Noise, budget, choose_words, denoise, generator, mask
+from workflow_scripts.codeswitch import CodeSwitch, Lookup, main, match_case, permute_candidates, replace_words, switch_lines
+from workflow_scripts.noise import Noise, choose_words, denoise, mask
+from workflow_scripts.philox import generator
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text import fold, words
+from workflow_scripts.text import MASK, fold, words_of
 
 LINE = "Öffnen Sie die Datei, und drucken Sie dann das Fenster (nur in Writer) noch einmal aus."
-CANDIDATES = {fold(LINE[s:e], "de"): [f"w{i}", f"v{i}", f"u{i}"] for i, (s, e) in enumerate(words(LINE, "de"))}
+CANDIDATES = {fold(word, "de"): [f"w{i}", f"v{i}", f"u{i}"] for i, word in enumerate(words_of([LINE], "de").strings())}
+
+
+def hits_of(choices, noise, sentences, seed=1, stream=0, first=0):
+    """Positions of the hit words of so many sentences alike."""
+    hits = choose_words(np.tile(choices, sentences), np.arange(sentences + 1) * len(choices), noise, seed, stream, first)
+    return [(hits.words[hits.words // len(choices) == s] % len(choices)).tolist() for s in range(sentences)]
 
 
 @pytest.mark.parametrize("n", [1, 3, 6, 20])
-def test_budget_is_35_percent_on_average(n):
-    drawn = [budget(n, 0.35, generator(1, 0, i)) for i in range(4000)]
+def test_35_percent_are_hit_on_average(n):
+    drawn = [len(hit) for hit in hits_of([1] * n, Noise(), 4000)]
     assert np.mean(drawn) == pytest.approx(0.35 * n, abs=0.03)
     assert max(drawn) - min(drawn) <= 1
 
 
 def test_spans_spend_the_budget_on_allowed_words_only():
-    allowed = [True, False, True, True, False, True, True, True, True, False] * 3
-    for i in range(300):
-        hit = choose_words(allowed, Noise(), generator(1, 0, i))
-        assert hit == sorted(set(hit)) and all(allowed[p] for p in hit) and len(hit) in (10, 11)
-    assert choose_words([True] + [False] * 9, Noise(), generator(1, 0, 0)) == [0]
-    assert choose_words([False] * 9, Noise(), generator(1, 0, 0)) == []
+    choices = np.array([1, 0, 2, 3, 0, 1, 1, 1, 2, 0] * 3)
+    for hit in hits_of(choices, Noise(), 300):
+        assert hit == sorted(set(hit)) and choices[hit].all() and len(hit) in (10, 11)
+    assert hits_of([1] + [0] * 9, Noise(), 1) == [[0]]
+    assert hits_of([0] * 9, Noise(), 1) == [[]]
+
+
+def test_words_are_chosen_as_step_by_step_in_python():
+    def choose(choices, rng):
+        free = [position for position, n in enumerate(choices) if n]
+        expected = 0.35 * len(choices)
+        left = min(int(expected) + int(rng.random() < expected - int(expected)), len(free))
+        hit = []
+        while left:
+            while not (length := int(rng.poisson(3.5))):
+                pass
+            start = int(rng.integers(len(free)))
+            span = free[start : start + min(length, left)]
+            del free[start : start + len(span)]
+            hit += span
+            left -= len(span)
+        return [(word, int(rng.integers(choices[word]))) for word in sorted(hit)]
+
+    rng = np.random.default_rng(1)
+    sentences = [rng.integers(0, 4, size=rng.integers(0, 40)) for _ in range(500)]
+    before = np.cumsum([0, *(len(s) for s in sentences)])
+    hits = choose_words(np.concatenate(sentences), before, Noise(), seed=9, stream=4, first=77)
+    wanted = [
+        (int(before[n]) + word, pick)
+        for n, choices in enumerate(sentences)
+        for word, pick in choose(choices.tolist(), generator(9, 4, 77 + n))
+    ]
+    assert list(zip(hits.words.tolist(), hits.picks.tolist(), strict=True)) == wanted
 
 
 def test_span_lengths_follow_the_poisson_distribution():
     # a budget far larger than any span: gaps between spans are then told from the positions
-    runs = Counter()
-    for i in range(1500):
-        hit = choose_words([True] * 400, Noise(rate=0.01), generator(1, 0, i))
-        runs[sum(1 for a, b in itertools.pairwise(hit) if b == a + 1) > 0] += 1
+    runs = Counter(sum(1 for a, b in itertools.pairwise(hit) if b == a + 1) > 0 for hit in hits_of([1] * 400, Noise(rate=0.01), 1500))
     assert runs[True] > 3 * runs[False]
 
 
 def test_mask_makes_one_mask_of_a_span():
-    spans = words("eins zwei drei, vier fünf", "de")
-    assert mask("eins zwei drei, vier fünf", spans, [0, 1, 4]) == f"{MASK} drei, vier {MASK}"
-    assert mask("eins zwei drei, vier fünf", spans, [2, 3]) == f"eins zwei {MASK} , {MASK} fünf"
+    words = words_of(["eins zwei drei, vier fünf", "sechs sieben"], "de")
+    assert mask(words, [0, 1, 4, 5]) == [f"{MASK} drei, vier {MASK}", f"{MASK} sieben"]
+    assert mask(words, [2, 3]) == [f"eins zwei {MASK} , {MASK} fünf", "sechs sieben"]
 
 
 def test_mbart_noise_permutes_sentences_and_masks():
     line = "Das ist der erste Satz. Hier kommt der zweite Satz. Und noch ein dritter Satz."
-    noised = [denoise(line, words(line, "de"), Noise(), generator(1, 0, i)) for i in range(200)]
+    noised = denoise(words_of([line] * 200, "de"), Noise(), 1, 0)
     assert all(MASK in n for n in noised) and len({n.split()[0] for n in noised}) > 2
-    untouched = denoise(line, words(line, "de"), Noise(rate=0.0), generator(1, 0, 5))
+    untouched = denoise(words_of([line], "de"), Noise(rate=0.0), 1, 0, first=5)[0]
     assert sorted(untouched.split()) == sorted(line.split())
+
+
+def switch(line=LINE, **choices):
+    """One sentence, switched."""
+    (switched,), counts = switch_lines([line], Lookup(CANDIDATES, "de"), **choices)
+    return switched, counts
 
 
 def test_case_and_punctuation_survive():
     assert [match_case(m, "file") for m in ("Datei", "DATEI", "datei", "A")] == ["File", "FILE", "file", "File"]
     assert [match_case(m, "indir", "tr") for m in ("Download", "DOWNLOAD")] == ["İndir", "İNDİR"]
-    switched, counts = switch_sentence(LINE, "de", CANDIDATES)
+    switched, counts = switch()
     assert [c for c in switched if not c.isalnum() and c != " "] == [c for c in LINE if not c.isalnum() and c != " "]
     assert counts["words"] == 16 and counts["replaced"] in (5, 6)
 
 
 def test_counted_words_really_changed():
     for i in range(200):
-        switched, counts = switch_sentence(LINE, "de", CANDIDATES, sentence=i)
+        switched, counts = switch(first=i)
         before, after = LINE.split(), switched.split()
         assert sum(a != b for a, b in zip(before, after, strict=True)) == counts["replaced"]
 
 
 def test_scripts_without_spaces_get_blanks_around_foreign_words():
-    line = "打开文件并选择"
-    assert replace_words(line, words(line, "zh"), {1: "file"}, spaced=False) == "打开 file 并选择"
-    assert replace_words("打开文件。", [(0, 2), (2, 4)], {0: "open", 1: "file"}, spaced=False) == "open file。"
+    words = words_of(["打开文件并选择", "打开文件。"], "zh")
+    assert words.strings() == ["打开", "文件", "并", "选择", "打开", "文件"]
+    assert replace_words(words, np.array([1, 4, 5]), ["file", "open", "file"], spaced=False) == ["打开 file 并选择", "open file。"]
 
 
 def test_any_sentence_can_be_made_again_alone():
-    a, b = (switch_sentence(LINE, "de", CANDIDATES, seed=3, round_number=2, side=1, sentence=77) for _ in range(2))
-    others = [
-        switch_sentence(LINE, "de", CANDIDATES, seed=s, round_number=r, side=side, sentence=n)[0]
-        for s, r, side, n in ((4, 2, 1, 77), (3, 1, 1, 77), (3, 2, 0, 77), (3, 2, 1, 78))
-    ]
-    assert a == b and all(other != a[0] for other in others)
+    text = [LINE] * 100
+    whole = switch_lines(text, Lookup(CANDIDATES, "de"), seed=3, stream=5)[0]
+    assert whole[77] == switch(seed=3, stream=5, first=77)[0]
+    others = [switch(seed=s, stream=t, first=n)[0] for s, t, n in ((4, 5, 77), (3, 3, 77), (3, 4, 77), (3, 5, 78))]
+    assert all(other != whole[77] for other in others)
 
 
 def test_the_scrambled_lexicon_keeps_words_and_frequencies():

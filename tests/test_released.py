@@ -9,10 +9,11 @@ from models import manual_pairs, small_model
 from workflow_scripts.codeswitch import main
 from workflow_scripts.embeddings import Embeddings
 from workflow_scripts.embeddings import main as learn
-from workflow_scripts.noise import MASK, Noise, generator
+from workflow_scripts.noise import Noise
+from workflow_scripts.philox import generator
 from workflow_scripts.released import span_lengths, switch_pieces
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text import read_lines
+from workflow_scripts.text import MASK, read_lines
 from workflow_scripts.tokenisation import load_codec
 from workflow_scripts.training import NoisedRounds
 from workflow_scripts.vectors import read_vectors

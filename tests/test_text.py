@@ -1,14 +1,18 @@
 """Reading, writing and segmenting text."""
 
 import gzip
+import itertools
 import lzma
+import random
 
+import numpy as np
 import pytest
+import regex
 import zstandard
 
 from workflow_scripts.languages import LANGUAGES, language
 from workflow_scripts.stage import InputError
-from workflow_scripts.text import fold, read_lines, segment, words, write_lines, write_pairs
+from workflow_scripts.text import fold, read_lines, segment, words, words_of, write_lines, write_pairs
 
 
 @pytest.mark.parametrize("suffix, compress", [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)])
@@ -82,3 +86,14 @@ def test_language_table():
     assert fold("Straße", "de") == "straße"
     with pytest.raises(InputError, match=r"did you mean 'de'"):
         language("German")
+
+
+def test_the_compiled_segmenter_follows_its_pattern():
+    pattern = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_]*(?:[.,:'’·][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
+    lines = [cell for line in itertools.islice(read_lines("resources/libreoffice-help/en-de.tsv.xz"), 3000) for cell in line.split("\t")]
+    alphabet = "aß1_.,:'’· -\t\u0301İ字ท😀"
+    lines += ["".join(random.Random(n).choices(alphabet, k=n % 12)) for n in range(3000)]
+    found = words_of(lines, "de")
+    assert found.strings() == [word for line in lines for word in pattern.findall(line)]
+    assert np.diff(found.before).tolist() == [len(pattern.findall(line)) for line in lines]
+    assert words_of([], "de").strings() == words_of([""], "zh").strings() == []

@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from workflow_scripts import noise as span_noise
 from workflow_scripts.corpus import leak_key
 from workflow_scripts.languages import language
-from workflow_scripts.noise import Noise
+from workflow_scripts.noise import Noise, denoise
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text import read_lines, words, write_lines
+from workflow_scripts.text import MASK, read_lines, words_of, write_lines
 from workflow_scripts.training import Training, write_curve
 from workflow_scripts.training import main as train_phase
 
@@ -183,7 +182,7 @@ def pretrain(
                 raise InputError(f"{where}: {len(text)} lines are left for {code}; at least {4 * small.dev_lines} are needed")
         build_model(small, languages, [*(line for text in lines.values() for line in text)], task_text, folder, seed)
         # enough rounds if every word were one token, as in the codeswitch stage
-        total = sum(len(words(line, code)) for code, text in lines.items() for line in text)
+        total = sum(len(words_of(text, code).starts) for code, text in lines.items())
         rounds = max(1, -(-small.training.updates * small.training.batch_tokens // total))
         noised = folder / "noised"
         for side, (code, text) in enumerate(lines.items()):
@@ -226,9 +225,8 @@ def own_lines(small: Small, languages: tuple[str, ...], code: str, forbidden: se
 
 def denoised(lines: list[str], code: str, noise: Noise, seed: int, stream: int) -> Iterator[str]:
     """Rows ``noised TAB original`` of mBART's noise."""
-    for sentence, line in enumerate(lines):
-        rng = span_noise.generator(seed, stream, sentence)
-        yield f"{span_noise.denoise(line, words(line, code), noise, rng)}\t{line}"
+    for noised, line in zip(denoise(words_of(lines, code), noise, seed, stream), lines, strict=True):
+        yield f"{noised}\t{line}"
 
 
 def build_model(small: Small, languages: tuple[str, ...], lines: list[str], task_text: tuple[Path, ...], folder: Path, seed: int) -> None:
@@ -287,14 +285,14 @@ def mbart_tokenizer(model: Path, languages: tuple[str, ...]):
     )
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
     tokenizer.add_special_tokens([AddedToken(tag, special=True) for tag in tags])
-    tokenizer.add_special_tokens([AddedToken(span_noise.MASK, special=True, lstrip=True)])
+    tokenizer.add_special_tokens([AddedToken(MASK, special=True, lstrip=True)])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token="<s>",
         eos_token="</s>",
         pad_token="<pad>",
         unk_token="<unk>",
-        mask_token=AddedToken(span_noise.MASK, special=True, lstrip=True),
+        mask_token=AddedToken(MASK, special=True, lstrip=True),
         additional_special_tokens=tags,
         clean_up_tokenization_spaces=False,
     )

@@ -24,13 +24,14 @@ from typing import Literal
 import numpy as np
 
 from workflow_scripts import noise as span_noise
+from workflow_scripts import philox
 from workflow_scripts.languages import language
 from workflow_scripts.lexicon import read_lexicon
 from workflow_scripts.noise import Noise
 from workflow_scripts.released import released_side
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text import Span, count_words, fold, read_lines, upper, words, write_lines
-from workflow_scripts.tokenisation import load_codec, unit_segmenter
+from workflow_scripts.text import Words, chunks, count_words, fold, upper, words_of, write_lines
+from workflow_scripts.tokenisation import load_codec
 
 Kind = Literal["codeswitch", "mask", "random", "released"]
 
@@ -73,8 +74,7 @@ def main(
         raise InputError("--model is for the kind released, which needs it")
     codec = load_codec(model) if model else None
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
-    counts = [count_words(text, unit_segmenter(code)) for text, code in zip(sides[0], languages, strict=True)]
-    running_words = sum(sum(count.values()) for count in counts)
+    running_words = sum(len(words_of(lines, code).starts) for text, code in zip(sides[0], languages, strict=True) for lines in chunks(text))
     if not running_words:
         raise InputError(f"{text_a}: no words to switch")
     # the released noise takes every second sentence of either side
@@ -83,7 +83,8 @@ def main(
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
         candidates = load_candidates(lexicon)
         if kind == "random":
-            candidates = permute_candidates(candidates, counts[1 - side], settings.frequency_bin, seed)
+            counts = count_words(sides[0][1 - side], languages[1 - side])
+            candidates = permute_candidates(candidates, counts, settings.frequency_bin, seed)
         total: Counter[str] = Counter()
         for name, source, number in (("dev", dev, _DEV_ROUND), *((f"round{r}", text, r) for r in range(rounds))):
             if codec:
@@ -135,7 +136,7 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
     to all entries: how often each kind of word is used stays, what it translates does not. Words
     that would become their own candidate lose it; nobody is left without any.
     """
-    rng = span_noise.generator(seed, 1 << 32, 0)
+    rng = philox.generator(seed, 1 << 32, 0)
     targets = sorted({c for row in candidates.values() for c in row}, key=lambda word: (-counts[word], word))
     renamed: dict[str, str] = {}
     # the last bin is never a single word, which could only stay where it is
@@ -154,52 +155,66 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
 # sentences
 
 
+class Lookup(dict):
+    """A word as it stands in text → the number of its row of candidates; row 0 is empty."""
+
+    def __init__(self, candidates: Candidates, code: str):
+        super().__init__()
+        self.code = code
+        self.rows = [[], *candidates.values()]
+        self.choices = np.array([len(row) for row in self.rows])
+        self.folded = {word: number for number, word in enumerate(candidates, 1)}
+
+    def __missing__(self, word: str) -> int:
+        self[word] = self.folded.get(fold(word, self.code), 0)
+        return self[word]
+
+
 def switched_side(
     text: Path, code: str, candidates: Candidates, kind: Kind, seed: int, round_number: int, side: int, noise: Noise, into: str
-) -> Iterator[tuple[str, str, Counter]]:
-    """Each line of `text` as (noised, original, counts) for one round."""
-    for sentence, line in enumerate(read_lines(text)):
-        noised, counts = switch_sentence(line, code, candidates, kind, seed, round_number, side, sentence, noise, into)
-        yield noised, line, counts
+) -> Iterator[tuple[str, str, dict[str, float]]]:
+    """Each line of `text` as (noised, original, counts) for one round; the counts of a chunk come with its first line."""
+    lookup = Lookup(candidates, code)
+    first = 0
+    for lines in chunks(text):
+        noised, counts = switch_lines(lines, lookup, kind, seed, 2 * round_number + side, first, noise, into)
+        for new, line in zip(noised, lines, strict=True):
+            yield new, line, counts
+            counts = {}
+        first += len(lines)
 
 
-def switch_sentence(
-    line: str,
-    code: str,
-    candidates: Candidates,
+def switch_lines(
+    lines: list[str],
+    lookup: Lookup,
     kind: Kind = "codeswitch",
     seed: int = 1,
-    round_number: int = 0,
-    side: int = 0,
-    sentence: int = 0,
+    stream: int = 0,
+    first: int = 0,
     noise: Noise = Noise(),
     into: str = "",
-) -> tuple[str, dict[str, int]]:
-    """One sentence with its words switched (or masked), and the counts behind the realised rate.
+) -> tuple[list[str], dict[str, float]]:
+    """Sentences with their words switched (or masked), and the counts behind the realised rate.
 
-    `into` is the candidates' language, by whose rules they are capitalised.
-
-    The positions depend on seed, round, side and sentence number alone: all kinds hit the same.
+    `first` is the number of the first sentence in its text; `into` is the candidates' language, by whose
+    rules they are capitalised. The positions depend on seed, stream (round and side) and the sentence's
+    number alone: all kinds hit the same.
     """
-    rng = span_noise.generator(seed, 2 * round_number + side, sentence)
-    spans = words(line, code)
-    folded = [fold(line[s:e], code) for s, e in spans]
-    allowed = [word in candidates for word in folded]
-    hit = span_noise.choose_words(allowed, noise, rng)
+    words = words_of(lines, lookup.code)
+    surface = words.strings()
+    rows = np.fromiter(map(lookup.__getitem__, surface), np.int64, len(surface))
+    hits = span_noise.choose_words(lookup.choices[rows], words.before, noise, seed, stream, first)
     counts = {
-        "words": len(spans),
-        "replaceable": sum(allowed),
-        "replaced": len(hit),
-        "budget": noise.rate * len(spans),
+        "words": len(surface),
+        "replaceable": int(np.count_nonzero(rows)),
+        "replaced": len(hits.words),
+        "budget": noise.rate * len(surface),
     }
     if kind == "mask":
-        return span_noise.mask(line, spans, hit), counts
-    chosen = {}
-    for index in hit:
-        row = candidates[folded[index]]
-        start, end = spans[index]
-        chosen[index] = match_case(line[start:end], row[int(rng.integers(len(row)))], into)
-    return replace_words(line, spans, chosen, spaced=language(code).spaced), counts
+        return span_noise.mask(words, hits.words), counts
+    candidates = [lookup.rows[row][pick] for row, pick in zip(rows[hits.words].tolist(), hits.picks.tolist(), strict=True)]
+    new = [match_case(surface[word], candidate, into) for word, candidate in zip(hits.words.tolist(), candidates, strict=True)]
+    return replace_words(words, hits.words, new, spaced=language(lookup.code).spaced), counts
 
 
 def match_case(model: str, word: str, code: str = "") -> str:
@@ -209,23 +224,25 @@ def match_case(model: str, word: str, code: str = "") -> str:
     return upper(word[0], code) + word[1:] if model[0].isupper() else word
 
 
-def replace_words(line: str, spans: list[Span], chosen: dict[int, str], spaced: bool = True) -> str:
-    """`line` with the words at the given positions replaced; everything between words stays.
+def replace_words(words: Words, hit: np.ndarray, new: list[str], spaced: bool = True) -> list[str]:
+    """The lines with the words of the given numbers replaced; everything between words stays.
 
     In a script without spaces a blank keeps a foreign word from growing together with its
     neighbours.
     """
+    text = words.text
     pieces, at = [], 0
-    for index, word in chosen.items():
-        start, end = spans[index]
-        pieces.append(line[at:start])
-        if not spaced and line[:start].strip() and line[start - 1].isalnum():
+    for start, end, word in zip(words.starts[hit].tolist(), words.ends[hit].tolist(), new, strict=True):
+        pieces.append(text[at:start])
+        if not spaced and start and text[start - 1].isalnum():
             pieces.append(" ")
         pieces.append(word)
-        if not spaced and end < len(line) and line[end].isalnum():
+        if not spaced and end < len(text) and text[end].isalnum():
             pieces.append(" ")
         at = end
-    return " ".join("".join([*pieces, line[at:]]).split())
+    lines = "".join([*pieces, text[at:]]).split("\n")
+    # text from the corpus stage has single blanks already, but for those put between two new words
+    return [line if spaced and "  " not in line else " ".join(line.split()) for line in lines]
 
 
 def _count(rows: Iterator[tuple[str, str, dict]], total: Counter) -> Iterator[str]:

@@ -19,7 +19,7 @@ from workflow_scripts.device import pick_device
 from workflow_scripts.mapping import check, read_dictionary
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, atomic, run, write_json
-from workflow_scripts.text import count_words, read_lines
+from workflow_scripts.text import count_units, read_lines
 from workflow_scripts.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.vectors import read_vectors
 
@@ -106,7 +106,7 @@ def main(
         side = sides[i]
         entries = select(side.ranked, settings)
         write_lexicon(path, entries)
-        counts = count_words(text, segment[i]) if text else Counter()
+        counts = count_units(text, segment[i]) if text else Counter()
         directions["-".join(codes)] = {
             "words": len(side.ranked),
             "entries": len(entries),

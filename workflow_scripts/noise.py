@@ -4,19 +4,20 @@ mBART masks spans of words (Liu et al. 2020: 35 % of the words, span lengths fro
 distribution with λ = 3.5, one mask per span, sentences permuted); code-switching hits words in the
 same way and replaces them instead of masking them (Zan et al., section III-B).
 
-Randomness is counter-based: a Philox generator keyed by seed and stream (round, side) starts at a
-counter of its own for each sentence, so that any sentence can be made again alone.
+Randomness is counter-based: Philox, keyed by seed and stream (round, side), starts at a counter of its
+own for each sentence, so that any sentence can be made again alone, in whatever chunk.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import regex
+from numba import njit
 
-from workflow_scripts.text import Span
-
-MASK = "<mask>"
+from workflow_scripts import philox
+from workflow_scripts.text import MASK, Words
 
 
 @dataclass
@@ -29,63 +30,92 @@ class Noise:
     """Mean of the Poisson distribution of span lengths in words; zeros are drawn again."""
 
 
-def generator(seed: int, stream: int, sentence: int) -> np.random.Generator:
-    """The generator of one sentence; `stream` tells rounds and sides apart."""
-    return np.random.Generator(np.random.Philox(key=[seed, stream], counter=[0, 0, 0, sentence]))
+class Hits(NamedTuple):
+    """What noise hits in many sentences."""
+
+    words: np.ndarray
+    """The words that are hit, by number, ascending."""
+    picks: np.ndarray
+    """Which of its candidates each of them takes."""
+    states: np.ndarray
+    """The generator of each sentence after that (sentences × `philox.STATE`)."""
 
 
-def budget(n_words: int, rate: float, rng: np.random.Generator) -> int:
-    """How many of `n_words` to hit: floor(rate · n), plus one with the probability of the fraction.
+def choose_words(choices: np.ndarray, before: np.ndarray, noise: Noise, seed: int, stream: int, first: int = 0) -> Hits:
+    """Which words to hit in the sentences from number `first` on; `stream` tells rounds and sides apart.
 
-    Rounding up instead, as the released code does, would hit 39 % of the words of manual text and
-    half of a six-word sentence.
+    `choices` says of each word how many candidates it has; words without any are neither hit nor
+    counted. `before` says how many words come before each sentence, and in all (`text.Words`).
+
+    A sentence of n words has floor(rate · n) of them hit, plus one with the probability of the fraction:
+    rounding up instead, as the released code does, would hit 39 % of the words of manual text and half
+    of a six-word sentence. A span starts at a random word that may be hit and runs on over the next such
+    words that are still free, as many as its length says; the last one is cut to what is left. With
+    fewer allowed words than that, all of them are hit.
     """
-    expected = rate * n_words
-    return int(expected) + int(rng.random() < expected - int(expected))
+    return Hits(*_choose(np.ascontiguousarray(choices, np.int64), before, noise.rate, noise.poisson_lambda, seed, stream, first))
 
 
-def choose_words(allowed: Sequence[bool], noise: Noise, rng: np.random.Generator) -> list[int]:
-    """Positions of the words to hit, ascending, in spans; only `allowed` words are hit or counted.
+@njit(cache=True)
+def _choose(choices, before, rate, poisson_lambda, seed, stream, first):
+    sentences = len(before) - 1
+    states = np.empty((sentences, philox.STATE), np.uint64)
+    hit = np.zeros(len(choices), np.bool_)
+    free = np.empty(max(1, np.diff(before).max()) if sentences else 1, np.int64)
+    for sentence in range(sentences):
+        state = states[sentence]
+        philox.start(state, seed, stream, first + sentence)
+        begin, end = before[sentence], before[sentence + 1]
+        expected = rate * (end - begin)
+        left = int(expected) + int(philox.random(state) < expected - int(expected))
+        allowed = 0
+        for word in range(begin, end):
+            if choices[word]:
+                free[allowed] = word
+                allowed += 1
+        left = min(left, allowed)
+        while left:
+            length = 0
+            while not length:
+                length = philox.poisson(state, poisson_lambda)
+            start = philox.integer(state, allowed)
+            length = min(length, left, allowed - start)
+            for place in range(start, allowed):
+                if place < start + length:
+                    hit[free[place]] = True
+                else:
+                    free[place - length] = free[place]
+            allowed -= length
+            left -= length
+    words = np.flatnonzero(hit)
+    picks = np.empty(len(words), np.int64)
+    sentence = 0
+    for place, word in enumerate(words):
+        while word >= before[sentence + 1]:
+            sentence += 1
+        picks[place] = philox.integer(states[sentence], choices[word])
+    return words, picks, states
 
-    A span starts at a random allowed word and runs on over the next allowed words that are still
-    free, as many as its length says; the last one is cut to what is left of the budget. With fewer
-    allowed words than the budget, all of them are hit.
-    """
-    free = [position for position, ok in enumerate(allowed) if ok]
-    left = min(budget(len(allowed), noise.rate, rng), len(free))
-    hit: list[int] = []
-    while left:
-        length = 0
-        while not length:
-            length = int(rng.poisson(noise.poisson_lambda))
-        start = int(rng.integers(len(free)))
-        span = free[start : start + min(length, left)]
-        del free[start : start + len(span)]
-        hit += span
-        left -= len(span)
-    return sorted(hit)
 
-
-def mask(line: str, spans: Sequence[Span], hit: Sequence[int]) -> str:
-    """`line` with each run of hit words that only blanks separate replaced by one mask."""
-    pieces, at = [], 0
-    for position, index in enumerate(hit):
-        start, end = spans[index]
-        if position and hit[position - 1] == index - 1 and not line[at:start].strip():
-            at = end
-            continue
-        pieces += [line[at:start], f" {MASK} "]
-        at = end
-    return " ".join("".join([*pieces, line[at:]]).split())
+def mask(words: Words, hit: Sequence[int]) -> list[str]:
+    """The lines with each run of hit words that only blanks separate replaced by one mask."""
+    pieces, at, last = [], 0, -2
+    for word, start, end in zip(hit, words.starts[hit].tolist(), words.ends[hit].tolist(), strict=True):
+        between = words.text[at:start]
+        if word != last + 1 or between.strip() or "\n" in between:
+            pieces += [between, f" {MASK} "]
+        at, last = end, word
+    return [" ".join(line.split()) for line in "".join([*pieces, words.text[at:]]).split("\n")]
 
 
 _SENTENCE_BREAK = regex.compile(r"(?<=[.!?。！？])\s+(?=\P{Ll})")
 
 
-def denoise(line: str, spans: Sequence[Span], noise: Noise, rng: np.random.Generator, permute: bool = True) -> str:
-    """mBART's noise on one line: its sentences permuted, then spans of words masked."""
-    masked = mask(line, spans, choose_words([True] * len(spans), noise, rng))
-    sentences = _SENTENCE_BREAK.split(masked)
-    if permute and len(sentences) > 1:
-        return " ".join(sentences[i] for i in rng.permutation(len(sentences)))
-    return masked
+def denoise(words: Words, noise: Noise, seed: int, stream: int, first: int = 0) -> list[str]:
+    """mBART's noise on lines: the sentences of each permuted, and spans of words masked."""
+    hits = choose_words(np.ones(len(words.starts)), words.before, noise, seed, stream, first)
+    lines = []
+    for masked, state in zip(mask(words, hits.words), hits.states, strict=True):
+        sentences = _SENTENCE_BREAK.split(masked)
+        lines.append(" ".join(sentences[i] for i in philox.permutation(state, len(sentences))) if len(sentences) > 1 else masked)
+    return lines

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from workflow_scripts import noise as span_noise
-from workflow_scripts.noise import MASK, Noise
-from workflow_scripts.text import read_lines
+from workflow_scripts.noise import Noise
+from workflow_scripts.philox import generator
+from workflow_scripts.text import MASK, read_lines
 from workflow_scripts.tokenisation import WORD_START, Codec
 
 
@@ -25,7 +25,7 @@ def released_side(
     """Every second line of `text`, from line `side` on, as (noised pieces, line, counts) for one round."""
     for sentence, line in enumerate(read_lines(text)):
         if sentence % 2 == side:
-            rng = span_noise.generator(seed, 2 * round_number + side, sentence)
+            rng = generator(seed, 2 * round_number + side, sentence)
             pieces, counts = switch_pieces(codec.tokens([line])[0], candidates, noise, rng)
             yield " ".join(pieces), line, counts
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.languages import language
-from workflow_scripts.noise import MASK
 from workflow_scripts.stage import InputError
-from workflow_scripts.text import Segment, segment
+from workflow_scripts.text import MASK, Segment, segment
 
 WORD_START = "▁"
 """What SentencePiece puts before the first piece of a word."""

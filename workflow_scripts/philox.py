@@ -1,0 +1,121 @@
+"""NumPy's Philox generator in compiled code, for random choices sentence by sentence.
+
+The generator is counter-based (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"):
+it can start anywhere at once, so that each sentence has numbers of its own. Making a NumPy generator
+takes longer than all that is drawn for a sentence; these functions draw the very numbers of
+`generator` in numba's loops.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, uint32, uint64
+
+# A state is an array of 64-bit words: four of the counter, two of the key, four drawn in advance, how many
+# of those are used, whether half a word is left over, and that half.
+STATE = 13
+_KEY, _DRAWN, _USED, _HALF = 4, 6, 10, 11
+
+_MULTIPLIER_0, _MULTIPLIER_1 = uint64(0xD2E7470EE14C6C93), uint64(0xCA5A826395121157)
+_STEP_0, _STEP_1 = uint64(0x9E3779B97F4A7C15), uint64(0xBB67AE8584CAA73B)
+_LOW = uint64(0xFFFFFFFF)
+_32, _11, _ONE = uint64(32), uint64(11), uint64(1)
+
+
+def generator(seed, stream, sentence):
+    """NumPy's generator of a sentence."""
+    return np.random.Generator(np.random.Philox(key=[seed, stream], counter=[0, 0, 0, sentence]))
+
+
+@njit(cache=True)
+def start(state, seed, stream, sentence):
+    """Set `state` to the first number of a sentence."""
+    state[:] = 0
+    state[3] = sentence
+    state[_KEY], state[_KEY + 1] = seed, stream
+    state[_USED] = 4
+
+
+@njit(cache=True)
+def random(state):
+    """A float from 0 to 1, without 1."""
+    return (_next64(state) >> _11) * (1.0 / 9007199254740992.0)
+
+
+@njit(cache=True)
+def integer(state, n):
+    """A whole number below `n`, which is at most 2³² (Lemire 2019); nothing is drawn for an `n` of 1."""
+    if n == 1:
+        return 0
+    bound = uint64(n)
+    product = uint64(_next32(state)) * bound
+    if product & _LOW < bound:
+        threshold = (_LOW - (bound - _ONE)) % bound
+        while product & _LOW < threshold:
+            product = uint64(_next32(state)) * bound
+    return np.int64(product >> _32)
+
+
+@njit(cache=True)
+def poisson(state, mean):
+    """A number from the Poisson distribution of a small mean, by multiplying uniform numbers (Knuth)."""
+    limit, product, n = math.exp(-mean), 1.0, 0
+    while True:
+        product *= random(state)
+        if product <= limit:
+            return n
+        n += 1
+
+
+@njit(cache=True)
+def permutation(state, n):
+    """The numbers below `n` in random order; what is drawn for an exchange is drawn again until it is small enough."""
+    order = np.arange(n)
+    for i in range(n - 1, 0, -1):
+        mask = uint64(1)
+        while mask < uint64(i):
+            mask = mask << _ONE | _ONE
+        j = uint64(_next32(state)) & mask
+        while j > uint64(i):
+            j = uint64(_next32(state)) & mask
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+@njit(cache=True)
+def _next32(state):
+    if state[_HALF]:
+        state[_HALF] = 0
+        return uint32(state[_HALF + 1])
+    drawn = _next64(state)
+    state[_HALF], state[_HALF + 1] = 1, drawn >> _32
+    return uint32(drawn & _LOW)
+
+
+@njit(cache=True)
+def _next64(state):
+    if state[_USED] < 4:
+        state[_USED] += _ONE
+        return state[_DRAWN + np.int64(state[_USED]) - 1]
+    for word in range(4):
+        state[word] += _ONE
+        if state[word]:
+            break
+    c0, c1, c2, c3 = state[0], state[1], state[2], state[3]
+    k0, k1 = state[_KEY], state[_KEY + 1]
+    for _ in range(10):
+        high_0, high_1 = _high(_MULTIPLIER_0, c0), _high(_MULTIPLIER_1, c2)
+        c0, c1, c2, c3 = high_1 ^ c1 ^ k0, _MULTIPLIER_1 * c2, high_0 ^ c3 ^ k1, _MULTIPLIER_0 * c0
+        k0, k1 = k0 + _STEP_0, k1 + _STEP_1
+    state[_DRAWN], state[_DRAWN + 1], state[_DRAWN + 2], state[_DRAWN + 3] = c0, c1, c2, c3
+    state[_USED] = 1
+    return c0
+
+
+@njit(cache=True)
+def _high(x, y):
+    """The upper half of the 128 bits of x · y."""
+    x0, x1, y0, y1 = x & _LOW, x >> _32, y & _LOW, y >> _32
+    middle = x1 * y0 + (x0 * y0 >> _32)
+    other = x0 * y1 + (middle & _LOW)
+    return x1 * y1 + (middle >> _32) + (other >> _32)
