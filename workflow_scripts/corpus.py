@@ -14,6 +14,7 @@ Every pair that was read is either kept or counted under exactly one reason in `
 """
 
 import hashlib
+import itertools
 import json
 import unicodedata
 from collections import Counter
@@ -22,11 +23,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import regex
 
 from workflow_scripts.languages import language
 from workflow_scripts.stage import InputError, checksum, run, write_json
-from workflow_scripts.text import number_of_words, read_lines, write_pairs
+from workflow_scripts.text import number_of_words, read_lines, words_of, write_pairs
 
 
 @dataclass
@@ -139,9 +141,9 @@ def train(
 
     def kept() -> Iterator[tuple[str, str]]:
         nonlocal read
-        for pair in read_pairs(settings.train, languages):
+        for pair, lengths, keys in measured_pairs(settings):
             read += 1
-            reason = _reason_to_remove(pair, settings, documents, leaks_a, leaks_b)
+            reason = _reason_to_remove(pair, lengths, keys, settings, documents, leaks_a, leaks_b)
             if reason is None and settings.deduplicate:
                 digest = hashlib.blake2b(f"{pair.a}\t{pair.b}".encode(), digest_size=12).digest()
                 reason = "duplicate" if digest in seen else None
@@ -178,21 +180,40 @@ def train(
 REASONS = ("held-out document", "empty side", "identical sides", "too long", "length ratio", "equals dev or test", "duplicate")
 
 
-def _reason_to_remove(pair: Pair, settings: Corpus, documents: dict[str, str], leaks_a: set[str], leaks_b: set[str]) -> str | None:
+def measured_pairs(settings: Corpus) -> Iterator[tuple[Pair, tuple[int, int], tuple[str, str]]]:
+    """The training source's pairs, with both sides' lengths in words and both `leak_key`s."""
+    pairs = read_pairs(settings.train, settings.languages)
+    while chunk := list(itertools.islice(pairs, _CHUNK)):
+        sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
+        lengths = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
+        yield from zip(chunk, zip(*lengths, strict=True), zip(*map(leak_keys, sides), strict=True), strict=True)
+
+
+# compiled code and string methods take so many pairs at once
+_CHUNK = 4096
+
+
+def _reason_to_remove(
+    pair: Pair,
+    lengths: tuple[int, int],
+    keys: tuple[str, str],
+    settings: Corpus,
+    documents: dict[str, str],
+    leaks_a: set[str],
+    leaks_b: set[str],
+) -> str | None:
     if pair.document in documents:
         return "held-out document"
     if not pair.a or not pair.b:
         return "empty side"
     if pair.a == pair.b:
         return "identical sides"
-    a, b = settings.languages
-    length_a, length_b = number_of_words(pair.a, a), number_of_words(pair.b, b)
-    if max(length_a, length_b) > settings.max_words:
+    short, long = sorted(lengths)
+    if long > settings.max_words:
         return "too long"
-    short, long = sorted((length_a, length_b))
     if long - short > 5 and long > settings.max_ratio * short:
         return "length ratio"
-    if leak_key(pair.a) in leaks_a or leak_key(pair.b) in leaks_b:
+    if keys[0] in leaks_a or keys[1] in leaks_b:
         return "equals dev or test"
     return None
 
@@ -206,12 +227,17 @@ class _KeyCharacters(dict):
         return self[code]
 
 
-_KEY_CHARACTERS = _KeyCharacters()
+_KEY_CHARACTERS = _KeyCharacters({ord("\n"): "\n"})
 
 
 def leak_key(line: str) -> str:
     """What makes two sentences the same: lower case, every digit 0, no punctuation, single spaces."""
-    return " ".join(line.lower().translate(_KEY_CHARACTERS).split())
+    return leak_keys([line])[0]
+
+
+def leak_keys(lines: list[str]) -> list[str]:
+    """The keys of many lines at once."""
+    return [" ".join(line.split()) for line in "\n".join(lines).lower().translate(_KEY_CHARACTERS).split("\n")]
 
 
 def assign_documents(settings: Corpus) -> dict[str, str]:
