@@ -1,8 +1,9 @@
-"""CTranslate2 against Hugging Face's generate at its best batch size: sentences per second and BLEU, beam 5, the same precision.
+"""CTranslate2 against Hugging Face's generate at its best batch size: sentences per second and BLEU, beam 5.
 
 python benchmarks/decoding.py results/runs/help-de-en/finetune/seed1/finetune/model results/corpora/help.de-en/test/pages de en [sentences]
 
-One JSON line. Both times include loading the model, ours its conversion, too.
+A JSON line for the peer's precision and one for the default one (int8 on a CPU). All times include loading
+the model, ours its conversion, too.
 """
 
 import json
@@ -29,19 +30,25 @@ def main(model: str, text: str, source: str, target: str, sentences: str = "200"
         folder = Path(name)
         write_lines(folder / "source", lines)
 
-        def translate(settings: Decoding) -> tuple[float, float]:
+        def translate(settings: Decoding) -> tuple[float, list[str]]:
             begun = time.perf_counter()
             decoding.main(Path(model), folder / "source", folder / "hyp", languages=(source, target), settings=settings)
-            taken = time.perf_counter() - begun
-            return len(lines) / taken, sacrebleu.corpus_bleu(list(read_lines(folder / "hyp")), [references]).score
+            return len(lines) / (time.perf_counter() - begun), list(read_lines(folder / "hyp"))
 
-        precision = "float16" if torch.cuda.is_available() else "float32"
-        ours, our_bleu = translate(Decoding(engine="ctranslate2", compute_type=precision))
         peers = {size: translate(Decoding(engine="huggingface", batch_tokens=64 * size)) for size in PEERS_BATCHES}
-        size, (peer, peer_bleu) = max(peers.items(), key=lambda entry: entry[1][0])
-    line = {"case": f"{len(lines)} sentences", "unit": "sentences/s", "ours": round(ours, 1), "peer": round(peer, 1)}
-    line |= {"ratio": round(ours / peer, 2), "bleu": round(our_bleu, 2), "peer_bleu": round(peer_bleu, 2), "peer_batch": size}
-    print(json.dumps({**line, "threads": torch.get_num_threads(), "device": "cuda" if torch.cuda.is_available() else "cpu"}))
+        size, (peer, theirs) = max(peers.items(), key=lambda entry: entry[1][0])
+        for compute_type in ("float16" if torch.cuda.is_available() else "float32", "auto"):
+            ours, found = translate(Decoding(engine="ctranslate2", compute_type=compute_type))
+            bleu, peer_bleu = (sacrebleu.corpus_bleu(translations, [references]).score for translations in (found, theirs))
+            line = {
+                "case": f"{len(lines)} sentences, {compute_type}",
+                "unit": "sentences/s",
+                "ours": round(ours, 1),
+                "peer": round(peer, 1),
+            }
+            line |= {"ratio": round(ours / peer, 2), "bleu": round(bleu, 2), "peer_bleu": round(peer_bleu, 2), "peer_batch": size}
+            line |= {"same": sum(a == b for a, b in zip(found, theirs, strict=True))}
+            print(json.dumps({**line, "threads": torch.get_num_threads(), "device": "cuda" if torch.cuda.is_available() else "cpu"}))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,12 @@ def model(request, tmp_path_factory):
 def translate(folder, **settings):
     output = folder / "hyp"
     decoding.main(
-        folder / "out/model", folder / "t.de", output, languages=("de", "en"), threads=1, settings=Decoding(max_length=120, **settings)
+        folder / "out/model",
+        folder / "t.de",
+        output,
+        languages=("de", "en"),
+        threads=1,
+        settings=Decoding(max_length=120, compute_type="float32", **settings),
     )
     return output.read_text().splitlines()
 
@@ -57,8 +62,7 @@ def agree(one, other):
 def test_both_engines_give_the_same_translations(model):
     fast, slow = translate(model, engine="ctranslate2"), translate(model, engine="huggingface")
     assert len(fast) == len(slow) == 24 and len(set(fast)) > 1 and all(fast)
-    # Hugging Face normalises a hypothesis' score by a length that counts the start token
-    assert agree(fast, slow) >= 17
+    assert agree(fast, slow) >= 23
     assert not any(special in line for line in fast for special in ("</s>", "en_XX", "<pad>"))
 
 

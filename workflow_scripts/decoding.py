@@ -34,7 +34,7 @@ class Decoding:
     engine: Literal["ctranslate2", "huggingface"] = "ctranslate2"
     """What decodes."""
     compute_type: str = "auto"
-    """CTranslate2's: auto | int8 | float16 | bfloat16 | float32. `auto` is float32 on a CPU and float16 on a GPU."""
+    """CTranslate2's: auto | int8 | float16 | bfloat16 | float32. `auto` is int8 on a CPU and float16 on a GPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode."""
 
@@ -116,7 +116,7 @@ def with_ctranslate2(
     device = pick_device(settings.device).type
     compute_type = settings.compute_type
     if compute_type == "auto":
-        compute_type = "float16" if device == "cuda" else "float32"
+        compute_type = "float16" if device == "cuda" else "int8"
     tokenizer = codec.tokenizer
     tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
     sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], positions(model))]

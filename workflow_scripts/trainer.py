@@ -338,6 +338,8 @@ def beam_search(
             input_ids=padded,
             attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
             num_beams=beam_size,
+            # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
+            early_stopping=beam_size > 1,
             num_return_sequences=n_best,
             max_new_tokens=max_length or min(int(1.2 * padded.shape[1]) + 10, positions),
             do_sample=False,
