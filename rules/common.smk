@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
-from workflow_scripts.config import lexicons_used, load, phase_training
+from workflow_scripts.config import grid_points, lexicons_used, load, phase_training
 from workflow_scripts.stage import InputError
 
 try:
@@ -25,7 +25,7 @@ wildcard_constraints:
     lexicon=r"[\w-]+",
     backbone=r"[\w-]+",
     experiment=r"[\w-]+",
-    arm=r"[\w-]+",
+    arm=r"[\w-]+(\.grid\d+)?",
     testset=r"[\w-]+",
     seed=r"\d+",
     lang=r"[a-z]{2,3}",
@@ -206,23 +206,62 @@ def testsets(experiment):
     return list(CONFIG.corpora[CONFIG.experiments[experiment].corpus].test)
 
 
+def phases_of(wildcards):
+    """The phases of an arm, or of a point of its grid (`csr.grid0`)."""
+    return CONFIG.arms[wildcards.arm.partition(".grid")[0]]
+
+
 def phase(wildcards, name):
-    return next(p for p in CONFIG.arms[wildcards.arm] if p.name == name)
+    return next(p for p in phases_of(wildcards) if p.name == name)
+
+
+def grid_point(wildcards):
+    """The point of the grid that an arm like `csr.grid0` is trained with; None for an arm itself."""
+    number = wildcards.arm.partition(".grid")[2]
+    return grid_points(CONFIG.experiments[wildcards.experiment])[int(number)] if number else None
 
 
 def phase_settings(name):
-    """The training settings of a phase, as JSON."""
-    return lambda wildcards: settings(phase_training(CONFIG.experiments[wildcards.experiment], phase(wildcards, name)))
+    """The training settings of a phase, as JSON; what is chosen from a grid comes with `--choice`."""
+    return lambda wildcards: settings(
+        phase_training(CONFIG.experiments[wildcards.experiment], phase(wildcards, name), grid_point(wildcards))
+    )
+
+
+def grid_choice(wildcards):
+    """What was chosen for an arm, where there is a grid."""
+    if grid_point(wildcards) is not None or not CONFIG.experiments[wildcards.experiment].grid:
+        return {}
+    return {"choice": f"results/runs/{wildcards.experiment}/{wildcards.arm}/choice.json"}
+
+
+def keep_diverged(wildcards):
+    """A point of a grid may fail; an arm may not."""
+    return "--keep-diverged" if grid_point(wildcards) is not None else ""
+
+
+def grid_reports(wildcards):
+    """What the training of each point says."""
+    points = range(len(grid_points(CONFIG.experiments[wildcards.experiment])))
+    run = f"results/runs/{wildcards.experiment}/{wildcards.arm}"
+    return [f"{run}.grid{point}/seed{CONFIG.run.seeds[0]}/finetune/training.json" for point in points]
 
 
 def phase_start(name):
     """The model that a phase starts from: the phase before, or the backbone."""
 
     def start(wildcards):
-        phases = CONFIG.arms[wildcards.arm]
+        experiment = CONFIG.experiments[wildcards.experiment]
+        phases = phases_of(wildcards)
         if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
-            return f"results/runs/{wildcards.experiment}/{wildcards.arm}/seed{wildcards.seed}/pretext/model"
-        return f"results/backbones/{CONFIG.experiments[wildcards.experiment].backbone}/model"
+            arm = wildcards.arm
+            if (own := grid_point(wildcards)) is not None:
+                # points that differ in the finetune phase alone share their pretext phase
+                wanted = phase_training(experiment, phases[0], own)
+                same = (phase_training(experiment, phases[0], point) == wanted for point in grid_points(experiment))
+                arm = f"{arm.partition('.grid')[0]}.grid{list(same).index(True)}"
+            return f"results/runs/{wildcards.experiment}/{arm}/seed{wildcards.seed}/pretext/model"
+        return f"results/backbones/{experiment.backbone}/model"
 
     return start
 
@@ -248,10 +287,11 @@ def pretext_tokens(wildcards):
     """What the longest pretext phase on this noise reads: updates × tokens per batch."""
     experiment = CONFIG.experiments[wildcards.experiment]
     return max(
-        p.updates * phase_training(experiment, p).batch_tokens
+        p.updates * phase_training(experiment, p, point).batch_tokens
         for phases in CONFIG.arms.values()
         for p in phases
         if p.noise == wildcards.noise
+        for point in grid_points(experiment) or [None]
     )
 
 
@@ -285,6 +325,8 @@ def report_inputs():
                 inputs.add(lexicon_file(name, "mapping.json", used))
         inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
         inputs.add(f"results/runs/{name}/backbone.representation.json")
+        if experiment.grid:
+            inputs.update(f"results/runs/{name}/{arm}/choice.json" for arm in CONFIG.run.arms)
         for seed in CONFIG.run.seeds:
             inputs.update(f"results/runs/{name}/significance/{t}.seed{seed}.json" for t in testsets(name))
             for arm in CONFIG.run.arms:

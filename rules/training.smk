@@ -1,5 +1,6 @@
 rule pretext:
     input:
+        unpack(grid_choice),
         start=phase_start("pretext"),
         noised=noised_folder,
     output:
@@ -18,16 +19,19 @@ rule pretext:
         languages=direction,
         from_scratch=from_scratch("pretext"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/pretext/checkpoints",
+        choice=lambda w, input: flags(input, "choice"),
+        keep_diverged=keep_diverged,
         settings=phase_settings("pretext"),
     shell:
         "exec python -m workflow_scripts.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} "
-        "--settings {params.settings:q} > {log:q} 2>&1"
+        "--languages {params.languages:q} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
+        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule finetune:
     input:
+        unpack(grid_choice),
         start=phase_start("finetune"),
         train_source=experiment_text("train", 0),
         train_target=experiment_text("train", 1),
@@ -49,11 +53,13 @@ rule finetune:
         languages=direction,
         from_scratch=from_scratch("finetune"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
+        choice=lambda w, input: flags(input, "choice"),
+        keep_diverged=keep_diverged,
         settings=phase_settings("finetune"),
     shell:
         "exec python -m workflow_scripts.training --start {input.start:q} "
         "--train-source {input.train_source:q} --train-target {input.train_target:q} "
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.from_scratch} --seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} "
-        "--settings {params.settings:q} > {log:q} 2>&1"
+        "--languages {params.languages:q} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
+        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"

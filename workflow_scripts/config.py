@@ -6,16 +6,19 @@ JSON schema in `config/schema.json`, with which editors complete keys, is genera
 dataclasses: ``python -m workflow_scripts.config > config/schema.json``.
 """
 
+import copy
 import dataclasses
 import difflib
+import itertools
 import json
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts.backbone import Backbone
+from workflow_scripts.choice import Choice
 from workflow_scripts.codeswitch import CodeSwitch
 from workflow_scripts.corpus import Corpus
 from workflow_scripts.decoding import Decoding
@@ -106,7 +109,11 @@ class Experiment:
     codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
     """Noise of the pretext task."""
     training: Training = field(default_factory=Training)
-    """Training settings of all phases; `updates` stands in the arms."""
+    """Training settings of all phases; `updates` stands in the arms. A list in place of a value makes a grid."""
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    """The lists of `training`: every arm is trained with each combination of their values, and chooses one on the dev set."""
+    choice: Choice = field(default_factory=Choice)
+    """What the choice goes by."""
     decoding: Decoding = field(default_factory=Decoding)
     """Beam search."""
     scores: Scores = field(default_factory=Scores)
@@ -140,13 +147,44 @@ class Config:
 def load(raw: dict[str, Any]) -> Config:
     """The typed configuration; raises one `InputError` that lists everything that is wrong."""
     try:
-        config = _adapter().validate_python(raw)
+        config = _adapter().validate_python(_with_grids(raw))
     except ValidationError as error:
         raise InputError("config:\n" + "\n".join(f"  {_explain(problem)}" for problem in error.errors())) from None
     problems = list(_problems(config))
     if problems:
         raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
     return config
+
+
+def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with the lists in experiments' `training` moved to their `grid`; what is malformed stays for the validation."""
+    experiments = raw.get("experiments")
+    if not isinstance(experiments, dict):
+        return raw
+    moved = {}
+    for name, block in experiments.items():
+        training = block.get("training") if isinstance(block, dict) else None
+        lists = {key: value for key, value in training.items() if _is_grid(key, value)} if isinstance(training, dict) else {}
+        if lists:
+            first = {key: value[0] for key, value in lists.items()}
+            grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1}}
+            block = {**block, "training": {**training, **first}, "grid": grid}
+        moved[name] = block
+    return {**raw, "experiments": moved}
+
+
+def _is_grid(key: str, value: Any) -> bool:
+    """A list in place of a value; of lists, where the value is a list itself."""
+    return isinstance(value, list) and bool(value) and (get_origin(_TRAINING_TYPES.get(key)) is not tuple or isinstance(value[0], list))
+
+
+_TRAINING_TYPES = get_type_hints(Training)
+
+
+def grid_points(experiment: Experiment) -> list[dict[str, Any]]:
+    """The combinations of the grid's values; none without a grid."""
+    combinations = itertools.product(*experiment.grid.values())
+    return [dict(zip(experiment.grid, values, strict=True)) for values in combinations] if experiment.grid else []
 
 
 def _adapter() -> TypeAdapter:
@@ -299,7 +337,28 @@ def _phase_problems(where: str, experiment: Experiment, phase: Phase, config: Co
         yield f"{where}: data {phase.data} cannot take the lexicon {name!r} of unit {lexicon.unit}; pieces are for `released` only"
 
 
+def _grid_problems(where: str, experiment: Experiment, config: Config):
+    for key, values in experiment.grid.items():
+        yield from _undefined(f"{where}.training", key, _TRAINING_TYPES)
+        if key == "updates":
+            yield f"{where}.training.updates: stands in the arms, all of the same sum; it cannot be chosen"
+        if not values:
+            yield f"{where}.grid.{key}: is empty"
+        for value in values if key in _TRAINING_TYPES else ():
+            try:
+                TypeAdapter(_TRAINING_TYPES[key]).validate_python(value)
+            except ValidationError as error:
+                yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
+        for arm in config.run.arms:
+            if any(phase.data == "task" and key in phase.training for phase in config.arms.get(arm, [])):
+                yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
+    smallest = min([experiment.training.bleu_sentences, *experiment.grid.get("bleu_sentences", [])])
+    if experiment.grid and experiment.choice.by == "dev_bleu" and not smallest:
+        yield f"{where}.choice.by: dev_bleu needs training.bleu_sentences above 0; or choose by dev_loss"
+
+
 def _experiment_problems(where: str, experiment: Experiment, config: Config):
+    yield from _grid_problems(where, experiment, config)
     for arm in config.run.arms:
         for phase in config.arms.get(arm, []):
             yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
@@ -341,15 +400,23 @@ def _undefined(where: str, name: str, defined: dict[str, Any]):
         )
 
 
-def phase_training(experiment: Experiment, phase: Phase) -> Training:
-    """The training settings of one phase: the experiment's, the phase's over them."""
-    merged = {**dataclasses.asdict(experiment.training), **phase.training, "updates": phase.updates}
+def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] | None = None) -> Training:
+    """The training settings of one phase: the experiment's, those of a point of its grid over them, the phase's over both."""
+    merged = {**dataclasses.asdict(experiment.training), **(point or {}), **phase.training, "updates": phase.updates}
     return TypeAdapter(Training).validate_python(merged)
 
 
 def schema() -> dict[str, Any]:
     """The JSON schema of `config.yaml`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
+    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
+    # an experiment's training values may be lists; no other's may
+    training = copy.deepcopy(made["$defs"]["Training"])
+    for name, value in training["properties"].items():
+        about = {key: value.pop(key) for key in ("title", "description", "default") if key in value}
+        training["properties"][name] = {**about, "anyOf": [value, {"type": "array", "items": value}]}
+    made["$defs"]["TrainingGrid"] = training
+    made["$defs"]["Experiment"]["properties"]["training"]["$ref"] = "#/$defs/TrainingGrid"
+    return made
 
 
 if __name__ == "__main__":

@@ -62,6 +62,8 @@ class Study:
     noised: Path
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
+    swept: list[str]
+    """Training settings that were chosen from a grid."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
@@ -133,6 +135,7 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         backbone=results / "backbones" / chosen.backbone,
         noised=results / "codeswitch" / name,
         other_lexicons={used: results / "lexicons" / folder / used for used in lexicons_used(settings, chosen)[1:]},
+        swept=list(chosen.grid),
     )
 
 
@@ -147,6 +150,7 @@ def section(study: Study) -> dict[str, Any]:
         "corpus": study.json(study.corpus / "corpus.json"),
         "backbone": study.json(study.backbone / "backbone.json"),
         "phases": phases(study),
+        "choices": choices(study),
         "measures": rows,
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.testsets},
         "curves": curves(study),
@@ -170,6 +174,15 @@ def phases(study: Study) -> list[dict[str, Any]]:
         for arm, arm_phases in study.arms.items()
         for phase in arm_phases
     ]
+
+
+def choices(study: Study) -> dict[str, Any]:
+    """What each arm measured at each point of the grid, and which it took; empty without a grid."""
+    if not study.swept:
+        return {}
+    arms = {arm: study.json(study.run / arm / "choice.json") for arm in study.arms}
+    first = arms[study.baseline]
+    return {"by": first["by"], "seed": first["seed"], "points": [point["settings"] for point in first["points"]], "arms": arms}
 
 
 # scores

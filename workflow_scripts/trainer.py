@@ -30,6 +30,14 @@ from workflow_scripts.tokenisation import Codec
 from workflow_scripts.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches, split_batch
 
 
+class Diverged(InputError):
+    """The loss is lost; `history` is what was logged until then."""
+
+    def __init__(self, history: list[dict], reason: str):
+        super().__init__(reason)
+        self.history = history
+
+
 def train(
     network: PreTrainedModel,
     codec: Codec,
@@ -44,7 +52,7 @@ def train(
 
     Continues from the newest checkpoint in `folder`, if there is one. Under torchrun each process takes
     its part of every update. Raises `Stopped` when SIGTERM comes or the job's `minutes` are nearly
-    over, `InputError` when the loss is lost.
+    over, `Diverged` when the loss is lost.
     """
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
@@ -216,10 +224,11 @@ class Watch(TrainerCallback):
             # with the same chance for each piece, a model that knows nothing has ln(vocabulary)
             lost = state.global_step > args.warmup_steps and value > 1.5 * self.uniform
             if lost or not math.isfinite(value):
-                raise InputError(
+                raise Diverged(
+                    state.log_history,
                     f"{'dev' if name == 'eval_loss' else 'training'} loss {value:.4g} at update {state.global_step} "
                     f"(learning rate {rate:.3g}; guessing costs {self.uniform:.3g}): training has diverged; "
-                    "lower learning_rate, raise warmup_updates, set max_grad_norm: 1.0 or precision: float32"
+                    "lower learning_rate, raise warmup_updates, set max_grad_norm: 1.0 or precision: float32",
                 )
         if is_first_process():
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -15,14 +15,14 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
 
-from workflow_scripts.checkpoints import claimed, describe_phase, fingerprint
+from workflow_scripts.checkpoints import chosen_updates, claimed, describe_phase, fingerprint
 from workflow_scripts.device import given_gpus, keep_memory, pick_precision
 from workflow_scripts.stage import InputError, atomic, is_first_process, read_json, run, write_json
 from workflow_scripts.text import read_lines
@@ -103,6 +103,8 @@ def main(
     dev_source: Path | None = None,
     dev_target: Path | None = None,
     noised: Path | None = None,
+    choice: Path | None = None,
+    keep_diverged: bool = False,
     from_scratch: bool = False,
     seed: int = 1,
     threads: int = 0,
@@ -115,17 +117,26 @@ def main(
     pretext phase reads `noised`, a folder of rounds. `checkpoints` is a folder that survives a
     killed run: the same call continues there. After `minutes`, the job's time, it stops with a
     checkpoint; 0 is no limit. Under torchrun (one node) the processes share the work of each update.
+    `choice` is what a grid search wrote: its settings replace those of `settings`, and its seed goes on
+    from its checkpoints. `keep_diverged` writes the outputs even if the loss is lost, and the reason in the
+    report: a point of the grid may fail.
 
     Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
     checkpoints in use, or the loss not a number.
     """
-    from workflow_scripts.trainer import load_model, train
+    from workflow_scripts.trainer import Diverged, load_model, train
 
     if threads:
         torch.set_num_threads(threads)
     keep_memory()
     if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != (processes := int(os.environ.get("WORLD_SIZE", "1"))):
         raise InputError(f"{processes} processes on more than one node; a phase trains on the GPUs of one node (torchrun --standalone)")
+    if choice:
+        chosen = read_json(choice)
+        part = chosen["phases"]["pretext" if noised else "finetune"]
+        settings = replace(settings, **part["settings"])
+        if chosen["seed"] == seed:
+            checkpoints = Path(part["checkpoints"])
     codec = load_codec(start)
     if noised:
         rounds = NoisedRounds(noised, languages, codec, settings.max_length)
@@ -140,7 +151,13 @@ def main(
     description = describe_phase(asdict(settings), text, start, seed, from_scratch, _NOT_SCIENCE)
     with claimed(checkpoints, description) if is_first_process() else nullcontext(checkpoints / fingerprint(description)) as folder:
         network = load_model(start, settings, seed, from_scratch)
-        history = train(network, codec, rounds, dev, folder, seed, settings, minutes)
+        diverged = ""
+        try:
+            history = train(network, codec, rounds, dev, folder, seed, settings, minutes)
+        except Diverged as reason:
+            if not keep_diverged:
+                raise
+            history, diverged = reason.history, str(reason)
         if not is_first_process():
             return
         save_model(network, codec, model)
@@ -158,6 +175,8 @@ def main(
                 "precision": pick_precision(settings.precision, network.device),
                 "processes": processes,
                 "checkpoints": str(folder),
+                "handed_on": handed_on(history, settings),
+                "diverged": diverged,
                 "settings": asdict(settings),
             },
         )
@@ -321,6 +340,17 @@ def write_curve(path: Path, history: list[dict]) -> None:
             row = {names.get(k, k): v for k, v in entry.items()}
             if "loss" in row or "dev_loss" in row:
                 file.write("\t".join(_number(row.get(name)) for name in CURVE) + "\n")
+
+
+def handed_on(history: list[dict], settings: Training) -> dict:
+    """After which updates the weights were taken that the phase hands on, and how they did on the dev set (on average)."""
+    updates = chosen_updates(history, settings.checkpoint, settings.averaged)
+    looks = [entry for entry in history if "eval_loss" in entry and entry["step"] in updates]
+    measured = {
+        name: [look[key] for look in looks if look.get(key) is not None]
+        for name, key in (("dev_loss", "eval_loss"), ("dev_bleu", "eval_bleu"))
+    }
+    return {"updates": updates, **{name: sum(values) / len(values) if values else None for name, values in measured.items()}}
 
 
 def _number(value: float | None) -> str:

@@ -312,3 +312,29 @@ def test_a_killed_run_goes_on_to_the_same_weights(done):
     assert "continuing from" in (done / "results/logs/training/tiny/finetune.seed2.finetune.log").read_text()
     again = load_file(folder / "model/model.safetensors")
     assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+def test_each_arm_chooses_from_the_grid_on_dev_and_trains_nothing_twice(done):
+    content = changed("run", {"experiments": ["swept"], "arms": ["finetune", "csr"], "seeds": [1, 2]})
+    swept = content["experiments"]["swept"] = content["experiments"].pop("tiny")
+    swept["training"] |= {"learning_rate": [0.0001, 1e6, 0.005], "bleu_sentences": 0}
+    swept["choice"] = {"by": "dev_loss"}
+    content["arms"]["csr"][0]["training"] = {"learning_rate": 0.004}
+    arguments = ["--cores", "2", "--configfile", str(ROOT / "config.yaml"), write_config(done, content)]
+    models = [f"results/runs/swept/csr/seed{seed}/finetune/model" for seed in (1, 2)]
+    snakemake(done, *models, "results/runs/swept/finetune/choice.json", *arguments)
+    run = done / "results/runs/swept"
+    for arm in ("finetune", "csr"):
+        choice = read_json(run / arm / "choice.json")
+        losses = [point["dev_loss"] for point in choice["points"]]
+        assert choice["chosen"] == 2 and losses[2] < losses[0] and "diverged" in choice["points"][1]["diverged"]
+    # one pretext phase for all points, as they differ in the finetune phase alone
+    assert [path.parent.name for path in run.glob("csr.grid*/seed1/pretext/model/model.safetensors")] == ["model"]
+    assert read_json(run / "csr/seed1/pretext/training.json")["settings"]["learning_rate"] == 0.004
+    for seed in (1, 2):
+        assert read_json(run / f"csr/seed{seed}/finetune/training.json")["settings"]["learning_rate"] == 0.005
+    chosen, first = (load_file(run / f"{arm}/seed1/finetune/model/model.safetensors") for arm in ("csr.grid2", "csr"))
+    assert all(torch.equal(chosen[name], first[name]) for name in chosen)
+    said = (done / "results/logs/training/swept/csr.seed1.finetune.log").read_text()
+    assert "continuing from results/runs/swept/csr.grid2" in said and "update 2/10" not in said
+    assert "continuing" not in (done / "results/logs/training/swept/csr.seed2.finetune.log").read_text()

@@ -1,0 +1,72 @@
+"""choice: which point of a grid of training settings an arm is trained with.
+
+The paper tuned its baseline by grid search (Zan et al., section IV-A); here every arm gets the same grid.
+Each point is trained once, with the run's first seed, and the dev set alone decides. The chosen settings
+then go for all seeds; the first seed goes on from the chosen point's own checkpoints and trains nothing twice.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from workflow_scripts.stage import InputError, read_json, run, write_json
+
+
+@dataclass
+class Choice:
+    """Settings of the choice."""
+
+    by: Literal["dev_bleu", "dev_loss"] = "dev_bleu"
+    """What decides: BLEU of greedy translations of the dev set, or its loss; of the weights that a phase hands on."""
+
+
+def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], settings: Choice = Choice()) -> None:
+    """Compare the points and write what was measured, and the chosen settings of each phase.
+
+    `reports` are the finetune phases' training.json, point by point; `swept` names the settings that
+    differ. The first of equal points is taken. Raises `InputError` when training diverged at every point.
+    """
+    points = [read_point(path, swept) for path in reports]
+    sound = [i for i, point in enumerate(points) if not point["diverged"]]
+    if not sound:
+        told = "; ".join(f"{point['settings']}: {point['diverged']}" for point in points)
+        raise InputError(f"{output}: training diverged at every point of the grid ({told}); give other values")
+    sign = 1 if settings.by == "dev_bleu" else -1
+    chosen = max(sound, key=lambda i: sign * points[i][settings.by])
+    write_json(
+        output,
+        {
+            "by": settings.by,
+            "seed": points[chosen]["seed"],
+            "points": [{key: point[key] for key in ("settings", "dev_bleu", "dev_loss", "diverged")} for point in points],
+            "chosen": chosen,
+            "phases": points[chosen]["phases"],
+        },
+    )
+
+
+def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
+    """What one point was trained with, and how it did; of the pretext phase before it, too, if there was one."""
+    reports = {"finetune": path}
+    pretext = Path(read_json(path)["start"]).parent / "training.json"
+    if pretext.parent.name == "pretext":
+        reports["pretext"] = pretext
+    phases = {name: read_json(report) for name, report in reports.items()}
+    finetune = phases["finetune"]
+    return {
+        "seed": finetune["seed"],
+        "settings": {key: finetune["settings"][key] for key in swept},
+        **{key: finetune["handed_on"][key] for key in ("dev_bleu", "dev_loss")},
+        "diverged": next((report["diverged"] for report in phases.values() if report["diverged"]), ""),
+        "phases": {
+            name: {
+                "settings": {key: report["settings"][key] for key in swept},
+                "checkpoints": str(Path(report["checkpoints"]).parent),
+            }
+            for name, report in phases.items()
+        },
+    }
+
+
+if __name__ == "__main__":
+    run(main)
