@@ -117,3 +117,33 @@ def test_a_phase_overrides_its_experiment():
     pretext, finetune = (config.phase_training(experiment, phase) for phase in loaded.arms["csr"])
     assert pretext.dropout == 0.05 and finetune.dropout == experiment.training.dropout
     assert pretext.updates + finetune.updates == loaded.arms["finetune"][0].updates
+
+
+def test_lists_in_place_of_training_values_make_a_grid():
+    raw = changed("experiments/help-de-en/training/learning_rate", [1e-3, 2e-3])
+    raw["experiments"]["help-de-en"]["training"] |= {"adam_betas": [[0.9, 0.98], [0.9, 0.999]], "dropout": [0.1]}
+    experiment = config.load(raw).experiments["help-de-en"]
+    points = config.grid_points(experiment)
+    assert [point["learning_rate"] for point in points] == [1e-3, 1e-3, 2e-3, 2e-3] and "dropout" not in points[0]
+    phase = config.Phase("task", 10, training={"max_length": 5})
+    trained = config.phase_training(experiment, phase, points[3])
+    assert (trained.learning_rate, trained.adam_betas, trained.dropout, trained.max_length) == (2e-3, (0.9, 0.999), 0.1, 5)
+    assert not config.grid_points(config.load(DEFAULT).experiments["help-de-en"])
+
+
+@pytest.mark.parametrize(
+    "training, message",
+    [
+        ({"learning_rate": [1e-3, "fast"]}, "learning_rate: input should be a valid number.*got 'fast'"),
+        ({"learning_rte": [1e-3, 2e-3]}, "did you mean 'learning_rate'"),
+        ({"updates": [10, 20]}, "it cannot be chosen"),
+        ({"checkpoint": ["best", "last"]}, r"arms\.csr: sets checkpoint, which .* every arm must have the same choice"),
+        ({"dropout": [0.1, 0.2], "bleu_sentences": 0}, "dev_bleu needs training.bleu_sentences"),
+        ({"dropout": []}, "dropout"),
+    ],
+)
+def test_mistakes_in_a_grid_are_named(training, message):
+    raw = changed("arms/csr/1/training", {"checkpoint": "last"})
+    raw["experiments"]["help-de-en"]["training"] |= training
+    with pytest.raises(InputError, match=message):
+        config.load(raw)

@@ -333,3 +333,19 @@ def test_drawings_escape_and_survive_no_or_constant_data():
     assert "<x>" not in svg and "&lt;x&gt;" in svg and "a &lt; b" in svg
     assert "no evaluations" in drawing.line_chart("t", [{"name": "x", "colour": 0, "lines": []}], "x", "y")
     assert "nan" not in drawing.scatter("t", [(0.0, 0.0)], [(0.0, 0.0)], ("a", "b"))
+
+
+def test_the_grid_and_the_choice_are_shown(tmp_path):
+    results(tmp_path)
+    config = configuration()
+    config.experiments["demo"].grid = {"learning_rate": [0.001, 0.002]}
+    points = [
+        {"settings": {"learning_rate": rate}, "dev_bleu": 10 * rate * 1000, "dev_loss": 3.25, "diverged": ""} for rate in (0.001, 0.002)
+    ]
+    for arm in ARMS:
+        mine = [{**points[0], "diverged": "loss nan at <b>"}, points[1]] if arm == "mask" else points
+        put(tmp_path / f"runs/demo/{arm}/choice.json", {"by": "dev_bleu", "seed": 1, "points": mine, "chosen": 1, "phases": {}})
+    main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=config)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    table = page[page.index('id="choices-demo"') : page.index('id="scores-demo"')]
+    assert "<th>0.002</th>" in table and table.count("● 20.00") == 4 and table.count("diverged</span>") == 1 and "at &lt;b&gt;" in table

@@ -6,6 +6,7 @@ CTranslate2 decodes by default (several times faster than `generate` on a CPU); 
 
 import json
 import math
+import os
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -34,7 +35,8 @@ class Decoding:
     engine: Literal["ctranslate2", "huggingface"] = "ctranslate2"
     """What decodes."""
     compute_type: str = "auto"
-    """CTranslate2's: auto | int8 | float16 | bfloat16 | float32. `auto` is int8 on a CPU and float16 on a GPU."""
+    """CTranslate2's: auto | int8 | float16 | bfloat16 | float32. `auto` is float32 on a CPU and float16 on a GPU;
+    int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode."""
 
@@ -116,13 +118,15 @@ def with_ctranslate2(
     device = pick_device(settings.device).type
     compute_type = settings.compute_type
     if compute_type == "auto":
-        compute_type = "float16" if device == "cuda" else "int8"
+        compute_type = "float16" if device == "cuda" else "float32"
     tokenizer = codec.tokenizer
     tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
     sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], positions(model))]
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         converted = convert(model, codec, Path(folder) / "model")
-        translator = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, intra_threads=threads or 0)
+        # a thread for each batch is faster than several for one; the weights are shared
+        parallel = {"inter_threads": threads or len(os.sched_getaffinity(0)), "intra_threads": 1} if device == "cpu" else {}
+        translator = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
         results = translator.translate_batch(
             sources,
             target_prefix=[[tag]] * len(sources),
