@@ -33,7 +33,7 @@ def main(model: str, text: str, source: str, target: str, sentences: str = "200"
 
         def translate(settings: Decoding) -> tuple[float, list[str]]:
             begun = time.perf_counter()
-            decoding.main(Path(model), folder / "source", folder / "hyp", languages=(source, target), settings=settings)
+            decoding.main(Path(model), folder / "source", folder / "hyp", languages=(source, target), threads=threads, settings=settings)
             return len(lines) / (time.perf_counter() - begun), list(read_lines(folder / "hyp"))
 
         peers = {size: translate(Decoding(engine="huggingface", batch_tokens=64 * size)) for size in PEERS_BATCHES}

@@ -6,7 +6,6 @@ CTranslate2 decodes by default (several times faster than `generate` on a CPU); 
 
 import json
 import math
-import os
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -125,7 +124,7 @@ def with_ctranslate2(
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         converted = convert(model, codec, Path(folder) / "model")
         # a thread for each batch is faster than several for one; the weights are shared
-        parallel = {"inter_threads": threads or len(os.sched_getaffinity(0)), "intra_threads": 1} if device == "cpu" else {}
+        parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
         translator = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
         results = translator.translate_batch(
             sources,
