@@ -20,7 +20,7 @@ from workflow_scripts.decoding import Decoding
 from workflow_scripts.text import read_lines, write_lines
 
 # sentences at once: batch_tokens is 64 for each
-PEERS_BATCHES = (8, 16, 64)
+PEERS_BATCHES = (8, 16, 32)
 
 
 def main(model: str, text: str, source: str, target: str, sentences: str = "200") -> None:
