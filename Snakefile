@@ -19,6 +19,7 @@ include: "rules/training.smk"
 include: "rules/choice.smk"
 include: "rules/decoding.smk"
 include: "rules/scores.smk"
+include: "rules/word_accuracy.smk"
 include: "rules/representation.smk"
 include: "rules/report.smk"
 

@@ -331,7 +331,7 @@ def report_inputs():
             inputs.update(f"results/runs/{name}/significance/{t}.seed{seed}.json" for t in testsets(name))
             for arm in CONFIG.run.arms:
                 run = f"results/runs/{name}/{arm}/seed{seed}"
-                inputs.update(f"{run}/{t}.scores.json" for t in testsets(name))
+                inputs.update(f"{run}/{t}.{kind}.json" for t in testsets(name) for kind in ("scores", "words"))
                 inputs.update(f"{run}/{p.name}/curve.tsv" for p in CONFIG.arms[arm])
                 inputs.update(f"{run}/{p.name}/representation.json" for p in CONFIG.arms[arm])
                 if has_pretext(arm):

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from html import unescape
 from typing import get_args, get_type_hints
 
@@ -17,12 +18,14 @@ from workflow_scripts.report import (
     configured,
     contrast,
     evenly,
+    first_below,
     headline,
     main,
     marked,
     measures,
     noised_lines,
     plane,
+    rare_words,
     signed,
     summary,
 )
@@ -78,6 +81,15 @@ def put(path, content, commit="abc123"):
     path.write_text(content, encoding="utf-8")
 
 
+def words_json(score):
+    """Word accuracies around `score`."""
+    buckets = {
+        name: {"matches": 1, "reference": count, "hypothesis": 9, "precision": 0.1, "recall": 0.2, "f": (score + shift) / 100}
+        for name, count, shift in (("low", 1234, -7), ("mid", 20, 0), ("high", 30, 11), ("all", 1284, 3))
+    }
+    return {"buckets": buckets, "settings": {"low": 100, "high": 1000, "tokenize": None}}
+
+
 def put_representation(stem, distance):
     report = {"pairs": distance * 2, "pairs_rms": distance, "means": distance / 2, "cosine": 0.5, "sentences": 3, "dimensions": 4}
     put(stem.with_name(stem.name + ".json"), {**report, "text": [], "tag_format": "X </s> LANG"})
@@ -108,6 +120,7 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
         {"read": 1234, "kept": 1200, "removed": {"length ratio": 34}, "held_out": {"pages": 3}, "checksums": {"train.de": "f00d"}},
     )
     for part, code, lines in (("test/pages", "de", SOURCES), ("test/pages", "en", REFERENCES)):
+        put(corpus / f"train.{code}", "Open Click Print the file\n" * 120)
         put(corpus / f"{part}.{code}", "".join(f"{line}\n" for line in lines))
     put(root / "backbones/small/backbone.json", {"kind": "hub", "model": "somebody/mbart", "revision": "r1", "parameters": 98765})
     gold = {"covered": 50, "gold_words": 60, "p@1": 0.345, "p@5": 0.5, "p@10": 0.6}
@@ -130,6 +143,7 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
             score = bleu(arm, seed)
             first, last = (hypothesis, "The window closes & stays.") if arm == "csr" else ("Open file.", "The window closes.")
             put(run / "pages.hyp", f"{first}\nClick Print.\n{last}\n")
+            put(run / "pages.words.json", words_json(score))
             put(
                 run / "pages.scores.json",
                 {"sentences": 3, "metrics": {"BLEU": {"value": score, "signature": "b|s"}, "chrF": {"value": 50, "signature": "c|s"}}},
@@ -229,13 +243,14 @@ def test_a_loss_is_called_a_loss(tmp_path):
 
 def test_text_is_escaped(tmp_path):
     html, _ = report(results(tmp_path / "results", hypothesis="<script>alert(1)</script> & more"), tmp_path)
-    assert "<script" not in html and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in html
+    assert html.count("<script") == 1 and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in html
     assert "&lt;b&gt;schließt&lt;/b&gt;" in html
 
 
 def test_nothing_is_loaded_from_anywhere(page):
     html = page[0]
-    assert not re.search(r"<(script|link|img|iframe|object|embed)\b|@import|url\(", html)
+    # the script that sorts tables stands in the page
+    assert not re.search(r"<(script |link|img|iframe|object|embed)\b|@import|url\(|fetch\(|import\(", html)
     assert all(target.startswith("#") for target in re.findall(r'(?:src|href|srcset|xlink:href)\s*=\s*["\']?([^"\'\s>]+)', html))
     ids = set(re.findall(r'\bid="([^"]+)"', html))
     assert {target[1:] for target in re.findall(r'href="(#[^"]+)"', html)} <= ids
@@ -268,7 +283,7 @@ def test_pieces_are_shown_as_words(tmp_path):
 def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page):
     # evaluations of the baseline at 40 (10 BLEU) and 80 (14); nothing after 80, where the last fifth begins
     assert "changed by 0.00 BLEU" in plain(page[0])
-    assert page[0].count("<polyline") == 4 + 4 + 7
+    assert page[0].count("<polyline") == 4 + 4 + 4 + 7
 
 
 def test_a_bad_mapping_and_a_given_dictionary_are_said(tmp_path):
@@ -349,3 +364,58 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     table = page[page.index('id="choices-demo"') : page.index('id="scores-demo"')]
     assert "<th>0.002</th>" in table and table.count("● 20.00") == 4 and table.count("diverged</span>") == 1 and "at &lt;b&gt;" in table
+
+
+def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):
+    results(tmp_path, seeds=(1, 2))
+    main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    table = page[page.index('id="words-demo"') : page.index('id="curves-demo"')]
+    # csr: 21.25 − 7; the baseline: 20 − 7
+    assert "1,234 words" in table and "14.25" in table and "+1.25" in table and "13.00" in table
+    rows = (tmp_path / "scores.tsv").read_text(encoding="utf-8").splitlines()
+    assert any(row.split("\t")[5:9] == ["csr", "2", "word_f_low", "14.25"] for row in rows)
+
+
+def test_the_main_table_can_be_copied(tmp_path):
+    results(tmp_path, seeds=(1, 2))
+    main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    copied = page[page.index("as Markdown and LaTeX") : page.index('id="words-demo"')]
+    assert "| arm | BLEU | chrF |" in copied and "| csr | 21.25 ± 0.00" in copied and r"\begin{tabular}{lrr}" in copied
+
+
+def test_updates_to_the_baselines_loss():
+    falling = [(10.0, 5.0), (20.0, 3.0), (30.0, 2.0)]
+    assert first_below(falling, 4.0) == 15 and first_below(falling, 2.0) == 30 and first_below(falling, 6.0) == 10
+    assert first_below(falling, 1.0) is None and first_below([], 1.0) is None
+
+
+def test_the_claim_of_half_the_steps_is_measured(page):
+    html = page[0]
+    table = html[html.index("Updates until the dev loss") : html.index('id="distances-demo"')]
+    # 20 updates before, and the baseline's last loss at the 80th of finetuning
+    assert re.search(r"csr</th><td class=\"n\">100</td><td class=\"n\">80</td><td class=\"n\">80.0 %", table)
+
+
+def test_an_overview_stands_above_several_experiments(tmp_path, page):
+    assert 'id="overview"' not in page[0]
+    root = tmp_path / "results"
+    for folder in ("runs", "codeswitch"):
+        shutil.copytree(root / folder / "demo", root / folder / "again")
+    config = configuration()
+    config.experiments["again"] = config.experiments["demo"]
+    config.run.experiments.append("again")
+    main(root, tmp_path / "two.html", tmp_path / "two.tsv", settings=config)
+    html = (tmp_path / "two.html").read_text(encoding="utf-8")
+    table = html[html.index('id="overview"') : html.index('id="run-demo"')]
+    assert table.count('<a href="#headline-again">') == len(ARMS) and "21.25 ‡" in table and "+1.25" in table
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids)) and {link for link in re.findall(r'href="#([^"]+)"', html)} <= set(ids)
+
+
+def test_rare_words_are_underlined(page):
+    html = page[0][page[0].index('id="translations-demo"') :]
+    # in the reference, and in the translation that has it, but not the frequent words
+    assert html.count("<u>window</u>") >= 2 and "<u>file</u>" not in html
+    assert rare_words("The Fenster is.", {"fenster"}, "en") == [("The ", False), ("Fenster", True), (" is.", False)]

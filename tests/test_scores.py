@@ -29,6 +29,7 @@ def test_scores_are_sacrebleus_with_signatures(files):
     metrics = read_json(folder / "s.json")["metrics"]
     assert metrics["BLEU"]["value"] == sacrebleu.corpus_bleu(systems["good"], [systems["ref"]]).score
     assert metrics["chrF"]["value"] == sacrebleu.corpus_chrf(systems["good"], [systems["ref"]]).score
+    assert metrics["TER"]["value"] == sacrebleu.corpus_ter(systems["good"], [systems["ref"]]).score
     assert "tok:13a" in metrics["BLEU"]["signature"] and "version" in metrics["BLEU"]["signature"]
 
 
@@ -37,6 +38,16 @@ def test_the_target_language_chooses_the_tokeniser(files, code, tokenizer):
     folder, _ = files
     score(folder / "good", folder / "ref", folder / "s.json", language=code)
     assert tokenizer in read_json(folder / "s.json")["metrics"]["BLEU"]["signature"]
+
+
+def test_metrics_are_chosen_and_measured_without_case(files):
+    folder, systems = files
+    (folder / "upper").write_text("".join(f"{line.upper()}\n" for line in systems["ref"]), encoding="utf-8")
+    score(folder / "upper", folder / "ref", folder / "s.json", language="en", settings=Scores(metrics=["BLEU"], lowercase=True))
+    metrics = read_json(folder / "s.json")["metrics"]
+    assert list(metrics) == ["BLEU", "BLEU, lower-cased"]
+    assert metrics["BLEU"]["value"] < 50 and metrics["BLEU, lower-cased"]["value"] == pytest.approx(100)
+    assert "case:lc" in metrics["BLEU, lower-cased"]["signature"] and "case:mixed" in metrics["BLEU"]["signature"]
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])

@@ -30,6 +30,7 @@ from workflow_scripts.representation import Representation
 from workflow_scripts.scores import Scores
 from workflow_scripts.stage import InputError
 from workflow_scripts.training import Training
+from workflow_scripts.word_accuracy import WordAccuracy
 
 
 @dataclass
@@ -118,6 +119,8 @@ class Experiment:
     """Beam search."""
     scores: Scores = field(default_factory=Scores)
     """Metrics and significance."""
+    word_accuracy: WordAccuracy = field(default_factory=WordAccuracy)
+    """Word accuracy by frequency."""
     representation: Representation = field(default_factory=Representation)
     """Distances."""
 

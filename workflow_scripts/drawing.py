@@ -22,7 +22,10 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
     points = [p for s in series for line in [*s["lines"], *s.get("dashed", [])] for p in line]
     if not points:
         return _svg(title, width, 60, [_text(width / 2, 35, "no evaluations", "middle")])
-    xs, ys = ticks(0, max(x for x, _ in points)), ticks(min(y for _, y in points), max(y for _, y in points))
+    xs, ys = (
+        ticks(min(0.0, *(x for x, _ in points)), max(0.0, *(x for x, _ in points))),
+        ticks(min(y for _, y in points), max(y for _, y in points)),
+    )
     left, right, top, bottom = 58, 16, 34, 44
     x_at = _scale(xs[0], xs[-1], left, width - right)
     y_at = _scale(ys[0], ys[-1], height - bottom, top)

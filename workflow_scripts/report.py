@@ -23,11 +23,12 @@ import sacrebleu
 import zstandard
 from markupsafe import Markup
 
-from workflow_scripts import drawing
+from workflow_scripts import drawing, tables
 from workflow_scripts.config import Config, Phase, lexicons_used
 from workflow_scripts.languages import language
-from workflow_scripts.scores import aligned, marker
+from workflow_scripts.scores import LOWER_IS_BETTER, aligned, marker
 from workflow_scripts.stage import InputError, atomic, read_json, run
+from workflow_scripts.text import count_words, fold, segment, words
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature")
 TRAINS_ON = {
@@ -62,6 +63,8 @@ class Study:
     noised: Path
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
+    low_frequency: int
+    """Words of fewer occurrences in the training text are rare."""
     swept: list[str]
     """Training settings that were chosen from a grid."""
     read: list[Path] = field(default_factory=list)
@@ -103,6 +106,7 @@ def main(results: Path, html: Path, scores: Path, *, settings: Config) -> None:
     template.globals["trains_on"] = TRAINS_ON
     page = template.get_template("report.html.j2").render(
         experiments=sections,
+        overview=overview(sections),
         cost=cost(results / "benchmarks"),
         provenance=provenances(results, [path for each in studies for path in each.read]),
         config=json.dumps(asdict(settings), indent=1, ensure_ascii=False),
@@ -135,6 +139,7 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         backbone=results / "backbones" / chosen.backbone,
         noised=results / "codeswitch" / name,
         other_lexicons={used: results / "lexicons" / folder / used for used in lexicons_used(settings, chosen)[1:]},
+        low_frequency=chosen.word_accuracy.low,
         swept=list(chosen.grid),
     )
 
@@ -152,9 +157,11 @@ def section(study: Study) -> dict[str, Any]:
         "phases": phases(study),
         "choices": choices(study),
         "measures": rows,
+        "words": {testset: word_accuracy(study, testset) for testset in study.testsets},
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.testsets},
         "curves": curves(study),
         "gain": last_fifth(study),
+        "updates_to_baseline": updates_to_baseline(study),
         "distances": distances(study),
         "projections": projections(study),
         "lexicon": lexicon(study),
@@ -162,6 +169,35 @@ def section(study: Study) -> dict[str, Any]:
         "switched_examples": switched_examples(study),
         "translations": translations(study),
     }
+
+
+def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
+    """A row per experiment, test set and arm, and the reduction of the distance against the gain in BLEU; empty for one experiment."""
+    if len(sections) < 2:
+        return {}
+    rows = []
+    for part in sections:
+        study: Study = part["study"]
+        after = {row["arm"]: row["pairs_rms"]["mean"] for row in part["distances"] if row["phase"] == "finetune"}
+        for testset, arm in itertools.product(study.testsets, study.arms):
+            cell = part["tables"][testset]["cells"][arm, "BLEU"]
+            rows.append(
+                {
+                    "study": study,
+                    "testset": testset,
+                    "arm": arm,
+                    "bleu": cell,
+                    "markers": [r["marker"] for r in cell["seeds"] if r["marker"]],
+                }
+                | {"gain": contrast(part["measures"], arm, study.baseline, testset)}
+                | {"distance": after[arm], "closer": after[study.baseline] - after[arm]}
+            )
+    arms = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if any(row["arm"] == arm != row["study"].baseline for row in rows)]
+    points = [
+        {"name": arm, "colour": colour, "lines": [[(row["closer"], row["gain"]["mean"])] for row in rows if row["arm"] == arm]}
+        for colour, arm in enumerate(arms, 1)
+    ]
+    return {"rows": rows, "points": points}
 
 
 # what was run
@@ -205,7 +241,12 @@ def measures(study: Study) -> list[dict[str, Any]]:
                 rows.append(
                     {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "value": score["value"], "difference": difference}
                     | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
-                    | {"p": p, "marker": marker(p, difference), "signature": score["signature"], "test": tested.get("signature")}
+                    | {
+                        "p": p,
+                        "marker": marker(p, -difference if metric in LOWER_IS_BETTER else difference),
+                        "signature": score["signature"],
+                        "test": tested.get("signature"),
+                    }
                 )
     return rows
 
@@ -213,10 +254,42 @@ def measures(study: Study) -> list[dict[str, Any]]:
 def table(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The main table of one test set: arms × metrics, and the metrics' signatures."""
     cells = {(arm, metric): list(group) for (arm, metric), group in _grouped(rows, "arm", "metric")}
+    metrics = list(dict.fromkeys(metric for _, metric in cells))
+    text = [["arm", *metrics]]
+    text += [[arm, *(_plain(cells[arm, metric]) for metric in metrics)] for arm in study.arms]
     return {
-        "metrics": list(dict.fromkeys(metric for _, metric in cells)),
+        "metrics": metrics,
         "cells": {key: {"seeds": group, **summary([r["value"] for r in group])} for key, group in cells.items()},
+        "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
         "signatures": sorted({f"{r['metric']}: {r[key]}" for r in rows for key in ("signature", "test") if r[key]}),
+    }
+
+
+def _plain(seeds: list[dict[str, Any]]) -> str:
+    """A cell of the main table in a line: the mean over seeds, their deviation, and each seed's marker."""
+    markers = " ".join(r["marker"] for r in seeds if r["marker"])
+    return f"{_spread([r['value'] for r in seeds])} {markers}".strip()
+
+
+def word_accuracy(study: Study, testset: str) -> dict[str, Any]:
+    """F-measure, in per cent, of each bucket by arm, over the seeds; with the words of the references in it, and the buckets' limits."""
+    reports = {(arm, seed): study.json(_seed(study, arm, seed) / f"{testset}.words.json") for arm in study.arms for seed in study.seeds}
+    first = reports[study.baseline, study.seeds[0]]
+    buckets = ("all", "high", "mid", "low")
+    values = {
+        (arm, bucket): [100 * reports[arm, seed]["buckets"][bucket]["f"] for seed in study.seeds]
+        for arm in study.arms
+        for bucket in buckets
+    }
+    return {
+        "buckets": {bucket: first["buckets"][bucket]["reference"] for bucket in buckets},
+        "low": first["settings"]["low"],
+        "high": first["settings"]["high"],
+        "cells": {(arm, bucket): summary(values[arm, bucket]) for arm, bucket in values},
+        "gains": {
+            (arm, bucket): summary([mine - base for mine, base in zip(values[arm, bucket], values[study.baseline, bucket], strict=True)])
+            for arm, bucket in values
+        },
     }
 
 
@@ -292,24 +365,65 @@ def _verdict(arm: str, rows: list[dict[str, Any]], gap: dict[str, Any]) -> str:
 
 
 def curves(study: Study) -> dict[str, list[dict[str, Any]]]:
-    """Series by column; x counts an arm's updates of all phases. The pretext phase's training loss is dashed."""
-    series: dict[str, list[dict[str, Any]]] = {"dev_bleu": [], "dev_loss": [], "loss": []}
-    for (colour, arm), column in itertools.product(enumerate(study.arms), series):
+    """Series by chart; x counts an arm's updates, or minutes, of all phases. The pretext phase's training loss is dashed."""
+    charts = {
+        "dev_bleu": ("dev_bleu", "update"),
+        "dev_loss": ("dev_loss", "update"),
+        "dev_loss_by_time": ("dev_loss", "seconds"),
+        "loss": ("loss", "update"),
+    }
+    series: dict[str, list[dict[str, Any]]] = {chart: [] for chart in charts}
+    for (colour, arm), (chart, (column, axis)) in itertools.product(enumerate(study.arms), charts.items()):
         lines: dict[str, list] = {"lines": [], "dashed": []}
         for seed, phase in itertools.product(study.seeds, study.arms[arm]):
-            if points := curve(study, arm, seed, phase, column):
+            if points := curve(study, arm, seed, phase, column, axis):
                 finetune = phase.name == "finetune"
                 if finetune or column == "loss":
-                    lines["lines" if finetune else "dashed"].append(points)
-        series[column].append({"name": arm, "colour": colour, **lines})
+                    scale = 60 if axis == "seconds" else 1
+                    lines["lines" if finetune else "dashed"].append([(x / scale, y) for x, y in points])
+        series[chart].append({"name": arm, "colour": colour, **lines})
     return series
 
 
-def curve(study: Study, arm: str, seed: int, phase: Phase, column: str) -> list[tuple[float, float]]:
-    """(updates since the arm's beginning, value) of one column of one phase."""
-    before = sum(p.updates for p in itertools.takewhile(lambda p: p is not phase, study.arms[arm]))
+def curve(study: Study, arm: str, seed: int, phase: Phase, column: str, axis: str = "update") -> list[tuple[float, float]]:
+    """(updates, or seconds, since the arm's beginning; value) of one column of one phase. Seconds count earlier attempts, too."""
+    before = 0.0
+    for earlier in itertools.takewhile(lambda p: p is not phase, study.arms[arm]):
+        before += earlier.updates if axis == "update" else float(_curve_rows(study, arm, seed, earlier)[-1]["seconds"])
+    rows = _curve_rows(study, arm, seed, phase)
+    return [(before + float(row[axis]), float(row[column])) for row in rows if row.get(column)]
+
+
+def _curve_rows(study: Study, arm: str, seed: int, phase: Phase) -> list[dict[str, str]]:
     with open(_seed(study, arm, seed) / phase.name / "curve.tsv", encoding="utf-8") as file:
-        return [(before + float(row["update"]), float(row[column])) for row in csv.DictReader(file, delimiter="\t") if row.get(column)]
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
+    """A row per arm: after how many updates it has the dev loss that the baseline ends with, over the seeds that get there.
+
+    The paper's Figure 2 and its claim of half the steps. Interpolated between two looks at the dev set.
+    """
+    rows = []
+    baseline = study.arms[study.baseline][-1]
+    for arm, arm_phases in study.arms.items():
+        reached = []
+        for seed in study.seeds:
+            goal = curve(study, study.baseline, seed, baseline, "dev_loss")
+            points = curve(study, arm, seed, arm_phases[-1], "dev_loss")
+            if goal and (update := first_below(points, goal[-1][1])) is not None:
+                reached.append(update)
+        pretext = sum(phase.updates for phase in arm_phases[:-1])
+        rows.append({"arm": arm, "pretext": pretext, "updates": summary(reached) if reached else None})
+    return rows
+
+
+def first_below(points: list[tuple[float, float]], goal: float) -> float | None:
+    """The x at which a falling curve first has `goal`, between two points by interpolation; None if it never does."""
+    for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False) if points else ():
+        if y1 <= goal:
+            return x1 if y0 <= goal else x0 + (x1 - x0) * (y0 - goal) / (y0 - y1)
+    return None
 
 
 def last_fifth(study: Study) -> dict[str, Any] | None:
@@ -455,6 +569,12 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
         for arm in dict.fromkeys((study.baseline, compared))
     }
     gap = [mine - base for mine, base in zip(chrf[compared], chrf[study.baseline], strict=True)]
+    low = study.low_frequency
+    counts = count_words(study.corpus / f"train.{study.target}", study.target)
+
+    def rare(line: str) -> set[str]:
+        return {word for word in segment(line, study.target).split() if counts[word] < low}
+
     order = sorted(range(len(gap)), key=lambda i: -gap[i])
     chosen = [i for i in order[:each] if gap[i] > 0] + [i for i in order[-each:] if gap[i] < 0]
     return {
@@ -462,11 +582,22 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
         "compared": compared,
         "differ": bool(chosen),
         "rows": [
-            {"line": i + 1, "gap": gap[i], "source": sources[i], "reference": references[i]}
-            | {"hypotheses": {arm: lines[i] for arm, lines in hypotheses.items()}}
+            {"line": i + 1, "gap": gap[i], "source": sources[i], "reference": rare_words(references[i], rare(references[i]), study.target)}
+            | {"hypotheses": {arm: rare_words(lines[i], rare(references[i]), study.target) for arm, lines in hypotheses.items()}}
             for i in chosen or evenly(range(len(gap)), 2 * each)
         ],
+        "low": low,
     }
+
+
+def rare_words(line: str, wanted: set[str], code: str) -> list[tuple[str, bool]]:
+    """`line` in pieces, each with whether it is a `wanted` (folded) word."""
+    pieces, at = [], 0
+    for start, end in words(line, code):
+        if fold(line[start:end], code) in wanted:
+            pieces += [(line[at:start], False), (line[start:end], True)]
+            at = end
+    return [piece for piece in [*pieces, (line[at:], False)] if piece[0]]
 
 
 # cost and provenance
@@ -509,6 +640,21 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
     rows: list[tuple] = [
         (*head, r["testset"], direction, r["arm"], r["seed"], r["metric"], round(r["value"], 6), r["signature"]) for r in part["measures"]
     ]
+    for (testset, accuracy), arm, (place, seed) in itertools.product(part["words"].items(), study.arms, enumerate(study.seeds)):
+        for bucket in accuracy["buckets"]:
+            value = accuracy["cells"][arm, bucket]["values"][place]
+            rows.append(
+                (
+                    *head,
+                    testset,
+                    direction,
+                    arm,
+                    seed,
+                    f"word_f_{bucket}",
+                    round(value, 6),
+                    f"low<{accuracy['low']},high>={accuracy['high']}",
+                )
+            )
     for row in part["distances"]:
         seeds = study.seeds if row["phase"] else [""]
         for (seed, report), key in itertools.product(zip(seeds, row["reports"], strict=True), ("pairs_rms", "means")):

@@ -1,11 +1,11 @@
-"""scores: BLEU and chrF of hypotheses, and paired significance against the baseline.
+"""scores: BLEU, chrF and TER of hypotheses, and paired significance against the baseline.
 
 All numbers are sacreBLEU's (Post 2018), with its signatures. The test is paired: bootstrap
 resampling (Koehn 2004) or approximate randomization (Riezler and Maxwell 2005). It answers whether
 the difference would hold on other test sentences; it knows nothing of other training seeds.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -21,8 +21,12 @@ from workflow_scripts.text import read_lines
 class Scores:
     """Settings of metrics and tests."""
 
+    metrics: list[Literal["BLEU", "chrF", "TER"]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
+    """What is measured; BLEU always is."""
+    lowercase: bool = False
+    """Measure once more without case, not tested: published scores of IWSLT are often of lower-cased text."""
     tokenize: str | None = None
-    """sacreBLEU's tokeniser; by default the target language's (13a; zh, ja-mecab, ko-mecab)."""
+    """sacreBLEU's tokeniser for BLEU; by default the target language's (13a; zh, ja-mecab, ko-mecab)."""
     test: Literal["bootstrap", "randomization"] = "bootstrap"
     """Paired bootstrap resampling, or paired approximate randomization."""
     samples: int = 1_000
@@ -33,7 +37,7 @@ def score(hypotheses: Path, references: Path, output: Path, *, language: str, se
     """Write the scores of one test set by one model."""
     hypothesis, reference = aligned(hypotheses, references)
     result = {}
-    for name, metric in metrics(language, settings).items():
+    for name, metric in (metrics(language, settings) | (caseless_metrics(language, settings) if settings.lowercase else {})).items():
         value = metric.corpus_score(hypothesis, [reference])
         result[name] = {"value": value.score, "signature": str(metric.get_signature())}
     write_json(output, {"sentences": len(hypothesis), "metrics": result, "settings": asdict(settings)})
@@ -95,10 +99,27 @@ def significance(
 
 def metrics(code: str, settings: Scores) -> dict[str, sacrebleu.metrics.base.Metric]:
     """The metrics by name, for one target language."""
-    return {
-        "BLEU": sacrebleu.metrics.BLEU(tokenize=settings.tokenize or language(code).bleu_tokenizer),
-        "chrF": sacrebleu.metrics.CHRF(),
+    made = {
+        "BLEU": lambda: sacrebleu.metrics.BLEU(tokenize=settings.tokenize or language(code).bleu_tokenizer),
+        "chrF": sacrebleu.metrics.CHRF,
+        # scripts without spaces have their characters counted
+        "TER": lambda: sacrebleu.metrics.TER(normalized=not language(code).spaced, asian_support=not language(code).spaced),
     }
+    return {name: make() for name, make in made.items() if name in ("BLEU", *settings.metrics)}
+
+
+def caseless_metrics(code: str, settings: Scores) -> dict[str, sacrebleu.metrics.base.Metric]:
+    """BLEU and chrF of lower-cased text."""
+    tokenize = settings.tokenize or language(code).bleu_tokenizer
+    made = {
+        "BLEU, lower-cased": sacrebleu.metrics.BLEU(tokenize=tokenize, lowercase=True),
+        "chrF, lower-cased": sacrebleu.metrics.CHRF(lowercase=True),
+    }
+    return {name: metric for name, metric in made.items() if name.split(",")[0] in ("BLEU", *settings.metrics)}
+
+
+LOWER_IS_BETTER = ("TER",)
+"""Metrics that count errors."""
 
 
 def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:

@@ -1,0 +1,19 @@
+rule word_accuracy:
+    input:
+        hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
+        references=experiment_text("test/{testset}", 1),
+        training=experiment_text("train", 1),
+    output:
+        "results/runs/{experiment}/{arm}/seed{seed}/{testset}.words.json",
+    log:
+        "results/logs/word_accuracy/{experiment}/{arm}.seed{seed}.{testset}.log",
+    benchmark:
+        "results/benchmarks/word_accuracy/{experiment}/{arm}.seed{seed}.{testset}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        language=lambda w: direction(w)[1],
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].word_accuracy),
+    shell:
+        "python -m workflow_scripts.word_accuracy --hypotheses {input.hypotheses:q} --references {input.references:q} "
+        "--training {input.training:q} --output {output:q} --language {params.language} --settings {params.settings:q} > {log:q} 2>&1"
