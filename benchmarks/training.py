@@ -1,11 +1,12 @@
 """A finetune phase against the stock Seq2SeqTrainer: target tokens per second, peak memory, loss after the same updates.
 
-python benchmarks/training.py results/backbones/bible/model results/corpora/help.de-en/train de en [updates] [batch tokens] [peer's rows]
+python benchmarks/training.py results/backbones/bible/model results/corpora/help.de-en/train de en [updates] [batch tokens] [peer's rows] [our model]
 
 The same model and pairs, optimiser, precision and number of target tokens per update (on average; stock
 batches have a fixed number of rows, grouped by length). Each run is a process of its own, three of each
 in turn, and medians are compared. Prints a JSON line for speed and one for memory; on a GPU give the
-peer the number of rows that just fits.
+peer the number of rows that just fits. `our model` is the same model trimmed to the text, where that is to be
+compared: its loss is another one then, as fewer pieces share the probability.
 """
 
 import json
@@ -26,17 +27,18 @@ ROUNDS, DEV, MAX_LENGTH = 3, 16, 128
 SCIENCE = {"learning_rate": 1e-3, "warmup": 20, "smoothing": 0.2, "dropout": 0.3}
 
 
-def main(model: str, text: str, source: str, target: str, updates: str = "100", tokens: str = "1000", rows: str = "0") -> None:
+def main(model: str, text: str, source: str, target: str, updates: str = "100", tokens: str = "1000", rows: str = "0", trimmed: str = "") -> None:
     """Print the comparison."""
     runs: dict[str, list[dict]] = {"ours": [], "peer": []}
     for _ in range(ROUNDS):
         for which, done in runs.items():
-            line = [sys.executable, __file__, which, model, text, source, target, updates, tokens, rows]
+            start = (trimmed or model) if which == "ours" else model
+            line = [sys.executable, __file__, which, start, text, source, target, updates, tokens, rows]
             output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
             done.append(json.loads(output.splitlines()[-1]))
             if which == "ours":
                 rows = rows if rows != "0" else str(max(1, round(done[-1]["target_tokens"] / int(updates) / done[-1]["mean_target"])))
-    shared = {"device": runs["ours"][0]["device"], "updates": int(updates), "rows": int(rows)}
+    shared = {"model": model, "trimmed": bool(trimmed), "device": runs["ours"][0]["device"], "updates": int(updates), "rows": int(rows)}
     shared |= {f"loss_{which}": round(median(run["loss"] for run in done), 3) for which, done in runs.items()}
     shared |= {f"target_tokens_{which}": done[0]["target_tokens"] for which, done in runs.items()}
     for quantity, unit in (("speed", "target tokens/s"), ("peak_gb", "GB")):
