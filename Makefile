@@ -11,7 +11,7 @@ demo: setup
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup
-	. $(BIN)/activate && pytest tests -ra -n 2 --dist loadfile
+	. $(BIN)/activate && pytest tests/workflow tests -ra -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules && snakemake --lint

@@ -27,7 +27,9 @@ ROUNDS, DEV, MAX_LENGTH = 3, 16, 128
 SCIENCE = {"learning_rate": 1e-3, "warmup": 20, "smoothing": 0.2, "dropout": 0.3}
 
 
-def main(model: str, text: str, source: str, target: str, updates: str = "100", tokens: str = "1000", rows: str = "0", trimmed: str = "") -> None:
+def main(
+    model: str, text: str, source: str, target: str, updates: str = "100", tokens: str = "1000", rows: str = "0", trimmed: str = ""
+) -> None:
     """Print the comparison."""
     runs: dict[str, list[dict]] = {"ours": [], "peer": []}
     for _ in range(ROUNDS):
