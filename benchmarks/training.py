@@ -1,6 +1,7 @@
-"""A finetune phase against the stock Seq2SeqTrainer: target tokens per second, peak memory, loss after the same updates.
+r"""A finetune phase against the stock Seq2SeqTrainer: target tokens per second, peak memory, loss after the same updates.
 
-python benchmarks/training.py results/backbones/bible/model results/corpora/help.de-en/train de en [updates] [batch tokens] [peer's rows] [our model]
+python benchmarks/training.py results/backbones/bible/model results/corpora/help.de-en/train de en \
+    [updates] [batch tokens] [peer's rows] [our model]
 
 The same model and pairs, optimiser, precision and number of target tokens per update (on average; stock
 batches have a fixed number of rows, grouped by length). Each run is a process of its own, three of each
