@@ -419,3 +419,13 @@ def test_rare_words_are_underlined(page):
     # in the reference, and in the translation that has it, but not the frequent words
     assert html.count("<u>window</u>") >= 2 and "<u>file</u>" not in html
     assert rare_words("The Fenster is.", {"fenster"}, "en") == [("The ", False), ("Fenster", True), (" is.", False)]
+
+
+def test_the_hash_of_the_configuration_tells_configurations_apart(tmp_path, page):
+    (found,) = re.findall(r"The configuration \(SHA-256 ([0-9a-f]{16})", page[0])
+    config = configuration()
+    main(tmp_path / "results", tmp_path / "same.html", tmp_path / "s.tsv", settings=config)
+    config.experiments["demo"].training.dropout = 0.123
+    main(tmp_path / "results", tmp_path / "other.html", tmp_path / "s.tsv", settings=config)
+    assert found in (tmp_path / "same.html").read_text(encoding="utf-8")
+    assert found not in (tmp_path / "other.html").read_text(encoding="utf-8")

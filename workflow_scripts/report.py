@@ -8,6 +8,7 @@ per number.
 import csv
 import difflib
 import functools
+import hashlib
 import itertools
 import json
 import statistics
@@ -104,12 +105,14 @@ def main(results: Path, html: Path, scores: Path, *, settings: Config) -> None:
     template.filters["signed"] = signed
     template.globals["language"] = language
     template.globals["trains_on"] = TRAINS_ON
+    config = json.dumps(asdict(settings), indent=1, ensure_ascii=False)
     page = template.get_template("report.html.j2").render(
         experiments=sections,
         overview=overview(sections),
         cost=cost(results / "benchmarks"),
         provenance=provenances(results, [path for each in studies for path in each.read]),
-        config=json.dumps(asdict(settings), indent=1, ensure_ascii=False),
+        config=config,
+        config_hash=hashlib.sha256(config.encode()).hexdigest()[:16],
     )
     with atomic(html) as file:
         file.write(page)
