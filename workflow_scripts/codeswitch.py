@@ -30,7 +30,7 @@ from workflow_scripts.lexicon import read_lexicon
 from workflow_scripts.noise import Noise
 from workflow_scripts.released import released_side
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text import Words, chunks, count_words, fold, upper, words_of, write_lines
+from workflow_scripts.text import Words, chunks, count_words, fold, read_lines, upper, words_of, write_lines
 from workflow_scripts.tokenisation import load_codec
 
 Kind = Literal["codeswitch", "mask", "random", "released"]
@@ -74,7 +74,9 @@ def main(
         raise InputError("--model is for the kind released, which needs it")
     codec = load_codec(model) if model else None
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
-    running_words = sum(len(words_of(lines, code).starts) for text, code in zip(sides[0], languages, strict=True) for lines in chunks(text))
+    running_words = sum(
+        len(words_of(lines, code).starts) for text, code in zip(sides[0], languages, strict=True) for lines in chunks(read_lines(text))
+    )
     if not running_words:
         raise InputError(f"{text_a}: no words to switch")
     # the released noise takes every second sentence of either side
@@ -176,7 +178,7 @@ def switched_side(
     """Each line of `text` as (noised, original, counts) for one round; the counts of a chunk come with its first line."""
     lookup = Lookup(candidates, code)
     first = 0
-    for lines in chunks(text):
+    for lines in chunks(read_lines(text)):
         noised, counts = switch_lines(lines, lookup, kind, seed, 2 * round_number + side, first, noise, into)
         for new, line in zip(noised, lines, strict=True):
             yield new, line, counts

@@ -14,7 +14,6 @@ Every pair that was read is either kept or counted under exactly one reason in `
 """
 
 import hashlib
-import itertools
 import json
 import unicodedata
 from collections import Counter
@@ -28,7 +27,7 @@ import regex
 
 from workflow_scripts.languages import language
 from workflow_scripts.stage import InputError, checksum, run, write_json
-from workflow_scripts.text import number_of_words, read_lines, words_of, write_pairs
+from workflow_scripts.text import chunks, number_of_words, read_lines, words_of, write_pairs
 
 
 @dataclass
@@ -182,15 +181,10 @@ REASONS = ("held-out document", "empty side", "identical sides", "too long", "le
 
 def measured_pairs(settings: Corpus) -> Iterator[tuple[Pair, tuple[int, int], tuple[str, str]]]:
     """The training source's pairs, with both sides' lengths in words and both `leak_key`s."""
-    pairs = read_pairs(settings.train, settings.languages)
-    while chunk := list(itertools.islice(pairs, _CHUNK)):
+    for chunk in chunks(read_pairs(settings.train, settings.languages)):
         sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
         lengths = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
         yield from zip(chunk, zip(*lengths, strict=True), zip(*map(leak_keys, sides), strict=True), strict=True)
-
-
-# compiled code and string methods take so many pairs at once
-_CHUNK = 4096
 
 
 def _reason_to_remove(

@@ -15,7 +15,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import regex
@@ -100,7 +100,9 @@ def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) ->
     return count
 
 
-# lines that are handled at once
+T = TypeVar("T")
+
+# compiled code and string methods take so many lines at once
 _CHUNK = 4096
 
 
@@ -244,7 +246,7 @@ Segment = Callable[[str], str]
 def count_words(path: Path, code: str) -> Counter[str]:
     """How often each folded word of a text occurs."""
     surface: Counter[str] = Counter()
-    for lines in chunks(path):
+    for lines in chunks(read_lines(path)):
         surface.update(words_of(lines, code).strings())
     counts: Counter[str] = Counter()
     for word, count in surface.items():
@@ -257,8 +259,8 @@ def count_units(path: Path, segment: Segment) -> Counter[str]:
     return Counter(word for line in read_lines(path) for word in segment(line).split())
 
 
-def chunks(path: Path) -> Iterator[list[str]]:
-    """The lines of a text, some thousands at a time."""
-    lines = read_lines(path)
-    while chunk := list(itertools.islice(lines, _CHUNK)):
+def chunks(items: Iterable[T]) -> Iterator[list[T]]:
+    """`items`, some thousands at a time."""
+    items = iter(items)
+    while chunk := list(itertools.islice(items, _CHUNK)):
         yield chunk
