@@ -580,14 +580,16 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
 
     order = sorted(range(len(gap)), key=lambda i: -gap[i])
     chosen = [i for i in order[:each] if gap[i] > 0] + [i for i in order[-each:] if gap[i] < 0]
+    shown = chosen or evenly(range(len(gap)), 2 * each)
+    wanted = {i: rare(references[i]) for i in shown}
     return {
         "testset": testset,
         "compared": compared,
         "differ": bool(chosen),
         "rows": [
-            {"line": i + 1, "gap": gap[i], "source": sources[i], "reference": rare_words(references[i], rare(references[i]), study.target)}
-            | {"hypotheses": {arm: rare_words(lines[i], rare(references[i]), study.target) for arm, lines in hypotheses.items()}}
-            for i in chosen or evenly(range(len(gap)), 2 * each)
+            {"line": i + 1, "gap": gap[i], "source": sources[i], "reference": rare_words(references[i], wanted[i], study.target)}
+            | {"hypotheses": {arm: rare_words(lines[i], wanted[i], study.target) for arm, lines in hypotheses.items()}}
+            for i in shown
         ],
         "low": low,
     }

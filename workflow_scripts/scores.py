@@ -37,7 +37,10 @@ def score(hypotheses: Path, references: Path, output: Path, *, language: str, se
     """Write the scores of one test set by one model."""
     hypothesis, reference = aligned(hypotheses, references)
     result = {}
-    for name, metric in (metrics(language, settings) | (caseless_metrics(language, settings) if settings.lowercase else {})).items():
+    measured = metrics(language, settings)
+    if settings.lowercase:
+        measured |= metrics(language, settings, lowercase=True)
+    for name, metric in measured.items():
         value = metric.corpus_score(hypothesis, [reference])
         result[name] = {"value": value.score, "signature": str(metric.get_signature())}
     write_json(output, {"sentences": len(hypothesis), "metrics": result, "settings": asdict(settings)})
@@ -97,25 +100,16 @@ def significance(
     )
 
 
-def metrics(code: str, settings: Scores) -> dict[str, sacrebleu.metrics.base.Metric]:
-    """The metrics by name, for one target language."""
-    made = {
-        "BLEU": lambda: sacrebleu.metrics.BLEU(tokenize=settings.tokenize or language(code).bleu_tokenizer),
-        "chrF": sacrebleu.metrics.CHRF,
-        # scripts without spaces have their characters counted
-        "TER": lambda: sacrebleu.metrics.TER(normalized=not language(code).spaced, asian_support=not language(code).spaced),
-    }
-    return {name: make() for name, make in made.items() if name in ("BLEU", *settings.metrics)}
-
-
-def caseless_metrics(code: str, settings: Scores) -> dict[str, sacrebleu.metrics.base.Metric]:
-    """BLEU and chrF of lower-cased text."""
+def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, sacrebleu.metrics.base.Metric]:
+    """The metrics by name, for one target language; `lowercase` gives those that can tell cases apart for text without."""
     tokenize = settings.tokenize or language(code).bleu_tokenizer
-    made = {
-        "BLEU, lower-cased": sacrebleu.metrics.BLEU(tokenize=tokenize, lowercase=True),
-        "chrF, lower-cased": sacrebleu.metrics.CHRF(lowercase=True),
-    }
-    return {name: metric for name, metric in made.items() if name.split(",")[0] in ("BLEU", *settings.metrics)}
+    made: dict[str, sacrebleu.metrics.base.Metric] = {"BLEU": sacrebleu.metrics.BLEU(tokenize=tokenize, lowercase=lowercase)}
+    if "chrF" in settings.metrics:
+        made["chrF"] = sacrebleu.metrics.CHRF(lowercase=lowercase)
+    if "TER" in settings.metrics and not lowercase:
+        # scripts without spaces have their characters counted
+        made["TER"] = sacrebleu.metrics.TER(normalized=not language(code).spaced, asian_support=not language(code).spaced)
+    return {f"{name}, lower-cased": metric for name, metric in made.items()} if lowercase else made
 
 
 LOWER_IS_BETTER = ("TER",)
