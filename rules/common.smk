@@ -109,8 +109,9 @@ def lexicon_sources(wildcards):
 
 
 def flags(inputs, *names):
-    """`--name path` for those of the named inputs that a rule has."""
-    return [part for name in names if name in inputs.keys() for part in (f"--{name.replace('_', '-')}", inputs[name])]
+    """`--name path …` for those of the named inputs that a rule has."""
+    found = [(name, inputs[name]) for name in names if inputs.get(name)]
+    return [part for name, paths in found for part in (f"--{name.replace('_', '-')}", *([paths] if isinstance(paths, str) else paths))]
 
 
 def pieces_of(wildcards):
@@ -310,6 +311,12 @@ def representation_text(side):
     return lambda wildcards: text(experiment_corpus(wildcards), f"test/{testsets(wildcards.experiment)[0]}", direction(wildcards)[side])
 
 
+def unaligned_text(wildcards):
+    """More text in the two languages, not parallel, to measure the distance of the language means on."""
+    experiment = CONFIG.experiments[wildcards.experiment]
+    return [resource(experiment.representation.text[code]) for code in direction(wildcards)] if experiment.representation.text else []
+
+
 def has_pretext(arm):
     return len(CONFIG.arms[arm]) > 1
 
@@ -325,6 +332,8 @@ def report_inputs():
                 inputs.add(lexicon_file(name, "mapping.json", used))
         inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
         inputs.add(f"results/runs/{name}/backbone.representation.json")
+        inputs.add(f"results/runs/{name}/frequencies.tsv")
+        inputs.update(f"results/runs/{name}/significance/{t}.json" for t in testsets(name))
         if experiment.grid:
             inputs.update(f"results/runs/{name}/{arm}/choice.json" for arm in CONFIG.run.arms)
         for seed in CONFIG.run.seeds:
@@ -337,3 +346,9 @@ def report_inputs():
                 if has_pretext(arm):
                     inputs.add(f"results/codeswitch/{name}/{CONFIG.arms[arm][0].noise}/seed{seed}")
     return sorted(inputs)
+
+
+def report_pages():
+    """A page for each experiment, where they are too many for one page."""
+    names = CONFIG.run.experiments
+    return [f"results/report/{name}.html" for name in names] if len(names) > 10 else []

@@ -4,6 +4,7 @@ rule report:
     output:
         html="results/report.html",
         scores="results/scores.tsv",
+        pages=report_pages(),
     log:
         "results/logs/report.log",
     benchmark:
@@ -11,7 +12,8 @@ rule report:
     conda:
         "../envs/crossgap.yaml"
     params:
+        pages=lambda w, output: flags(output, "pages"),
         config=json.dumps(dataclasses.asdict(CONFIG), ensure_ascii=False),
     shell:
         "python -m workflow_scripts.report --results results --html {output.html:q} --scores {output.scores:q} "
-        "--settings {params.config:q} > {log:q} 2>&1"
+        "{params.pages:q} --settings {params.config:q} > {log:q} 2>&1"

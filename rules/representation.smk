@@ -3,6 +3,7 @@ rule representation:
         model="results/runs/{experiment}/{arm}/seed{seed}/{phase}/model",
         source=representation_text(0),
         target=representation_text(1),
+        unaligned=unaligned_text,
     output:
         report="results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.json",
         vectors="results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.npz",
@@ -14,11 +15,12 @@ rule representation:
         "../envs/crossgap.yaml"
     params:
         languages=direction,
+        unaligned=lambda w, input: flags(input, "unaligned"),
         settings=lambda w: settings(CONFIG.experiments[w.experiment].representation),
     shell:
         "python -m workflow_scripts.representation --model {input.model:q} --source {input.source:q} --target {input.target:q} "
-        "--output {output.report:q} --vectors {output.vectors:q} --languages {params.languages:q} --threads {threads} "
-        "--settings {params.settings:q} > {log:q} 2>&1"
+        "--output {output.report:q} --vectors {output.vectors:q} --languages {params.languages:q} {params.unaligned:q} "
+        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 use rule representation as representation_backbone with:
@@ -26,6 +28,7 @@ use rule representation as representation_backbone with:
         model=lambda w: f"results/backbones/{CONFIG.experiments[w.experiment].backbone}/model",
         source=representation_text(0),
         target=representation_text(1),
+        unaligned=unaligned_text,
     output:
         report="results/runs/{experiment}/backbone.representation.json",
         vectors="results/runs/{experiment}/backbone.representation.npz",

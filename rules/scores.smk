@@ -14,27 +14,5 @@ rule scores:
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
     shell:
-        "python -m workflow_scripts.scores score --hypotheses {input.hypotheses:q} --references {input.references:q} "
+        "python -m workflow_scripts.scores --hypotheses {input.hypotheses:q} --references {input.references:q} "
         "--output {output.scores:q} --language {params.language} --settings {params.settings:q} > {log:q} 2>&1"
-
-
-rule significance:
-    input:
-        systems=lambda w: [f"results/runs/{w.experiment}/{arm}/seed{w.seed}/{w.testset}.hyp" for arm in CONFIG.run.arms],
-        references=experiment_text("test/{testset}", 1),
-    output:
-        "results/runs/{experiment}/significance/{testset}.seed{seed}.json",
-    log:
-        "results/logs/scores/{experiment}/significance.seed{seed}.{testset}.log",
-    benchmark:
-        "results/benchmarks/scores/{experiment}/significance.seed{seed}.{testset}.tsv"
-    conda:
-        "../envs/crossgap.yaml"
-    params:
-        names=CONFIG.run.arms,
-        language=lambda w: direction(w)[1],
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
-    shell:
-        "python -m workflow_scripts.scores significance --systems {input.systems:q} --names {params.names:q} "
-        "--references {input.references:q} --output {output:q} --language {params.language} --seed {wildcards.seed} "
-        "--settings {params.settings:q} > {log:q} 2>&1"

@@ -1,8 +1,27 @@
+rule frequencies:
+    input:
+        training=experiment_text("train", 1),
+    output:
+        "results/runs/{experiment}/frequencies.tsv",
+    log:
+        "results/logs/word_accuracy/{experiment}/frequencies.log",
+    benchmark:
+        "results/benchmarks/word_accuracy/{experiment}/frequencies.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        language=lambda w: direction(w)[1],
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].word_accuracy),
+    shell:
+        "python -m workflow_scripts.word_accuracy count --training {input.training:q} --output {output:q} "
+        "--language {params.language} --settings {params.settings:q} > {log:q} 2>&1"
+
+
 rule word_accuracy:
     input:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         references=experiment_text("test/{testset}", 1),
-        training=experiment_text("train", 1),
+        frequencies="results/runs/{experiment}/frequencies.tsv",
     output:
         "results/runs/{experiment}/{arm}/seed{seed}/{testset}.words.json",
     log:
@@ -15,5 +34,6 @@ rule word_accuracy:
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].word_accuracy),
     shell:
-        "python -m workflow_scripts.word_accuracy --hypotheses {input.hypotheses:q} --references {input.references:q} "
-        "--training {input.training:q} --output {output:q} --language {params.language} --settings {params.settings:q} > {log:q} 2>&1"
+        "python -m workflow_scripts.word_accuracy measure --hypotheses {input.hypotheses:q} --references {input.references:q} "
+        "--frequencies {input.frequencies:q} --output {output:q} --language {params.language} "
+        "--settings {params.settings:q} > {log:q} 2>&1"

@@ -11,24 +11,14 @@ import numpy as np
 import pytest
 import zstandard
 
-from workflow_scripts import drawing
-from workflow_scripts.config import Phase, load
-from workflow_scripts.report import (
-    TRAINS_ON,
-    configured,
-    contrast,
-    evenly,
-    first_below,
-    headline,
-    main,
-    marked,
-    measures,
-    noised_lines,
-    plane,
-    rare_words,
-    signed,
-    summary,
-)
+from workflow_scripts.config import Phase, Published, load
+from workflow_scripts.report import drawing
+from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, main
+from workflow_scripts.report.comparison import contrast, differences, headline, measures
+from workflow_scripts.report.curves import first_below
+from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
+from workflow_scripts.report.geometry import plane
+from workflow_scripts.report.study import configured, evenly, signed, summary
 from workflow_scripts.stage import InputError, read_json
 
 ARMS = ("finetune", "csr", "mask", "random")
@@ -91,8 +81,14 @@ def words_json(score):
 
 
 def put_representation(stem, distance):
-    report = {"pairs": distance * 2, "pairs_rms": distance, "means": distance / 2, "cosine": 0.5, "sentences": 3, "dimensions": 4}
-    put(stem.with_name(stem.name + ".json"), {**report, "text": [], "tag_format": "X </s> LANG"})
+    layer = {"pairs": distance * 2, "pairs_rms": distance, "means": distance / 2, "cosine": 0.5}
+    layer |= {"source_to_target": 0.25, "target_to_source": 0.75}
+    layers = {side: [{**layer, "pairs_rms": distance + depth} for depth in (2, 1, 0)] for side in ("encoder", "decoder")}
+    put(
+        stem.with_name(stem.name + ".json"),
+        {**layer, "layers": layers, "sentences": 3, "retrieved_among": 3, "dimensions": 4, "text": ["t.de", "t.en"]}
+        | {"tag_format": "X </s> LANG"},
+    )
     points = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float16)
     np.savez_compressed(stem.with_name(stem.name + ".npz"), source=points, target=points + 1)
 
@@ -122,6 +118,7 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
     for part, code, lines in (("test/pages", "de", SOURCES), ("test/pages", "en", REFERENCES)):
         put(corpus / f"train.{code}", "Open Click Print the file\n" * 120)
         put(corpus / f"{part}.{code}", "".join(f"{line}\n" for line in lines))
+    put(experiment / "frequencies.tsv", "the\t240\nOpen\t120\nClick\t120\nfile\t120\nwindow\t3\n")
     put(root / "backbones/small/backbone.json", {"kind": "hub", "model": "somebody/mbart", "revision": "r1", "parameters": 98765})
     gold = {"covered": 50, "gold_words": 60, "p@1": 0.345, "p@5": 0.5, "p@10": 0.6}
     direction = {"words": 10, "entries": 9, "coverage": {"running_words": 0.912, "types": 0.2}}
@@ -149,7 +146,7 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
                 {"sentences": 3, "metrics": {"BLEU": {"value": score, "signature": "b|s"}, "chrF": {"value": 50, "signature": "c|s"}}},
                 commit,
             )
-            p = None if arm == "finetune" else 0.004
+            p = None if arm == "finetune" else 0.003
             systems[arm] = {
                 name: {"score": value, "mean": value, "ci": 1.5, "p": p, "signature": f"{name}|bs:9"}
                 for name, value in (("BLEU", score), ("chrF2", 50))
@@ -169,6 +166,13 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
                     with zstandard.open(folder / f"round0.{code}.tsv.zst", "wt", encoding="utf-8") as file:
                         file.write(f"{NOISED[KINDS[arm]]}\t{ORIGINAL}\n")
         put(experiment / f"significance/pages.seed{seed}.json", {"baseline": "finetune", "systems": systems})
+    pairs = []
+    for at, arm in enumerate(arms):
+        for other in arms[:at]:
+            gap = sum(bleu(arm, seed) - bleu(other, seed) for seed in seeds) / len(seeds)
+            row = {"arm": arm, "other": other, "metric": "BLEU", "seeds": len(seeds), "difference": gap}
+            pairs.append({**row, "low": gap - 0.5, "high": gap + 0.5, "p": 0.006})
+    put(experiment / "significance/pages.json", {"baseline": "finetune", "pairs": pairs})
     return root
 
 
@@ -207,7 +211,7 @@ def test_headline_answers_first_and_claims_no_more(page):
     assert text.index("csr scores 21.25 BLEU and the baseline finetune 20.00, a difference of +1.25") < text.index("What was run")
     assert "csr − random (the alignment alone) is +0.50 BLEU" in text
     assert "csr − mask (the other language's words instead of gaps) is +0.75 BLEU" in text
-    assert "covers the choice of test sentences, not of training seeds" in text
+    assert "covers the choice of test sentences: with one seed nothing is known" in text and "corrected for the number" in text
 
 
 def test_several_seeds_show_spread_and_each_seed(tmp_path):
@@ -216,7 +220,8 @@ def test_several_seeds_show_spread_and_each_seed(tmp_path):
     html, rows = report(root, tmp_path, seeds=seeds)
     text = plain(html)
     assert "+1.25 ± 1.00 BLEU over 3 seeds (+0.25 to +2.25 by seed; 95 % interval of the mean −1.23 to +3.73)" in text
-    assert "These seeds cannot tell the two apart" in text
+    # 0.006 for each of the three arms, corrected
+    assert "csr is better (over test sentences and seeds together p = 0.018)" in text
     assert "significant in 3 of 3 seeds" in text and "seed 3: 22.25 ‡" in text
     assert sum(r["metric"] == "BLEU" for r in rows) == len(seeds) * len(ARMS)
 
@@ -232,7 +237,7 @@ def test_equal_outputs_get_no_marker(tmp_path):
     study = configured(root, "demo", configuration())
     rows = measures(study)
     assert {r["marker"] for r in rows} == {""}
-    assert "The scores are equal." in headline(study, rows)[0]
+    assert "The scores are equal." in headline(study, rows, differences(study))[0]
 
 
 def test_a_loss_is_called_a_loss(tmp_path):
@@ -283,7 +288,8 @@ def test_pieces_are_shown_as_words(tmp_path):
 def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page):
     # evaluations of the baseline at 40 (10 BLEU) and 80 (14); nothing after 80, where the last fifth begins
     assert "changed by 0.00 BLEU" in plain(page[0])
-    assert page[0].count("<polyline") == 4 + 4 + 4 + 7
+    # five charts of four arms (three with a dashed line), and four of five models by layer
+    assert page[0].count("<polyline") == 5 * 4 + 3 + 4 * 5
 
 
 def test_a_bad_mapping_and_a_given_dictionary_are_said(tmp_path):
@@ -308,15 +314,90 @@ def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
     put(root / "benchmarks/training/demo/csr.seed1.finetune.tsv", header + "10.0\t0:00:10\t300.5\t12\n")
     put(root / "benchmarks/training/demo/mask.seed1.finetune.tsv", header + "20.5\t0:00:20\tNA\t-\n")
     text = plain(report(root, tmp_path)[0])
-    assert "training 2 30 12 300" in text and "all 2 30 12 300" in text
+    assert "training 2 30 12 300" in text and "all 2 30 12 300" in text and "GPU hours" not in text
+    training = root / "runs/demo/mask/seed1/finetune/training.json"
+    put(training, {**read_json(training), "device": "cuda:0", "processes": 8})
+    put(root / "benchmarks/training/demo/mask.seed1.finetune.tsv", header + "1800\t0:30:00\t500\t-\n")
+    assert "training 2 1,810 12 500 4.00" in plain(report(root, tmp_path)[0])
 
 
-def test_a_missing_file_is_one_clear_error_and_leaves_no_page(tmp_path):
+@pytest.mark.parametrize(
+    "lost, part, told",
+    [
+        ("csr/seed1/pages.scores.json", "scores", "csr/seed1/pages.scores.json is missing"),
+        ("csr/seed1/pages.words.json", "words", "pages.words.json is missing"),
+        ("mask/seed1/finetune/curve.tsv", "curves", "curve.tsv"),
+        ("backbone.representation.npz", "distances", "backbone.representation.npz"),
+        ("random/seed1/pages.hyp", "translations", "pages.hyp"),
+    ],
+)
+def test_a_part_that_cannot_be_made_says_why_and_the_rest_is_made(tmp_path, lost, part, told):
     root = results(tmp_path / "results")
-    (root / "runs/demo/csr/seed1/pages.scores.json").unlink()
-    with pytest.raises(InputError, match=r"csr/seed1/pages\.scores\.json is missing"):
-        report(root, tmp_path)
+    (root / "runs/demo" / lost).unlink()
+    html, rows = report(root, tmp_path)
+    text = plain(html)
+    assert "Not all of this report could be made" in text and text.count("This part could not be made") == 1
+    at = html.index(f'id="{part}-demo"')
+    assert told in html[at : at + 600]
+    assert bool(rows) and ("34.5 %" in html or part == "lexicon") and all(f'id="{name}-demo"' in html for name in PARTS)
+    assert any(row["metric"] == "BLEU" for row in rows) == (part != "scores")
+
+
+def test_a_folder_without_a_run_is_one_clear_error(tmp_path):
+    with pytest.raises(InputError, match=r"corpus\.json is missing.*made of a finished run"):
+        report(tmp_path, tmp_path)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_what_was_not_measured_is_said_beside_what_was(tmp_path):
+    root = results(tmp_path / "results")
+    put(root / "runs/demo/csr/seed1/pages.scores.json", {"metrics": {}, "failed": {"BLEU": "1 line & 3 lines", "chrF": "1 line & 3 lines"}})
+    put(root / "runs/demo/mask/seed1/pages.words.json", {"buckets": {}, "failed": "1 line, 3 lines"})
+    html, rows = report(root, tmp_path)
+    text = plain(html)
+    assert "BLEU of csr on pages, seed 1, chrF of csr on pages, seed 1: 1 line & 3 lines" in text
+    assert "csr cannot be compared with finetune: a score is missing" in text and "csr not measured" in text
+    assert "20.50 ‡" in html and {row["arm"] for row in rows if row["metric"] == "BLEU"} == {"finetune", "mask", "random"}
+    assert "mask, seed 1: 1 line, 3 lines" in text
+
+
+def test_p_values_are_corrected_unless_one_asks_for_none(tmp_path):
+    root = results(tmp_path / "results")
+    assert "p = 0.009 (0.003)" in plain(report(root, tmp_path)[0])
+    config = configuration()
+    config.experiments["demo"].scores.correction = "none"
+    rows = measures(configured(root, "demo", config))
+    assert {row["p"] for row in rows if row["arm"] != "finetune" and row["metric"] == "BLEU"} == {0.003}
+
+
+def test_published_numbers_stand_beside_measured_ones(tmp_path):
+    root = results(tmp_path / "results")
+    config = configuration()
+    config.experiments["demo"].published = [
+        Published(arm="csr", metric="BLEU", value=39.2, source="Table <II>", lowercase=True),
+        Published(arm="csr", metric="BLEU", value=38.1, source="Table II", backbone="facebook/mbart-large-cc25", updates=30000),
+        Published(arm="finetune", metric="BLEU", value=37.8, source="Table II", backbone="somebody/mbart", updates=100),
+    ]
+    main(root, tmp_path / "p.html", tmp_path / "p.tsv", settings=config)
+    text = plain((tmp_path / "p.html").read_text(encoding="utf-8"))
+    assert "39.2 Table <II> – not comparable : not measured here" in text
+    assert "backbone facebook/mbart-large-cc25 there, somebody/mbart here; 30,000 updates there, 100 here" in text
+    assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
+
+
+def test_many_experiments_have_a_page_each(tmp_path):
+    root = results(tmp_path / "results")
+    for folder in ("runs", "codeswitch"):
+        shutil.copytree(root / folder / "demo", root / folder / "again")
+    config = configuration()
+    config.experiments["again"] = config.experiments["demo"]
+    config.run.experiments.append("again")
+    pages = tuple(tmp_path / "report" / f"{name}.html" for name in ("demo", "again"))
+    main(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
+    index = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'href="report/again.html"' in index and "Learning curves" not in index and "21.25 ‡" in index
+    one = pages[1].read_text(encoding="utf-8")
+    assert 'href="../report.html"' in one and 'id="curves-again"' in one and "demo" not in plain(one[: one.index("Provenance")])
 
 
 def test_small_functions():
@@ -347,7 +428,7 @@ def test_drawings_escape_and_survive_no_or_constant_data():
     svg = drawing.line_chart("a < b", [{"name": "<x>", "colour": 0, "lines": [[(0, 1), (5, 1)]]}], "x", "y")
     assert "<x>" not in svg and "&lt;x&gt;" in svg and "a &lt; b" in svg
     assert "no evaluations" in drawing.line_chart("t", [{"name": "x", "colour": 0, "lines": []}], "x", "y")
-    assert "nan" not in drawing.scatter("t", [(0.0, 0.0)], [(0.0, 0.0)], ("a", "b"))
+    assert "nan" not in drawing.scatter("t", [(0.0, 0.0)], [(0.0, 0.0)], ("a", "b"), 0.0)
 
 
 def test_the_grid_and_the_choice_are_shown(tmp_path):
@@ -418,7 +499,7 @@ def test_rare_words_are_underlined(page):
     html = page[0][page[0].index('id="translations-demo"') :]
     # in the reference, and in the translation that has it, but not the frequent words
     assert html.count("<u>window</u>") >= 2 and "<u>file</u>" not in html
-    assert rare_words("The Fenster is.", {"fenster"}, "en") == [("The ", False), ("Fenster", True), (" is.", False)]
+    assert rare_words("The Fenster is.", {"Fenster"}, str.split) == [("The ", False), ("Fenster", True), (" is.", False)]
 
 
 def test_the_hash_of_the_configuration_tells_configurations_apart(tmp_path, page):

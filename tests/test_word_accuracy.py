@@ -7,7 +7,7 @@ from compare_mt.bucketers import FreqWordBucketer
 from models import manual_pairs
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.word_accuracy import WordAccuracy, by_bucket, main, tokenizer
+from workflow_scripts.word_accuracy import WordAccuracy, by_bucket, count, measure, tokenizer
 
 
 @pytest.fixture
@@ -23,7 +23,8 @@ def files(tmp_path):
 def test_the_f_measure_is_compare_mts(files):
     folder, hypotheses, references = files
     settings = WordAccuracy(low=20, high=100)
-    main(folder / "hyp", folder / "ref", folder / "train", folder / "w.json", language="en", settings=settings)
+    count(folder / "train", folder / "counts", language="en", settings=settings)
+    measure(folder / "hyp", folder / "ref", folder / "counts", folder / "w.json", language="en", settings=settings)
     found = read_json(folder / "w.json")["buckets"]
     cut = tokenizer("en", settings)
     hypothesis, reference = ([cut(line) for line in lines] for lines in (hypotheses, references))
@@ -56,13 +57,24 @@ def test_words_are_those_of_sacrebleu(code, line, words):
     assert tokenizer(code, WordAccuracy())(line) == words
 
 
+def test_frequencies_are_a_file_that_people_can_read(files):
+    folder, _, references = files
+    count(folder / "train", folder / "counts", language="en")
+    lines = (folder / "counts").read_text(encoding="utf-8").splitlines()
+    counts = [int(line.split("\t")[1]) for line in lines]
+    assert counts == sorted(counts, reverse=True) and "the" in {line.split("\t")[0] for line in lines[:20]}
+    assert sum(counts) == 4 * sum(len(tokenizer("en", WordAccuracy())(line)) for line in references)
+
+
 def test_bad_input(files):
     folder, _, _ = files
+    count(folder / "train", folder / "counts", language="en")
     with pytest.raises(InputError, match=r"low \(5\) must be above 0 and below high \(5\)"):
-        main(folder / "hyp", folder / "ref", folder / "train", folder / "w.json", language="en", settings=WordAccuracy(low=5, high=5))
+        measure(folder / "hyp", folder / "ref", folder / "counts", folder / "w.json", language="en", settings=WordAccuracy(low=5, high=5))
     (folder / "short").write_text("one\n")
-    with pytest.raises(InputError, match="decode again"):
-        main(folder / "short", folder / "ref", folder / "train", folder / "w.json", language="en")
+    measure(folder / "short", folder / "ref", folder / "counts", folder / "w.json", language="en")
+    assert "decode again" in read_json(folder / "w.json")["failed"] and read_json(folder / "w.json")["buckets"] == {}
     (folder / "nothing").write_text("\n" * 80)
-    main(folder / "nothing", folder / "ref", folder / "nothing", folder / "w.json", language="en")
+    count(folder / "nothing", folder / "no-counts", language="en")
+    measure(folder / "nothing", folder / "ref", folder / "no-counts", folder / "w.json", language="en")
     assert read_json(folder / "w.json")["buckets"]["all"]["f"] == 0

@@ -94,6 +94,34 @@ class Phase:
 
 
 @dataclass
+class Published:
+    """A published number, which the report shows beside this run's; where a condition differs, as not comparable."""
+
+    arm: str
+    """The arm that it is the number of."""
+    metric: str
+    """A metric as it stands in scores.tsv: BLEU, chrF, TER, COMET, word_f_low, distance_pairs, …"""
+    value: float
+    """The number."""
+    source: str
+    """Where it was published: paper and table."""
+    testset: str | None = None
+    """The test set; the first if none is named."""
+    lowercase: bool = False
+    """Measured on lower-cased text."""
+    tokenize: str | None = None
+    """sacreBLEU's name of the tokeniser."""
+    model: str | None = None
+    """COMET's model."""
+    backbone: str | None = None
+    """The model that was finetuned, by its name on the hub."""
+    updates: int | None = None
+    """Updates of all phases."""
+    conditions: str = ""
+    """What else is to be known of it."""
+
+
+@dataclass
 class Experiment:
     """A task on a corpus in one direction, with a backbone."""
 
@@ -123,6 +151,8 @@ class Experiment:
     """Word accuracy by frequency."""
     representation: Representation = field(default_factory=Representation)
     """Distances."""
+    published: list[Published] = field(default_factory=list)
+    """Published numbers of this experiment."""
 
 
 @dataclass
@@ -374,6 +404,12 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
         yield from _undefined(f"{where}.{key}", getattr(experiment, key), getattr(config, section))
     corpus = config.corpora.get(experiment.corpus)
     pair = [experiment.source, experiment.target]
+    for number in experiment.published:
+        yield from _undefined(f"{where}.published: arm", number.arm, config.arms)
+        if number.testset and corpus:
+            yield from _undefined(f"{where}.published: testset", number.testset, corpus.test)
+    if experiment.representation.text and sorted(experiment.representation.text) != sorted(pair):
+        yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(experiment.representation.text)}"
     if corpus and sorted(pair) != sorted(corpus.languages):
         yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
     backbone = config.backbones.get(experiment.backbone)

@@ -1,16 +1,14 @@
-"""scores: BLEU, chrF and TER of hypotheses, and paired significance against the baseline.
+"""scores: BLEU, chrF and TER of hypotheses.
 
-All numbers are sacreBLEU's (Post 2018), with its signatures. The test is paired: bootstrap
-resampling (Koehn 2004) or approximate randomization (Riezler and Maxwell 2005). It answers whether
-the difference would hold on other test sentences; it knows nothing of other training seeds.
+All numbers are sacreBLEU's (Post 2018), with its signatures. `significance` tests their differences.
 """
 
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import sacrebleu
-from sacrebleu.significance import PairedTest
 
 from workflow_scripts.languages import language
 from workflow_scripts.stage import InputError, run, write_json
@@ -19,7 +17,7 @@ from workflow_scripts.text import read_lines
 
 @dataclass
 class Scores:
-    """Settings of metrics and tests."""
+    """Settings of metrics, and of the tests that `significance` makes."""
 
     metrics: list[Literal["BLEU", "chrF", "TER"]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
     """What is measured; BLEU always is."""
@@ -31,73 +29,36 @@ class Scores:
     """Paired bootstrap resampling, or paired approximate randomization."""
     samples: int = 1_000
     """Resamples (bootstrap) or trials (randomization; 10,000 are usual)."""
+    correction: Literal["holm", "none"] = "holm"
+    """How p-values are corrected for the number of comparisons: all arms and test sets of an experiment, by metric and seed."""
 
 
-def score(hypotheses: Path, references: Path, output: Path, *, language: str, settings: Scores = Scores()) -> None:
-    """Write the scores of one test set by one model."""
-    hypothesis, reference = aligned(hypotheses, references)
-    result = {}
-    measured = metrics(language, settings)
-    if settings.lowercase:
-        measured |= metrics(language, settings, lowercase=True)
-    for name, metric in measured.items():
-        value = metric.corpus_score(hypothesis, [reference])
-        result[name] = {"value": value.score, "signature": str(metric.get_signature())}
-    write_json(output, {"sentences": len(hypothesis), "metrics": result, "settings": asdict(settings)})
+def main(hypotheses: Path, references: Path, output: Path, *, language: str, settings: Scores = Scores()) -> None:
+    """Write the scores of one test set by one model.
 
-
-def significance(
-    systems: tuple[Path, ...],
-    references: Path,
-    output: Path,
-    *,
-    names: tuple[str, ...],
-    language: str,
-    seed: int = 1,
-    settings: Scores = Scores(),
-) -> None:
-    """Compare systems with the first, the baseline, on one test set of one training seed.
-
-    Writes for each system and metric the score, the mean and half-width of its 95 % interval
-    (bootstrap), and the p-value against the baseline.
+    What cannot be measured stands in the output under `failed`, with the reason, so that the report is made all the same.
     """
-    import os
-
-    os.environ.setdefault("SACREBLEU_SEED", str(seed))
-    pairs = [aligned(system, references) for system in systems]
-    named = list(zip(names, (hypothesis for hypothesis, _ in pairs), strict=True))
-    rows: dict[str, dict] = {name: {} for name in names}
-    if len(named) > 1:
-        signatures, scores = PairedTest(
-            named,
-            metrics(language, settings),
-            references=[pairs[0][1]],
-            test_type="bs" if settings.test == "bootstrap" else "ar",
-            n_samples=settings.samples,
-        )()
-        for metric, results in scores.items():
-            if metric == "System":
-                continue
-            for name, result in zip(names, results, strict=True):
-                # sacreBLEU counts the resamples with a strictly greater difference: of two equal outputs
-                # it would call the (absent) difference significant
-                equal = name != names[0] and result.score == results[0].score
-                rows[name][metric] = {
-                    "score": result.score,
-                    "mean": result.mean,
-                    "ci": result.ci,
-                    "p": 1.0 if equal else result.p_value,
-                    "signature": str(signatures[metric]),
-                }
-    write_json(
-        output,
-        {
-            "baseline": names[0],
-            "systems": rows,
-            "settings": asdict(settings),
-            "covers": "the choice of test sentences, not of training seeds",
-        },
-    )
+    wanted = metrics(language, settings)
+    if settings.lowercase:
+        wanted |= metrics(language, settings, lowercase=True)
+    result: dict[str, dict] = {}
+    failed: dict[str, str] = {}
+    sentences = 0
+    try:
+        hypothesis, reference = aligned(hypotheses, references)
+        sentences = len(reference)
+    except InputError as error:
+        wanted, failed = {}, dict.fromkeys(wanted, str(error))
+    for name, metric in wanted.items():
+        try:
+            value = metric.corpus_score(hypothesis, [reference])
+        except Exception as error:  # one metric's trouble, whatever it is, must not cost the others
+            failed[name] = f"{type(error).__name__}: {error}"
+        else:
+            result[name] = {"value": value.score, "signature": str(metric.get_signature())}
+    for name, reason in failed.items():
+        print(f"{name} was not measured: {reason}", file=sys.stderr)
+    write_json(output, {"sentences": sentences, "metrics": result, "failed": failed, "settings": asdict(settings)})
 
 
 def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, sacrebleu.metrics.base.Metric]:
@@ -117,19 +78,14 @@ LOWER_IS_BETTER = ("TER",)
 
 
 def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
-    """Both files as lists of lines; raises `InputError` when they differ in length."""
+    """Both files as lists of lines; raises `InputError` when they differ in length or have no line."""
     sides = [list(read_lines(path)) for path in (hypotheses, references)]
+    if not any(sides):
+        raise InputError(f"{hypotheses} and {references} are empty; decode again, with a test set that has sentences")
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{hypotheses} has {len(sides[0])} lines, {references} {len(sides[1])}; decode again")
     return sides[0], sides[1]
 
 
-def marker(p: float | None, difference: float) -> str:
-    """‡ for p < 0.01, † for p < 0.05 (the paper's Table II), with an arrow down where it got worse."""
-    if p is None or p >= 0.05:
-        return ""
-    return ("‡" if p < 0.01 else "†") + ("↓" if difference < 0 else "")
-
-
 if __name__ == "__main__":
-    run({"score": score, "significance": significance})
+    run(main)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from workflow_scripts.scores import Scores, aligned, metrics
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.text import read_lines
 
 BUCKETS = ("low", "mid", "high")
@@ -29,21 +29,38 @@ class WordAccuracy:
     """sacreBLEU's tokeniser; by default the target language's."""
 
 
-def main(
-    hypotheses: Path, references: Path, training: Path, output: Path, *, language: str, settings: WordAccuracy = WordAccuracy()
+def count(training: Path, output: Path, *, language: str, settings: WordAccuracy = WordAccuracy()) -> None:
+    """Count the words of the target side of the training text: a TSV of word and occurrences, the most frequent first."""
+    cut = tokenizer(language, settings)
+    counts = Counter(word for line in read_lines(training) for word in cut(line))
+    with atomic(output) as file:
+        file.writelines(f"{word}\t{number}\n" for word, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def measure(
+    hypotheses: Path, references: Path, frequencies: Path, output: Path, *, language: str, settings: WordAccuracy = WordAccuracy()
 ) -> None:
     """Write precision, recall and F-measure of each bucket, and of all words.
 
-    `training` is the target side of the training text, where words are counted. Raises `InputError` when
-    `low` is not below `high`, or hypotheses and references differ in length.
+    `frequencies` is what `count` wrote. Hypotheses that are not aligned with the references are said under
+    `failed`, in place of numbers. Raises `InputError` when `low` is not below `high`.
     """
     if not 0 < settings.low < settings.high:
         raise InputError(f"word_accuracy: low ({settings.low}) must be above 0 and below high ({settings.high})")
     cut = tokenizer(language, settings)
-    hypothesis, reference = ([cut(line) for line in side] for side in aligned(hypotheses, references))
-    counts = Counter(word for line in read_lines(training) for word in cut(line))
-    found = by_bucket(hypothesis, reference, counts, [settings.low, settings.high])
-    write_json(output, {"buckets": found, "settings": asdict(settings)})
+    found, failed = {}, ""
+    try:
+        hypothesis, reference = ([cut(line) for line in side] for side in aligned(hypotheses, references))
+        found = by_bucket(hypothesis, reference, read_frequencies(frequencies), [settings.low, settings.high])
+    except InputError as error:
+        failed = str(error)
+    write_json(output, {"buckets": found, "failed": failed, "settings": asdict(settings)})
+
+
+def read_frequencies(path: Path) -> Counter[str]:
+    """The words that `count` wrote, with their occurrences."""
+    with open(path, encoding="utf-8", newline="\n") as file:
+        return Counter({word: int(number) for word, number in (line.rstrip("\n").split("\t") for line in file)})
 
 
 def tokenizer(language: str, settings: WordAccuracy) -> Callable[[str], list[str]]:
@@ -82,4 +99,4 @@ def measures(matches: int, reference: int, hypothesis: int) -> dict[str, float |
 
 
 if __name__ == "__main__":
-    run(main)
+    run({"count": count, "measure": measure})

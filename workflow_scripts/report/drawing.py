@@ -71,12 +71,10 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, width: in
     return _svg(title, width, bottom + 46, parts)
 
 
-def scatter(title: str, source: list[Point], target: list[Point], names: tuple[str, str], *, size: int = 260) -> str:
-    """Two clouds of points in one plane, the same scale on both axes; the i-th points of both are joined by a thin line."""
-    xs, ys = zip(*source, *target, strict=True)
-    half = max(max(xs) - min(xs), max(ys) - min(ys), 1e-9) / 2 * 1.05
-    x_at = _scale((max(xs) + min(xs)) / 2 - half, (max(xs) + min(xs)) / 2 + half, 6, size - 6)
-    y_at = _scale((max(ys) + min(ys)) / 2 - half, (max(ys) + min(ys)) / 2 + half, size + 20, 32)
+def scatter(title: str, source: list[Point], target: list[Point], names: tuple[str, str], half: float, *, size: int = 260) -> str:
+    """Two clouds of points in a square plane from −`half` to `half`; the i-th points of both are joined by a thin line."""
+    half = max(half, 1e-9) * 1.05
+    x_at, y_at = _scale(-half, half, 6, size - 6), _scale(-half, half, size + 20, 32)
     parts = [f'<rect x="1" y="27" width="{size - 2}" height="{size - 2}" fill="none" class="grid"/>']
     parts += [_line(x_at(a), y_at(b), x_at(c), y_at(d), "join") for (a, b), (c, d) in zip(source, target, strict=True)]
     for colour, cloud in ((4, source), (5, target)):

@@ -1,0 +1,45 @@
+rule significance:
+    input:
+        systems=lambda w: [f"results/runs/{w.experiment}/{arm}/seed{w.seed}/{w.testset}.hyp" for arm in CONFIG.run.arms],
+        references=experiment_text("test/{testset}", 1),
+    output:
+        "results/runs/{experiment}/significance/{testset}.seed{seed}.json",
+    log:
+        "results/logs/significance/{experiment}/{testset}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/significance/{experiment}/{testset}.seed{seed}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        names=CONFIG.run.arms,
+        language=lambda w: direction(w)[1],
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
+    shell:
+        "python -m workflow_scripts.significance per_seed --systems {input.systems:q} --names {params.names:q} "
+        "--references {input.references:q} --output {output:q} --language {params.language} --seed {wildcards.seed} "
+        "--settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule significance_over_seeds:
+    input:
+        systems=lambda w: [
+            f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.hyp" for arm in CONFIG.run.arms for seed in CONFIG.run.seeds
+        ],
+        references=experiment_text("test/{testset}", 1),
+    output:
+        "results/runs/{experiment}/significance/{testset}.json",
+    log:
+        "results/logs/significance/{experiment}/{testset}.log",
+    benchmark:
+        "results/benchmarks/significance/{experiment}/{testset}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        names=CONFIG.run.arms,
+        seeds=CONFIG.run.seeds,
+        language=lambda w: direction(w)[1],
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
+    shell:
+        "python -m workflow_scripts.significance over_seeds --systems {input.systems:q} --names {params.names:q} --seeds {params.seeds} "
+        "--references {input.references:q} --output {output:q} --language {params.language} "
+        "--settings {params.settings:q} > {log:q} 2>&1"

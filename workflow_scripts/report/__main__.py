@@ -1,0 +1,221 @@
+"""report: everything that was measured, on a page and in one table.
+
+The modules beside this one read files and return plain data: `comparison` of scores, `curves`, `geometry`
+of distances, `exhibits` of texts, `origins` of cost and provenance. `drawing` makes SVG of numbers, and
+the templates lay it all out on a page that loads nothing from anywhere. A part that cannot be made is marked with
+the reason, and the rest is made. `scores.tsv` has one row per number.
+"""
+
+import csv
+import functools
+import hashlib
+import itertools
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from workflow_scripts.config import Config
+from workflow_scripts.languages import language
+from workflow_scripts.report import drawing
+from workflow_scripts.report.comparison import contrast, published, scores, word_accuracy
+from workflow_scripts.report.curves import learning_curves
+from workflow_scripts.report.exhibits import lexicon, switched, translations
+from workflow_scripts.report.geometry import representation
+from workflow_scripts.report.origins import cost, provenances
+from workflow_scripts.report.study import Study, configured, signed
+from workflow_scripts.stage import InputError, atomic, run
+
+SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature")
+TRAINS_ON = {
+    "task": "translation, PAIR",
+    "codeswitch": "restoring code-switched text",
+    "mask": "restoring the same words masked (control)",
+    "random": "restoring the same words switched by a scrambled lexicon (control)",
+    "released": "restoring text under the noise of the published code (for comparison)",
+}
+"""What a phase learns, by the kind of its data."""
+
+
+def what_was_run(study: Study) -> dict[str, Any]:
+    """Arms, corpus, backbone, and the choice from a grid."""
+    return {
+        "corpus": study.json(study.corpus / "corpus.json"),
+        "backbone": study.json(study.backbone / "backbone.json"),
+        "phases": phases(study),
+        "choices": choices(study),
+    }
+
+
+PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
+    "run": ("What was run", what_was_run),
+    "scores": ("Scores", scores),
+    "words": ("Word accuracy by frequency", word_accuracy),
+    "curves": ("Learning curves", learning_curves),
+    "distances": ("Representation distances", representation),
+    "lexicon": ("Lexicon", lexicon),
+    "switched": ("Switched sentences", switched),
+    "translations": ("Translations side by side", translations),
+}
+"""The parts of an experiment's section, in order: anchor (and template), title, and the function that reads its numbers."""
+
+
+def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (), settings: Config) -> None:
+    """Write the page and the table of scores from the files under `results`.
+
+    `pages` is a page for each experiment, where there are too many for one; `html` then is their index.
+    Raises `InputError` when nothing of what was configured is there.
+    """
+    studies = [configured(results, name, settings) for name in settings.run.experiments]
+    sections = [section(each) for each in studies]
+    if all(part["failed"].keys() == PARTS.keys() for part in sections):
+        raise InputError(f"{next(iter(sections[0]['failed'].values()))}; the report is made of a finished run (snakemake --cores all)")
+    page = templates(settings).get_template("page.html.j2")
+    common = {
+        "overview": overview(sections),
+        "cost": cost(results),
+        "provenance": provenances(results, [path for each in studies for path in each.read]),
+    }
+    if pages:
+        links = {each.name: f"{path.parent.relative_to(html.parent)}/{path.name}" for each, path in zip(studies, pages, strict=True)}
+        for path, part in zip(pages, sections, strict=True):
+            with atomic(path) as file:
+                back = "../" * len(path.parent.relative_to(html.parent).parts) + html.name
+                file.write(page.render(experiments=[part], linked={}, back=back, **{**common, "overview": {}}))
+    with atomic(html) as file:
+        file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
+    with atomic(scores) as file:
+        rows = csv.writer(file, delimiter="\t", lineterminator="\n")
+        rows.writerow(SCORES_HEADER)
+        rows.writerows(row for part in sections for row in score_rows(part))
+
+
+def templates(settings: Config) -> jinja2.Environment:
+    """The templates beside this module, with what all of them use."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for draw in (drawing.line_chart, drawing.dot_chart, drawing.scatter):
+        made.globals[draw.__name__] = functools.partial(lambda draw, *data, **size: Markup(draw(*data, **size)), draw)
+    config = json.dumps(asdict(settings), indent=1, ensure_ascii=False)
+    made.globals |= {
+        "language": language,
+        "trains_on": TRAINS_ON,
+        "parts": {name: title for name, (title, _) in PARTS.items()},
+        "config": config,
+        "config_hash": hashlib.sha256(config.encode()).hexdigest()[:16],
+    }
+    made.filters["signed"] = signed
+    return made
+
+
+def section(study: Study) -> dict[str, Any]:
+    """Everything that the page says of one experiment; under `failed` the parts that could not be made, and why."""
+    results = study.run.parents[1]
+    made: dict[str, Any] = {
+        "study": study,
+        "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "backbone", "noised")},
+        "failed": {},
+    }
+    for name, (_, make) in PARTS.items():
+        try:
+            made[name] = make(study)
+        except Exception as error:  # whatever it is, the other parts can be read without this one
+            if not isinstance(error, InputError | ValueError):
+                traceback.print_exc()
+            made["failed"][name] = str(error) if isinstance(error, InputError | ValueError) else f"{type(error).__name__}: {error}"
+            print(f"{study.name}, {name}: {made['failed'][name]}", file=sys.stderr)
+    made["published"] = published(study, score_rows(made)) if "run" in made else []
+    return made
+
+
+def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
+    """A row per experiment, test set and arm, and the reduction of the distance against the gain in BLEU; empty for one experiment."""
+    if len(sections) < 2:
+        return {}
+    rows = []
+    for part in sections:
+        study: Study = part["study"]
+        if "scores" in part["failed"]:
+            continue
+        distances = part["distances"]["rows"] if "distances" in part else []
+        after = {row["arm"]: row["pairs_rms"]["mean"] for row in distances if row["phase"] == "finetune"}
+        over_seeds = {
+            (r["testset"], r["arm"]): r for r in part["scores"]["over_seeds"] if (r["metric"], r["other"]) == ("BLEU", study.baseline)
+        }
+        for testset, arm in itertools.product(study.testsets, study.arms):
+            cell = part["scores"]["tables"][testset]["cells"].get((arm, "BLEU"))
+            if cell is None:
+                continue
+            gain = contrast(part["scores"]["measures"], arm, study.baseline, testset)
+            rows.append(
+                {"study": study, "testset": testset, "arm": arm, "bleu": cell, "gain": gain}
+                | {"markers": [r["marker"] for r in cell["seeds"] if r["marker"]], "tested": over_seeds.get((testset, arm))}
+                | {"distance": after.get(arm), "closer": after[study.baseline] - after[arm] if after else None}
+            )
+    arms = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if any(row["arm"] == arm != row["study"].baseline for row in rows)]
+    points = [
+        {
+            "name": arm,
+            "colour": colour,
+            "lines": [
+                [(row["closer"], row["gain"]["mean"])] for row in rows if row["arm"] == arm and row["gain"] and row["closer"] is not None
+            ],
+        }
+        for colour, arm in enumerate(arms, 1)
+    ]
+    return {"rows": rows, "points": points}
+
+
+def phases(study: Study) -> list[dict[str, Any]]:
+    """A row per phase of each arm, with what its first seed's training says."""
+    return [
+        {"arm": arm, **asdict(phase), "name": phase.name, "report": study.json(study.seed(arm) / phase.name / "training.json")}
+        for arm, arm_phases in study.arms.items()
+        for phase in arm_phases
+    ]
+
+
+def choices(study: Study) -> dict[str, Any]:
+    """What each arm measured at each point of the grid, and which it took; empty without a grid."""
+    if not study.settings.grid:
+        return {}
+    arms = {arm: study.json(study.run / arm / "choice.json") for arm in study.arms}
+    first = arms[study.baseline]
+    return {"by": first["by"], "seed": first["seed"], "points": [point["settings"] for point in first["points"]], "arms": arms}
+
+
+def score_rows(part: dict[str, Any]) -> list[tuple]:
+    """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (with the tag format as signature)."""
+    study: Study = part["study"]
+    head, direction = (study.name, "translation", study.corpus_name), f"{study.source}-{study.target}"
+    rows: list[tuple] = [
+        (*head, r["testset"], direction, r["arm"], r["seed"], r["metric"], round(r["value"], 6), r["signature"])
+        for r in (part["scores"]["measures"] if "scores" in part else [])
+    ]
+    words = part["words"]["testsets"] if "words" in part else {}
+    for (testset, accuracy), arm, (place, seed) in itertools.product(words.items(), study.arms, enumerate(study.seeds)):
+        limits = f"low<{accuracy['low']},high>={accuracy['high']}"
+        for bucket in accuracy["buckets"]:
+            value = round(accuracy["cells"][arm, bucket]["values"][place], 6)
+            rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits))
+    for row in part["distances"]["rows"] if "distances" in part else []:
+        seeds = study.seeds if row["phase"] else [""]
+        for (seed, report), key in itertools.product(zip(seeds, row["reports"], strict=True), ("pairs_rms", "means")):
+            metric = f"distance_{key}" + ("_pretext" if row["phase"] == "pretext" else "")
+            rows.append((*head, "", direction, row["arm"], seed, metric, round(report[key], 6), report["tag_format"]))
+    return rows
+
+
+if __name__ == "__main__":
+    run(main)

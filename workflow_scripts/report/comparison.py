@@ -1,0 +1,278 @@
+"""How the arms compare: scores, significance, word accuracy, published numbers, and the sentences that say so.
+
+Tables II, VI and VII of Zan et al., as far as they are of scores.
+"""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from workflow_scripts.config import Published
+from workflow_scripts.report import tables
+from workflow_scripts.report.study import Study, signed, summary
+from workflow_scripts.significance import holm, marker
+
+Rows = list[dict[str, Any]]
+
+
+def scores(study: Study) -> dict[str, Any]:
+    """Everything that the page says of scores."""
+    rows = measures(study)
+    if not rows:
+        raise ValueError("; ".join(dict.fromkeys(failures(study))) or "no metric was measured")
+    over_seeds = differences(study)
+    return {
+        "measures": rows,
+        "over_seeds": over_seeds,
+        "failures": failures(study),
+        "headline": headline(study, rows, over_seeds),
+        "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.testsets},
+    }
+
+
+def measures(study: Study) -> Rows:
+    """A row per test set, seed, arm and metric: value, difference from the baseline, 95 % interval (`low`, `high`), p and marker.
+
+    `p` is corrected, as configured, for the comparisons of all arms and test sets by that metric with that seed;
+    `p_single` is not.
+    """
+    rows = []
+    for testset, seed in itertools.product(study.testsets, study.seeds):
+        systems = study.json(study.run / "significance" / f"{testset}.seed{seed}.json")["systems"]
+        baseline: dict[str, float] = {}
+        for arm in study.arms:
+            for metric, score in measured(study, testset, arm, seed).items():
+                # the paired test calls chrF by its full name, chrF2
+                tested = next((t for name, t in systems.get(arm, {}).items() if name.startswith(metric)), {})
+                if arm == study.baseline:
+                    baseline[metric] = score["value"]
+                difference = score["value"] - baseline[metric] if metric in baseline else None
+                ci = tested.get("ci")
+                rows.append(
+                    {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "value": score["value"], "difference": difference}
+                    | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
+                    # sacreBLEU gives systems with the same output the smallest p there is
+                    | {"p_single": tested.get("p") if difference else None}
+                    | {"signature": score["signature"], "test": tested.get("signature")}
+                )
+    correct(study, rows, "metric", "seed")
+    for row in rows:
+        row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"])
+    return rows
+
+
+def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[str, Any]]:
+    """Metric → value and signature, as far as it was measured."""
+    return study.json(study.seed(arm, seed) / f"{testset}.scores.json")["metrics"]
+
+
+def failures(study: Study) -> list[str]:
+    """What was not measured or not tested, and why; the same reason is given once."""
+    reasons: dict[str, list[str]] = {}
+    for testset, arm, seed in itertools.product(study.testsets, study.arms, study.seeds):
+        for metric, reason in study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}).items():
+            reasons.setdefault(reason, []).append(f"{metric} of {arm} on {testset}, seed {seed}")
+    return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
+
+
+def differences(study: Study) -> Rows:
+    """A row per test set, metric and pair of arms: the difference over all seeds with its interval and p."""
+    rows = []
+    for testset in study.testsets:
+        rows += [{"testset": testset, **row} for row in study.json(study.run / "significance" / f"{testset}.json")["pairs"]]
+    against_baseline = [row for row in rows if row["other"] == study.baseline]
+    for row in rows:
+        row["p_single"] = row["p"]
+    correct(study, against_baseline, "metric")
+    for row in rows:
+        row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"])
+    return rows
+
+
+def correct(study: Study, rows: Rows, *family: str) -> None:
+    """Give each row its `p`, corrected for the number of comparisons in its family; rows of a family share these keys."""
+    for row in rows:
+        row["p"] = row["p_single"]
+    if study.settings.scores.correction == "none":
+        return
+    for _, group in _grouped([row for row in rows if row["p_single"] is not None], *family):
+        for at, p in holm({at: row["p_single"] for at, row in enumerate(group)}).items():
+            group[at]["p"] = p
+
+
+def table(study: Study, rows: Rows) -> dict[str, Any]:
+    """The main table of one test set: arms × metrics, and the metrics' signatures."""
+    cells = {(arm, metric): list(group) for (arm, metric), group in _grouped(rows, "arm", "metric")}
+    metrics = list(dict.fromkeys(metric for _, metric in cells))
+    text = [["arm", *metrics]]
+    text += [[arm, *(_plain(cells.get((arm, metric), [])) for metric in metrics)] for arm in study.arms]
+    return {
+        "metrics": metrics,
+        "cells": {key: {"seeds": group, **summary([r["value"] for r in group])} for key, group in cells.items()},
+        "gains": {key: gain for key, group in cells.items() if (gain := _gain(group))},
+        "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
+        "signatures": sorted({f"{r['metric']}: {r[key]}" for r in rows for key in ("signature", "test") if r[key]}),
+    }
+
+
+def _gain(seeds: Rows) -> dict[str, Any] | None:
+    values = [r["difference"] for r in seeds if r["difference"] is not None]
+    return summary(values) if values else None
+
+
+def _plain(seeds: Rows) -> str:
+    """A cell of the main table in a line: the mean over seeds, their deviation, and each seed's marker."""
+    if not seeds:
+        return "–"
+    markers = " ".join(r["marker"] for r in seeds if r["marker"])
+    return f"{_spread([r['value'] for r in seeds])} {markers}".strip()
+
+
+def published(study: Study, rows: list[tuple]) -> Rows:
+    """A row per published number: beside it what was measured, and what of its conditions is different here.
+
+    `rows` are those of `scores.tsv`.
+    """
+    found = []
+    for number in study.settings.published:
+        testset = "" if number.metric.startswith("distance") else number.testset or study.testsets[0]
+        metric = f"{number.metric}, lower-cased" if number.lowercase else number.metric
+        mine = [row for row in rows if (row[3], row[5], row[7]) == (testset, number.arm, metric)]
+        found.append(
+            {"number": number, "testset": testset, "measured": summary([row[8] for row in mine]) if mine else None}
+            | {"differs": list(_other_conditions(study, number, mine[0][9]) if mine else ["not measured here"])}
+        )
+    return found
+
+
+def _other_conditions(study: Study, number: Published, signature: str) -> Iterator[str]:
+    """Why a measured number is not comparable with the published one."""
+    fields = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
+    if number.tokenize and fields.get("tok", number.tokenize) != number.tokenize:
+        yield f"tokeniser {number.tokenize} there, {fields['tok']} here"
+    if number.model and number.model not in signature:
+        yield f"model {number.model} there, {signature} here"
+    backbone = study.json(study.backbone / "backbone.json")
+    if number.backbone and number.backbone != backbone.get("model"):
+        yield f"backbone {number.backbone} there, {backbone.get('model') or study.backbone.name} here"
+    updates = sum(phase.updates for phase in study.arms[number.arm])
+    if number.updates and number.updates != updates:
+        yield f"{number.updates:,} updates there, {updates:,} here"
+
+
+# words
+
+
+def word_accuracy(study: Study) -> dict[str, Any]:
+    """F-measure of the words by frequency (Table VII) on each test set."""
+    return {"testsets": {testset: bucket_accuracy(study, testset) for testset in study.testsets}}
+
+
+def bucket_accuracy(study: Study, testset: str) -> dict[str, Any]:
+    """F-measure, in per cent, of each bucket by arm, over the seeds; with the words of the references in it, and the buckets' limits."""
+    reports = {(arm, seed): study.json(study.seed(arm, seed) / f"{testset}.words.json") for arm in study.arms for seed in study.seeds}
+    for (arm, seed), report in reports.items():
+        if report.get("failed"):
+            raise ValueError(f"{arm}, seed {seed}: {report['failed']}")
+    first = reports[study.baseline, study.seeds[0]]
+    buckets = ("all", "high", "mid", "low")
+    values = {
+        (arm, bucket): [100 * reports[arm, seed]["buckets"][bucket]["f"] for seed in study.seeds]
+        for arm in study.arms
+        for bucket in buckets
+    }
+    return {
+        "buckets": {bucket: first["buckets"][bucket]["reference"] for bucket in buckets},
+        "low": first["settings"]["low"],
+        "high": first["settings"]["high"],
+        "cells": {(arm, bucket): summary(values[arm, bucket]) for arm, bucket in values},
+        "gains": {
+            (arm, bucket): summary([mine - base for mine, base in zip(values[arm, bucket], values[study.baseline, bucket], strict=True)])
+            for arm, bucket in values
+        },
+    }
+
+
+# what the numbers say
+
+
+def contrast(rows: Rows, arm: str, other: str, testset: str, metric: str = "BLEU") -> dict[str, Any] | None:
+    """`arm` − `other`, paired by seed; None where no seed has both."""
+    value = {(r["arm"], r["seed"]): r["value"] for r in rows if r["testset"] == testset and r["metric"] == metric}
+    shared = [score - value[other, seed] for (name, seed), score in value.items() if name == arm and (other, seed) in value]
+    return summary(shared) if shared else None
+
+
+def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
+    """What the numbers say of the arms, in plain sentences and no further than they go."""
+    sentences = []
+    for testset, arm in itertools.product(study.testsets, study.of_kind("codeswitch") or [a for a in study.arms if a != study.baseline]):
+        gap = contrast(rows, arm, study.baseline, testset)
+        if gap is None:
+            sentences.append(f"On the test set {testset}, {arm} cannot be compared with {study.baseline}: a score is missing (see below).")
+            continue
+        mine, base = ([r for r in rows if (r["testset"], r["arm"], r["metric"]) == (testset, a, "BLEU")] for a in (arm, study.baseline))
+        tested = {(r["arm"], r["other"]): r for r in over_seeds if (r["testset"], r["metric"]) == (testset, "BLEU")}
+        sentences.append(
+            f"On the test set {testset}, {arm} scores {_spread([r['value'] for r in mine])} BLEU and the baseline {study.baseline} "
+            f"{_spread([r['value'] for r in base])}, a difference of {_difference(gap)}{' with one seed' * (gap['n'] == 1)}. "
+            f"{_verdict(arm, mine, gap, tested.get((arm, study.baseline)))}"
+        )
+        controls = [
+            f"{arm} − {control} ({meaning}) is {_difference(found, short=True)}{_p_of(tested, arm, control)}"
+            for kind, meaning in (("random", "the alignment alone"), ("mask", "the other language's words instead of gaps"))
+            for control in (study.of_kind(kind) if arm in study.of_kind("codeswitch") else [])
+            if (found := contrast(rows, arm, control, testset))
+        ]
+        if controls:
+            sentences.append("; ".join(controls) + ".")
+    return sentences or [f"Only one arm was run, {study.baseline}; there is nothing to compare it with."]
+
+
+def _spread(values: list[float]) -> str:
+    found = summary(values)
+    return f"{found['mean']:.2f}" + (f" ± {found['sd']:.2f}" if found["n"] > 1 else "")
+
+
+def _difference(gap: dict[str, Any], short: bool = False) -> str:
+    if gap["n"] == 1:
+        return f"{signed(gap['mean'])} BLEU"
+    low, high = gap["interval"]
+    by_seed = f"{signed(gap['min'])} to {signed(gap['max'])} by seed"
+    if short:
+        return f"{signed(gap['mean'])} BLEU ({by_seed})"
+    return (
+        f"{signed(gap['mean'])} ± {gap['sd']:.2f} BLEU over {gap['n']} seeds ({by_seed}; "
+        f"95 % interval of the mean {signed(low)} to {signed(high)})"
+    )
+
+
+def _p_of(tested: dict[tuple[str, str], dict[str, Any]], arm: str, control: str) -> str:
+    found = tested.get((arm, control)) or tested.get((control, arm))
+    return f", p = {found['p_single']:.3f}" if found and found["p_single"] is not None else ""
+
+
+def _verdict(arm: str, rows: Rows, gap: dict[str, Any], tested: dict[str, Any] | None) -> str:
+    """What one may conclude: from the paired test for one seed, from the tests over seeds for several."""
+    better = "better" if gap["mean"] > 0 else "worse"
+    if gap["n"] > 1:
+        gains = sum(r["p"] is not None and r["p"] < 0.05 and r["difference"] > 0 for r in rows)
+        losses = sum(r["p"] is not None and r["p"] < 0.05 and r["difference"] < 0 for r in rows)
+        by_seed = f"over test sentences alone the gain is significant in {gains} and the loss in {losses} of {gap['n']} seeds."
+        if tested is None or tested["p"] is None:
+            return f"Over seeds it was not tested; {by_seed}"
+        told = f"{arm} is {better}" if tested["p"] < 0.05 else "Chance could make such a difference"
+        return f"{told} (over test sentences and seeds together p = {tested['p']:.3f}); {by_seed}"
+    p = rows[0]["p"]
+    if p is None:
+        return "The scores are equal." if not gap["mean"] else "The difference was not tested."
+    if p < 0.05:
+        return f"With this seed {arm} is {better}, and significantly so over test sentences (p = {p:.3f})."
+    return f"The choice of test sentences alone could make such a difference (p = {p:.3f})."
+
+
+def _grouped(rows: Rows, *keys: str):
+    groups: dict[tuple, list] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups.items()

@@ -1,0 +1,116 @@
+"""Learning curves (Figure 2 of Zan et al.): loss and BLEU by updates and by time, and when an arm reaches the baseline's loss."""
+
+import csv
+import itertools
+from typing import Any
+
+import numpy as np
+
+from workflow_scripts.config import Phase
+from workflow_scripts.report.study import Study, summary
+
+
+def learning_curves(study: Study) -> dict[str, Any]:
+    """Everything that the page says of the learning curves."""
+    return {
+        "charts": curves(study),
+        "looks": looks(study),
+        "gain": last_fifth(study),
+        "updates_to_baseline": updates_to_baseline(study),
+    }
+
+
+def curves(study: Study) -> dict[str, list[dict[str, Any]]]:
+    """Series by chart; x counts an arm's updates, or minutes, of all phases. The pretext phase's training loss is dashed."""
+    charts = {
+        "dev_bleu": ("dev_bleu", "update"),
+        "dev_bleu_by_time": ("dev_bleu", "seconds"),
+        "dev_loss": ("dev_loss", "update"),
+        "dev_loss_by_time": ("dev_loss", "seconds"),
+        "loss": ("loss", "update"),
+    }
+    series: dict[str, list[dict[str, Any]]] = {chart: [] for chart in charts}
+    for (colour, arm), (chart, (column, axis)) in itertools.product(enumerate(study.arms), charts.items()):
+        lines: dict[str, list] = {"lines": [], "dashed": []}
+        for seed, phase in itertools.product(study.seeds, study.arms[arm]):
+            if points := curve(study, arm, seed, phase, column, axis):
+                finetune = phase.name == "finetune"
+                if finetune or column == "loss":
+                    scale = 60 if axis == "seconds" else 1
+                    lines["lines" if finetune else "dashed"].append([(x / scale, y) for x, y in points])
+        series[chart].append({"name": arm, "colour": colour, **lines})
+    return series
+
+
+def curve(study: Study, arm: str, seed: int, phase: Phase, column: str, axis: str = "update") -> list[tuple[float, float]]:
+    """(updates, or seconds, since the arm's beginning; value) of one column of one phase. Seconds count earlier attempts, too."""
+    before = 0.0
+    for earlier in itertools.takewhile(lambda p: p is not phase, study.arms[arm]):
+        before += earlier.updates if axis == "update" else float(_curve_rows(study, arm, seed, earlier)[-1]["seconds"])
+    rows = _curve_rows(study, arm, seed, phase)
+    return [(before + float(row[axis]), float(row[column])) for row in rows if row.get(column)]
+
+
+def _curve_rows(study: Study, arm: str, seed: int, phase: Phase) -> list[dict[str, str]]:
+    with open(study.seed(arm, seed) / phase.name / "curve.tsv", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def looks(study: Study) -> list[dict[str, Any]]:
+    """A row per look at the dev set: arm, seed, phase, updates and minutes since the arm's beginning, losses and BLEU.
+
+    The training loss is the last one logged before.
+    """
+    rows = []
+    for arm, seed in itertools.product(study.arms, study.seeds):
+        for phase in study.arms[arm]:
+            minutes = dict(curve(study, arm, seed, phase, "dev_loss", "seconds"))
+            bleu = dict(curve(study, arm, seed, phase, "dev_bleu"))
+            losses = curve(study, arm, seed, phase, "loss")
+            for (update, loss), seconds in zip(curve(study, arm, seed, phase, "dev_loss"), minutes, strict=True):
+                before = [value for at, value in losses if at <= update]
+                rows.append(
+                    {"arm": arm, "seed": seed, "phase": phase.name, "updates": update, "minutes": seconds / 60, "dev_loss": loss}
+                    | {"loss": before[-1] if before else None, "dev_bleu": bleu.get(update)}
+                )
+    return rows
+
+
+def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
+    """A row per arm: after how many updates it has the dev loss that the baseline ends with, over the seeds that get there.
+
+    The paper's Figure 2 and its claim of half the steps. Interpolated between two looks at the dev set.
+    """
+    rows = []
+    baseline = study.arms[study.baseline][-1]
+    for arm, arm_phases in study.arms.items():
+        reached = []
+        for seed in study.seeds:
+            goal = curve(study, study.baseline, seed, baseline, "dev_loss")
+            points = curve(study, arm, seed, arm_phases[-1], "dev_loss")
+            if goal and (update := first_below(points, goal[-1][1])) is not None:
+                reached.append(update)
+        pretext = sum(phase.updates for phase in arm_phases[:-1])
+        rows.append({"arm": arm, "pretext": pretext, "updates": summary(reached) if reached else None})
+    return rows
+
+
+def first_below(points: list[tuple[float, float]], goal: float) -> float | None:
+    """The x at which a falling curve first has `goal`, between two points by interpolation; None if it never does."""
+    for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False) if points else ():
+        if y1 <= goal:
+            return x1 if y0 <= goal else x0 + (x1 - x0) * (y0 - goal) / (y0 - y1)
+    return None
+
+
+def last_fifth(study: Study) -> dict[str, Any] | None:
+    """Gain of the baseline's dev BLEU over its last fifth of updates, each value interpolated between evaluations."""
+    phase = study.arms[study.baseline][-1]
+    found = []
+    for seed in study.seeds:
+        points = curve(study, study.baseline, seed, phase, "dev_bleu")
+        if len(points) > 1:
+            x, y = zip(*points, strict=True)
+            end = sum(p.updates for p in study.arms[study.baseline])
+            found.append(float(np.interp(end, x, y) - np.interp(end * 0.8, x, y)))
+    return summary(found) if found else None

@@ -1,0 +1,142 @@
+"""Lexicon entries, switched sentences and translations (Table VIII of Zan et al.), chosen by rule."""
+
+import difflib
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sacrebleu
+import zstandard
+
+from workflow_scripts.report.study import Study, evenly
+from workflow_scripts.scores import aligned
+from workflow_scripts.stage import read_json
+from workflow_scripts.word_accuracy import read_frequencies, tokenizer
+
+# the lexicon
+
+
+def lexicon(study: Study) -> dict[str, Any]:
+    """Quality of mapping and lexicon, and entries of each direction."""
+    report = study.json(study.lexicon / "lexicon.json")
+    examples = {direction: lexicon_examples(study.lexicon / f"{direction}.tsv") for direction in report["directions"]}
+    mapping = None if report["dictionary"] else study.json(study.lexicon / "mapping.json")
+    others = {}
+    for name, folder in study.other_lexicons.items():
+        other = study.json(folder / "lexicon.json")
+        others[name] = {**other, "mapping": None if other["dictionary"] else study.json(folder / "mapping.json")}
+    return {**report, "mapping": mapping, "examples": examples, "others": others}
+
+
+def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tuple[str, list[tuple[str, float]]]]:
+    """Every (among / number)-th of the first `among` words, which are the most frequent, with their candidates and scores."""
+    with open(path, encoding="utf-8") as file:
+        lines = (line.rstrip("\n").split("\t") for line in file)
+        groups = itertools.groupby(lines, key=lambda cells: cells[0])
+        words = [(word, [(cells[1], float(cells[3])) for cells in group]) for word, group in itertools.islice(groups, among)]
+    return evenly(words, number)
+
+
+# switched text
+
+
+def switched(study: Study) -> dict[str, Any]:
+    """How much was switched, and examples."""
+    return {"counts": switched_counts(study), "examples": switched_examples(study)}
+
+
+def switched_counts(study: Study) -> list[dict[str, Any]]:
+    """A row per kind of noise, seed and language: words, replaced words, rate, coverage, shortfall."""
+    return [
+        {"arms": [*arms], "kind": kind, "seed": seed, "language": code, **counts}
+        for kind, arms in _noises(study).items()
+        for seed in study.seeds
+        for code, counts in study.json(study.noised / kind / f"seed{seed}" / "codeswitch.json")["sides"].items()
+    ]
+
+
+def switched_examples(study: Study, per_side: int = 3, among: int = 2000) -> list[dict[str, Any]]:
+    """The same sentences (8 to 25 tokens, evenly spaced in the first `among` lines) under every kind of noise, first seed, round 0."""
+    kinds = list(_noises(study))
+    examples = []
+    for code in study.languages if kinds else ():
+        sides = [noised_lines(study.noised / kind / f"seed{study.seeds[0]}", code, among) for kind in kinds]
+        # the released noise has every second sentence only
+        shared = [line for line in sides[0] if all(line in side for side in sides) and 8 <= len(line.split()) <= 25]
+        for line in evenly([line for line in shared if sides[0][line] != line], per_side):
+            noised = {kind: marked(line, side[line]) for kind, side in zip(kinds, sides, strict=True)}
+            examples.append({"language": code, "original": line, "noised": noised})
+    return examples
+
+
+def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
+    """Original line → noised line of the first `among` rows of round 0; pieces are joined to words again."""
+    with zstandard.open(folder / f"round0.{code}.tsv.zst", "rt", encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in itertools.islice(file, among)]
+    if read_json(folder / "codeswitch.json")["unit"] == "piece":
+        rows = [(noised.replace(" ", "").replace("▁", " ").strip(), original) for noised, original in rows]
+    return {original: noised for noised, original in rows}
+
+
+def marked(original: str, changed: str) -> list[tuple[str, bool]]:
+    """`changed` in runs of tokens, each with whether it differs from `original`."""
+    before, after = original.split(), changed.split()
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return [(" ".join(after[start:end]), tag != "equal") for tag, _, _, start, end in blocks if end > start]
+
+
+def _noises(study: Study) -> dict[str, list[str]]:
+    """Kind of noise → the arms that train on it."""
+    kinds: dict[str, list[str]] = {}
+    for arm, arm_phases in study.arms.items():
+        for phase in arm_phases:
+            if phase.name == "pretext":
+                kinds.setdefault(phase.noise, []).append(arm)
+    return kinds
+
+
+# translations
+
+
+def translations(study: Study, each: int = 5) -> dict[str, Any]:
+    """Sentences of the first test set where the compared arm's sentence chrF is furthest above and below the baseline's."""
+    testset = study.testsets[0]
+    source, reference = (study.corpus / "test" / f"{testset}.{code}" for code in (study.source, study.target))
+    sources, references = aligned(source, reference)
+    hypotheses = {arm: aligned(study.seed(arm) / f"{testset}.hyp", reference)[0] for arm in study.arms}
+    compared = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
+    chrf = {
+        arm: [sacrebleu.sentence_chrf(h, [r]).score for h, r in zip(hypotheses[arm], references, strict=True)]
+        for arm in dict.fromkeys((study.baseline, compared))
+    }
+    gap = [mine - base for mine, base in zip(chrf[compared], chrf[study.baseline], strict=True)]
+    low, cut = study.settings.word_accuracy.low, tokenizer(study.target, study.settings.word_accuracy)
+    counts = read_frequencies(study.run / "frequencies.tsv")
+    order = sorted(range(len(gap)), key=lambda i: -gap[i])
+    chosen = [i for i in order[:each] if gap[i] > 0] + [i for i in order[-each:] if gap[i] < 0]
+    shown = chosen or evenly(range(len(gap)), 2 * each)
+    wanted = {i: {word for word in cut(references[i]) if counts[word] < low and any(map(str.isalnum, word))} for i in shown}
+    return {
+        "testset": testset,
+        "compared": compared,
+        "differ": bool(chosen),
+        "rows": [
+            {"line": i + 1, "gap": gap[i], "source": sources[i], "reference": rare_words(references[i], wanted[i], cut)}
+            | {"hypotheses": {arm: rare_words(lines[i], wanted[i], cut) for arm, lines in hypotheses.items()}}
+            for i in shown
+        ],
+        "low": low,
+    }
+
+
+def rare_words(line: str, wanted: set[str], cut: Callable[[str], list[str]]) -> list[tuple[str, bool]]:
+    """`line` in pieces, each with whether it is a `wanted` word; `cut` makes words of a line."""
+    pieces, at = [], 0
+    for word in cut(line):
+        # the tokeniser may have changed what it cut, such as quotation marks
+        start = line.find(word, at)
+        if word in wanted and start >= 0:
+            pieces += [(line[at:start], False), (word, True)]
+            at = start + len(word)
+    return [piece for piece in [*pieces, (line[at:], False)] if piece[0]]

@@ -1,0 +1,96 @@
+"""How far apart the models put the two languages: the distances of Table VI of Zan et al., by layer too, and pictures."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from workflow_scripts.report.drawing import COLOURS
+from workflow_scripts.report.study import Study, evenly, summary
+
+DISTANCES = ("pairs_rms", "pairs", "means", "cosine", "source_to_target", "target_to_source")
+
+
+def representation(study: Study) -> dict[str, Any]:
+    """Everything that the page says of distances."""
+    rows = distances(study)
+    return {"rows": rows, "layers": layers(study, rows), "projections": projections(study)}
+
+
+def distances(study: Study) -> list[dict[str, Any]]:
+    """A row for the backbone and for each arm after each phase: every measure of the last decoder layer over the seeds."""
+    places = [("backbone", "", None, [study.run / "backbone.representation.json"])]
+    for (colour, arm), name in itertools.product(enumerate(study.arms), ("pretext", "finetune")):
+        if any(phase.name == name for phase in study.arms[arm]):
+            places.append((arm, name, colour, [study.seed(arm, seed) / name / "representation.json" for seed in study.seeds]))
+    rows = []
+    for arm, phase, colour, paths in places:
+        reports = [study.json(path) for path in paths]
+        rows.append(
+            {"arm": arm, "phase": phase, "colour": COLOURS - 1 if colour is None else colour, "reports": reports}
+            | {key: summary([report[key] for report in reports]) for key in DISTANCES}
+            | {"unaligned": summary([r["unaligned"]["means"] for r in reports]) if "unaligned" in reports[0] else None}
+        )
+    return rows
+
+
+def layers(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The backbone and each arm when it is finetuned, layer by layer (mean over seeds): series to draw, and rows of a table.
+
+    Layer 0 of encoder and decoder are the embeddings.
+    """
+    shown = [row for row in rows if row["phase"] != "pretext"]
+    depth = {side: len(found) for side, found in shown[0]["reports"][0]["layers"].items()}
+    table, series = [], {}
+    for side, key in itertools.product(depth, ("cosine", "found")):
+        series[side, key] = []
+        for row in shown:
+            values = [
+                summary([_layer(report["layers"][side][layer], key) for report in row["reports"]])["mean"] for layer in range(depth[side])
+            ]
+            series[side, key].append({"name": row["arm"], "colour": row["colour"], "lines": [list(enumerate(values))]})
+    for side in depth:
+        for layer in range(depth[side]):
+            cells = {
+                (row["arm"], key): summary([_layer(report["layers"][side][layer], key) for report in row["reports"]])["mean"]
+                for row in shown
+                for key in ("pairs_rms", "cosine", "found")
+            }
+            table.append({"side": side, "layer": layer, "cells": cells})
+    return {"models": [row["arm"] for row in shown], "series": series, "table": table}
+
+
+def _layer(measured: dict[str, float], key: str) -> float:
+    """A measure of a layer; `found` is retrieval accuracy, the mean of both ways."""
+    return (measured["source_to_target"] + measured["target_to_source"]) / 2 if key == "found" else measured[key]
+
+
+def projections(study: Study, pairs: int = 150) -> dict[str, Any]:
+    """Up to `pairs` evenly spaced sentence pairs of the first seed in the plane of the two main components of all models together.
+
+    Each model is centred by itself; axes and scale are the same for all.
+    """
+    places = [("backbone", study.run / "backbone.representation.npz")]
+    for arm in [study.baseline, *study.of_kind("codeswitch")[:1]]:
+        places += [(f"{arm} after {p.name}", study.seed(arm) / p.name / "representation.npz") for p in study.arms[arm]]
+    clouds = []
+    for _, path in places:
+        with np.load(path) as vectors:
+            sides = [vectors[side].astype(np.float64) for side in ("source", "target")]
+        chosen = evenly(range(len(sides[0])), pairs)
+        points = np.concatenate([side[chosen] for side in sides])
+        clouds.append(points - points.mean(axis=0))
+    flat, share = plane(np.concatenate(clouds))
+    half = float(np.abs(flat).max())
+    panels = []
+    for (name, _), points in zip(places, np.split(flat, len(places)), strict=True):
+        source, target = np.split(points, 2)
+        panels.append({"name": name, "source": source.tolist(), "target": target.tolist()})
+    return {"panels": panels, "share": share, "half": half}
+
+
+def plane(vectors: np.ndarray) -> tuple[np.ndarray, float]:
+    """`vectors` (N × width) on their two main components (N × 2), and the share of the variance these hold."""
+    centred = vectors - vectors.mean(axis=0)
+    _, singular, directions = np.linalg.svd(centred, full_matrices=False)
+    return centred @ directions[:2].T, float((singular[:2] ** 2).sum() / max((singular**2).sum(), 1e-12))

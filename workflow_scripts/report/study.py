@@ -1,0 +1,101 @@
+"""What the report knows of an experiment: its settings, where its files are, and small statistics."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.config import Config, Experiment, Phase, lexicons_used
+from workflow_scripts.stage import InputError, read_json
+
+T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Student's t, two-sided 95 %, for 2 to 10 numbers."""
+
+
+@dataclass
+class Study:
+    """One experiment: what the configuration says of it, and the folders with its files."""
+
+    name: str
+    settings: Experiment
+    corpus_name: str
+    source: str
+    target: str
+    languages: Sequence[str]
+    arms: dict[str, list[Phase]]
+    seeds: list[int]
+    testsets: list[str]
+    run: Path
+    corpus: Path
+    lexicon: Path
+    backbone: Path
+    noised: Path
+    other_lexicons: dict[str, Path]
+    """Lexicons that phases name instead of the experiment's."""
+    read: list[Path] = field(default_factory=list)
+    """Every JSON file that a number was taken from."""
+
+    @property
+    def baseline(self) -> str:
+        """The arm that the others are compared with."""
+        return next(iter(self.arms))
+
+    def of_kind(self, kind: str) -> list[str]:
+        """Arms, the baseline apart, whose pretext phase trains on `kind`."""
+        return [arm for arm, phases in self.arms.items() if arm != self.baseline and phases[0].data == kind]
+
+    def seed(self, arm: str, seed: int | None = None) -> Path:
+        """The folder of an arm's run with a seed, the first if none is given."""
+        return self.run / arm / f"seed{self.seeds[0] if seed is None else seed}"
+
+    def json(self, path: Path) -> dict[str, Any]:
+        """Read `path` and remember it for the provenance."""
+        if not path.exists():
+            raise InputError(f"{path} is missing; the report is made of a finished run (snakemake --cores all)")
+        if path not in self.read:
+            self.read.append(path)
+        return read_json(path)
+
+
+def configured(results: Path, name: str, settings: Config) -> Study:
+    """What and where the experiment `name` is."""
+    chosen = settings.experiments[name]
+    corpus = settings.corpora[chosen.corpus]
+    folder = f"{chosen.corpus}.{'-'.join(corpus.languages)}"
+    return Study(
+        name=name,
+        settings=chosen,
+        corpus_name=chosen.corpus,
+        source=chosen.source,
+        target=chosen.target,
+        languages=corpus.languages,
+        arms={arm: settings.arms[arm] for arm in settings.run.arms},
+        seeds=settings.run.seeds,
+        testsets=list(corpus.test),
+        run=results / "runs" / name,
+        corpus=results / "corpora" / folder,
+        lexicon=results / "lexicons" / folder / chosen.lexicon,
+        backbone=results / "backbones" / chosen.backbone,
+        noised=results / "codeswitch" / name,
+        other_lexicons={used: results / "lexicons" / folder / used for used in lexicons_used(settings, chosen)[1:]},
+    )
+
+
+def summary(values: list[float]) -> dict[str, Any]:
+    """Number, mean, standard deviation, extremes, and the 95 % interval of the mean (t distribution; None for one value)."""
+    n, mean = len(values), statistics.fmean(values)
+    sd = statistics.stdev(values) if n > 1 else None
+    half = None if sd is None else T95[min(n - 2, len(T95) - 1)] * sd / n**0.5
+    interval = None if half is None else (mean - half, mean + half)
+    return {"n": n, "mean": mean, "sd": sd, "min": min(values), "max": max(values), "values": values, "interval": interval}
+
+
+def evenly(items: Sequence, number: int) -> list:
+    """At most `number` of `items`, evenly spaced from the first."""
+    return [items[i * len(items) // number] for i in range(number)] if len(items) > number else list(items)
+
+
+def signed(value: float) -> str:
+    """Two decimals with a sign, and a true minus; what rounds to nothing has no sign."""
+    return "0.00" if abs(value) < 0.005 else f"{value:+.2f}".replace("-", "−")
