@@ -310,7 +310,7 @@ def dev_bleu(network: PreTrainedModel, codec: Codec, dev: Dev, sentences: int) -
     except ImportError:
         return None
     rows = [row[0] for row in dev.rows[:sentences]]
-    hypotheses = generate(network, codec, rows, dev.language, beam_size=1)
+    hypotheses = generate(network, codec, rows, dev.language, beam_size=1, batch=64)
     return sacrebleu.corpus_bleu(hypotheses, [dev.references[:sentences]], tokenize=language(dev.language).bleu_tokenizer).score
 
 
