@@ -23,7 +23,7 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
     if not points:
         return _svg(title, width, 60, [_text(width / 2, 35, "no evaluations", "middle")])
     xs, ys = (
-        ticks(min(0.0, *(x for x, _ in points)), max(0.0, *(x for x, _ in points))),
+        ticks(min(0.0, *(x for x, _ in points)), max(0.0, *(x for x, _ in points)), whole=all(float(x).is_integer() for x, _ in points)),
         ticks(min(y for _, y in points), max(y for _, y in points)),
     )
     left, right, top, bottom = 58, 16, 34, 44
@@ -82,13 +82,14 @@ def scatter(title: str, source: list[Point], target: list[Point], names: tuple[s
     return _svg(title, size, size + 28, parts + _legend([{"name": names[0], "colour": 4}, {"name": names[1], "colour": 5}], 8, 16))
 
 
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers (steps of 1, 2 or 5 times a power of ten) from at most `low` to at least `high`."""
+def ticks(low: float, high: float, about: int = 5, whole: bool = False) -> list[float]:
+    """Round numbers (steps of 1, 2 or 5 times a power of ten) from at most `low` to at least `high`; `whole` ones, if told."""
     if high - low < 1e-12:
         low, high = low - (abs(low) or 1) * 0.1, high + (abs(high) or 1) * 0.1
     raw = (high - low) / about
     power = 10 ** math.floor(math.log10(raw))
     step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw * 0.999)
+    step = max(step, 1.0) if whole else step
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(step * i, 12) for i in range(first, last + 1)]
 
