@@ -6,11 +6,13 @@ import os
 import sys
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 
 # rules call `python -m workflow_scripts.<stage>` from whatever working directory
 sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
+from workflow_scripts.comet import Comet
 from workflow_scripts.config import grid_points, lexicons_used, load, phase_training
 from workflow_scripts.stage import InputError
 
@@ -317,6 +319,12 @@ def unaligned_text(wildcards):
     return [resource(experiment.representation.text[code]) for code in direction(wildcards)] if experiment.representation.text else []
 
 
+def own_environment(wildcards):
+    """COMET's environment; with `--sdm conda` the rule runs in one that Snakemake has made."""
+    by_snakemake = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+    return {} if by_snakemake else {"environment": "results/environments/comet.json"}
+
+
 def has_pretext(arm):
     return len(CONFIG.arms[arm]) > 1
 
@@ -341,6 +349,8 @@ def report_inputs():
             for arm in CONFIG.run.arms:
                 run = f"results/runs/{name}/{arm}/seed{seed}"
                 inputs.update(f"{run}/{t}.{kind}.json" for t in testsets(name) for kind in ("scores", "words"))
+                if experiment.comet:
+                    inputs.update(f"{run}/{t}.comet.json" for t in testsets(name))
                 inputs.update(f"{run}/{p.name}/curve.tsv" for p in CONFIG.arms[arm])
                 inputs.update(f"{run}/{p.name}/representation.json" for p in CONFIG.arms[arm])
                 if has_pretext(arm):

@@ -25,6 +25,9 @@ rule significance_over_seeds:
         systems=lambda w: [
             f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.hyp" for arm in CONFIG.run.arms for seed in CONFIG.run.seeds
         ],
+        comet=lambda w: [
+            f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.comet.json" for arm in CONFIG.run.arms for seed in CONFIG.run.seeds
+        ] if CONFIG.experiments[w.experiment].comet else [],
         references=experiment_text("test/{testset}", 1),
     output:
         "results/runs/{experiment}/significance/{testset}.json",
@@ -37,9 +40,10 @@ rule significance_over_seeds:
     params:
         names=CONFIG.run.arms,
         seeds=CONFIG.run.seeds,
+        comet=lambda w, input: flags(input, "comet"),
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
     shell:
         "python -m workflow_scripts.significance over_seeds --systems {input.systems:q} --names {params.names:q} --seeds {params.seeds} "
-        "--references {input.references:q} --output {output:q} --language {params.language} "
+        "--references {input.references:q} --output {output:q} --language {params.language} {params.comet:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zstandard
 
+from workflow_scripts.comet import Comet
 from workflow_scripts.config import Phase, Published, load
 from workflow_scripts.report import drawing
 from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, main
@@ -235,7 +236,7 @@ def test_fewer_arms_say_only_what_can_be_said(tmp_path, arms, words):
 def test_equal_outputs_get_no_marker(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0)
     study = configured(root, "demo", configuration())
-    rows = measures(study)
+    rows = measures(study, differences(study))
     assert {r["marker"] for r in rows} == {""}
     assert "The scores are equal." in headline(study, rows, differences(study))[0]
 
@@ -366,8 +367,27 @@ def test_p_values_are_corrected_unless_one_asks_for_none(tmp_path):
     assert "p = 0.009 (0.003)" in plain(report(root, tmp_path)[0])
     config = configuration()
     config.experiments["demo"].scores.correction = "none"
-    rows = measures(configured(root, "demo", config))
+    rows = measures(configured(root, "demo", config), [])
     assert {row["p"] for row in rows if row["arm"] != "finetune" and row["metric"] == "BLEU"} == {0.003}
+
+
+def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
+    root = results(tmp_path / "results")
+    assert "COMET was not measured: the experiment's configuration has no comet" in plain(report(root, tmp_path)[0])
+    config = configuration()
+    config.experiments["demo"].comet = Comet()
+    for arm, value in zip(ARMS, (0.81234, 0.82468, 0.81, None), strict=True):
+        reason = None if value else "there is no <model>"
+        put(root / f"runs/demo/{arm}/seed1/pages.comet.json", {"value": value, "signature": "model:m", "segments": None, "reason": reason})
+    path = root / "runs/demo/significance/pages.json"
+    pair = {"arm": "csr", "other": "finetune", "metric": "COMET", "seeds": 1, "difference": 0.01234, "low": 0.01, "high": 0.02, "p": 0.002}
+    put(path, {**read_json(path), "pairs": [*read_json(path)["pairs"], pair]})
+    main(root, tmp_path / "c.html", tmp_path / "c.tsv", settings=config)
+    text = plain((tmp_path / "c.html").read_text(encoding="utf-8"))
+    assert "COMET, Unbabel/wmt22-comet-da" in text and "0.8247 ‡" in text and "+0.0123 p = 0.002" in text and "0.8100" in text
+    assert "COMET of random on pages, seed 1: there is no <model>" in text
+    rows = (tmp_path / "c.tsv").read_text(encoding="utf-8").splitlines()
+    assert [row.split("\t")[5:10] for row in rows if "COMET" in row][1] == ["csr", "1", "COMET", "0.82468", "model:m"]
 
 
 def test_published_numbers_stand_beside_measured_ones(tmp_path):

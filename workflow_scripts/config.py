@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from workflow_scripts.backbone import Backbone
 from workflow_scripts.choice import Choice
 from workflow_scripts.codeswitch import CodeSwitch
+from workflow_scripts.comet import Comet
 from workflow_scripts.corpus import Corpus
 from workflow_scripts.decoding import Decoding
 from workflow_scripts.embeddings import Embeddings
@@ -147,6 +148,8 @@ class Experiment:
     """Beam search."""
     scores: Scores = field(default_factory=Scores)
     """Metrics and significance."""
+    comet: Comet | None = None
+    """COMET, in an environment of its own; `{}` measures it with its defaults."""
     word_accuracy: WordAccuracy = field(default_factory=WordAccuracy)
     """Word accuracy by frequency."""
     representation: Representation = field(default_factory=Representation)
@@ -392,6 +395,8 @@ def _grid_problems(where: str, experiment: Experiment, config: Config):
 
 def _experiment_problems(where: str, experiment: Experiment, config: Config):
     yield from _grid_problems(where, experiment, config)
+    if experiment.comet and experiment.comet.batch_size < 1:
+        yield f"{where}.comet.batch_size: must be at least 1, got {experiment.comet.batch_size}"
     for arm in config.run.arms:
         for phase in config.arms.get(arm, []):
             yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)

@@ -164,7 +164,7 @@ def checksum(path: Path | str) -> str:
 def provenance() -> dict[str, Any]:
     """Commit of the code and versions of the libraries that decide the numbers."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for package in ("torch", "transformers", "gensim", "numpy", "sacrebleu", "ctranslate2", "sentencepiece", "snakemake"):
+    for package in ("torch", "transformers", "gensim", "numpy", "sacrebleu", "ctranslate2", "sentencepiece", "unbabel-comet", "snakemake"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     git = (

@@ -186,6 +186,31 @@ def test_a_metric_setting_reruns_scores_only(done):
     assert plan(done, changed("experiments/tiny/scores/samples", 41)) == {"scores", "significance", "report", "all"}
 
 
+def test_comet_runs_where_it_is_switched_on(done):
+    content = changed("experiments/tiny/comet", {})
+    assert plan(done, content) == {"comet_environment", "comet", "report", "all"}
+
+
+def test_a_run_goes_on_without_comet_and_says_why(done, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    scores = "results/runs/tiny/csr/seed1/pages.comet.json"
+    snakemake(done, scores, "--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "2")
+    found = read_json(done / scores)
+    assert found["value"] is None and "pip could not install comet.txt (ERROR: No matching distribution" in found["reason"]
+
+
+def test_conda_takes_the_place_of_comets_own_environment(done, monkeypatch, tmp_path):
+    # what Snakemake asks conda before a dry run; nothing is installed
+    (tmp_path / "conda").write_text(
+        """#!/bin/sh\necho '{"conda_version": "25.1.1", "conda_prefix": "/", "platform": "linux-64", "get": {"channel_priority": "strict"}}'\n"""
+    )
+    (tmp_path / "conda").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    content = write_config(done, changed("experiments/tiny/comet", {}))
+    said = snakemake(done, "--configfile", str(ROOT / "config.yaml"), content, "--cores", "2", "-n", "--sdm", "conda")
+    assert "envs/comet.yaml will be created" in said and "comet" in planned(said) and "comet_environment" not in planned(said)
+
+
 def test_a_training_setting_reruns_from_training_on(done):
     rules = plan(done, changed("experiments/tiny/training/dropout", 0.15))
     assert {"pretext", "finetune", "decoding", "scores", "representation", "report"} <= rules
@@ -256,10 +281,11 @@ def test_a_recipe_plans_its_own_jobs_only(tmp_path):
 
 
 def test_the_slurm_profile_plans_the_whole_run(tmp_path):
-    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), "--profile", "slurm", "-n")
+    config = write_config(tmp_path, {"experiments": {"help-de-en": {"comet": {}}}})
+    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), config, "--profile", "slurm", "-n")
     jobs = re.findall(r"^rule (\w+):\n(.*?)(?=^\[|\Z)", said, flags=re.M | re.S)
     with_gpu = {rule for rule, text in jobs if re.search(r"\bgpu=1\b", text)}
-    assert with_gpu == {"backbone", "pretext", "finetune", "decoding", "representation", "representation_backbone"}
+    assert with_gpu == {"backbone", "pretext", "finetune", "decoding", "comet", "representation", "representation_backbone"}
     assert all("slurm_partition=gpu" in text for rule, text in jobs if rule in with_gpu)
     assert "report" in planned(said)
 

@@ -24,7 +24,7 @@ from markupsafe import Markup
 from workflow_scripts.config import Config
 from workflow_scripts.languages import language
 from workflow_scripts.report import drawing
-from workflow_scripts.report.comparison import contrast, published, scores, word_accuracy
+from workflow_scripts.report.comparison import contrast, digits, published, scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves
 from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
@@ -111,6 +111,7 @@ def templates(settings: Config) -> jinja2.Environment:
     made.globals |= {
         "language": language,
         "trains_on": TRAINS_ON,
+        "digits": digits,
         "parts": {name: title for name, (title, _) in PARTS.items()},
         "config": config,
         "config_hash": hashlib.sha256(config.encode()).hexdigest()[:16],

@@ -17,10 +17,10 @@ Rows = list[dict[str, Any]]
 
 def scores(study: Study) -> dict[str, Any]:
     """Everything that the page says of scores."""
-    rows = measures(study)
-    if not rows:
-        raise ValueError("; ".join(dict.fromkeys(failures(study))) or "no metric was measured")
     over_seeds = differences(study)
+    rows = measures(study, over_seeds)
+    if not rows:
+        raise ValueError("; ".join(failures(study)))
     return {
         "measures": rows,
         "over_seeds": over_seeds,
@@ -30,13 +30,15 @@ def scores(study: Study) -> dict[str, Any]:
     }
 
 
-def measures(study: Study) -> Rows:
+def measures(study: Study, over_seeds: Rows) -> Rows:
     """A row per test set, seed, arm and metric: value, difference from the baseline, 95 % interval (`low`, `high`), p and marker.
 
     `p` is corrected, as configured, for the comparisons of all arms and test sets by that metric with that seed;
     `p_single` is not.
     """
     rows = []
+    # COMET's scores are compared in all seeds together only, which may be one
+    all_seeds = {(r["testset"], r["arm"], r["metric"]): r for r in over_seeds if r["other"] == study.baseline and len(study.seeds) == 1}
     for testset, seed in itertools.product(study.testsets, study.seeds):
         systems = study.json(study.run / "significance" / f"{testset}.seed{seed}.json")["systems"]
         baseline: dict[str, float] = {}
@@ -44,6 +46,7 @@ def measures(study: Study) -> Rows:
             for metric, score in measured(study, testset, arm, seed).items():
                 # the paired test calls chrF by its full name, chrF2
                 tested = next((t for name, t in systems.get(arm, {}).items() if name.startswith(metric)), {})
+                tested = tested or all_seeds.get((testset, arm, metric), {})
                 if arm == study.baseline:
                     baseline[metric] = score["value"]
                 difference = score["value"] - baseline[metric] if metric in baseline else None
@@ -52,7 +55,7 @@ def measures(study: Study) -> Rows:
                     {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "value": score["value"], "difference": difference}
                     | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
                     # sacreBLEU gives systems with the same output the smallest p there is
-                    | {"p_single": tested.get("p") if difference else None}
+                    | {"p_single": tested.get("p_single", tested.get("p")) if difference else None}
                     | {"signature": score["signature"], "test": tested.get("signature")}
                 )
     correct(study, rows, "metric", "seed")
@@ -63,7 +66,10 @@ def measures(study: Study) -> Rows:
 
 def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[str, Any]]:
     """Metric → value and signature, as far as it was measured."""
-    return study.json(study.seed(arm, seed) / f"{testset}.scores.json")["metrics"]
+    found = dict(study.json(study.seed(arm, seed) / f"{testset}.scores.json")["metrics"])
+    if study.settings.comet and (comet := study.json(study.seed(arm, seed) / f"{testset}.comet.json"))["value"] is not None:
+        found["COMET"] = comet
+    return found
 
 
 def failures(study: Study) -> list[str]:
@@ -72,6 +78,8 @@ def failures(study: Study) -> list[str]:
     for testset, arm, seed in itertools.product(study.testsets, study.arms, study.seeds):
         for metric, reason in study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}).items():
             reasons.setdefault(reason, []).append(f"{metric} of {arm} on {testset}, seed {seed}")
+        if study.settings.comet and (reason := study.json(study.seed(arm, seed) / f"{testset}.comet.json")["reason"]):
+            reasons.setdefault(reason, []).append(f"COMET of {arm} on {testset}, seed {seed}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
 
 
@@ -105,9 +113,10 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     cells = {(arm, metric): list(group) for (arm, metric), group in _grouped(rows, "arm", "metric")}
     metrics = list(dict.fromkeys(metric for _, metric in cells))
     text = [["arm", *metrics]]
-    text += [[arm, *(_plain(cells.get((arm, metric), [])) for metric in metrics)] for arm in study.arms]
+    text += [[arm, *(_plain(cells.get((arm, metric), []), digits(metric)) for metric in metrics)] for arm in study.arms]
     return {
         "metrics": metrics,
+        "heads": {metric: f"COMET, {study.settings.comet.model}" if metric == "COMET" else metric for metric in metrics},
         "cells": {key: {"seeds": group, **summary([r["value"] for r in group])} for key, group in cells.items()},
         "gains": {key: gain for key, group in cells.items() if (gain := _gain(group))},
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
@@ -120,12 +129,17 @@ def _gain(seeds: Rows) -> dict[str, Any] | None:
     return summary(values) if values else None
 
 
-def _plain(seeds: Rows) -> str:
+def digits(metric: str) -> int:
+    """Decimals to show: COMET's scores are mostly between 0 and 1."""
+    return 4 if metric == "COMET" else 2
+
+
+def _plain(seeds: Rows, places: int) -> str:
     """A cell of the main table in a line: the mean over seeds, their deviation, and each seed's marker."""
     if not seeds:
         return "–"
     markers = " ".join(r["marker"] for r in seeds if r["marker"])
-    return f"{_spread([r['value'] for r in seeds])} {markers}".strip()
+    return f"{_spread([r['value'] for r in seeds], places)} {markers}".strip()
 
 
 def published(study: Study, rows: list[tuple]) -> Rows:
@@ -229,9 +243,9 @@ def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
     return sentences or [f"Only one arm was run, {study.baseline}; there is nothing to compare it with."]
 
 
-def _spread(values: list[float]) -> str:
+def _spread(values: list[float], places: int = 2) -> str:
     found = summary(values)
-    return f"{found['mean']:.2f}" + (f" ± {found['sd']:.2f}" if found["n"] > 1 else "")
+    return f"{found['mean']:.{places}f}" + (f" ± {found['sd']:.{places}f}" if found["n"] > 1 else "")
 
 
 def _difference(gap: dict[str, Any], short: bool = False) -> str:

@@ -9,7 +9,7 @@ from workflow_scripts.stage import read_json
 
 
 def cost(results: Path) -> list[dict[str, Any]]:
-    """A row per stage, and their sum: jobs, seconds (wall clock and processor), the largest memory of a job in MB, and GPU hours of training."""
+    """A row per stage, and their sum: jobs, seconds (wall clock, processor), a job's largest memory in MB, GPU hours of training."""
     benchmarks = results / "benchmarks"
     jobs = []
     for path in sorted(benchmarks.glob("*/**/*.tsv")):

@@ -96,6 +96,6 @@ def evenly(items: Sequence, number: int) -> list:
     return [items[i * len(items) // number] for i in range(number)] if len(items) > number else list(items)
 
 
-def signed(value: float) -> str:
-    """Two decimals with a sign, and a true minus; what rounds to nothing has no sign."""
-    return "0.00" if abs(value) < 0.005 else f"{value:+.2f}".replace("-", "−")
+def signed(value: float, digits: int = 2) -> str:
+    """A number with a sign and a true minus; what rounds to nothing has no sign."""
+    return f"{0:.{digits}f}" if abs(value) < 0.5 / 10**digits else f"{value:+.{digits}f}".replace("-", "−")

@@ -1,0 +1,38 @@
+# not with --sdm conda, where Snakemake makes the environment of the rule below; a local rule, since it needs network
+rule comet_environment:
+    input:
+        requirements=resource("envs/comet.txt"),
+    output:
+        "results/environments/comet.json",
+    log:
+        "results/logs/comet/environment.log",
+    benchmark:
+        "results/benchmarks/comet/environment.tsv"
+    localrule: True
+    conda:
+        "../envs/crossgap.yaml"
+    shell:
+        "python -m workflow_scripts.comet environment --requirements {input.requirements:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule comet:
+    input:
+        unpack(own_environment),
+        sources=experiment_text("test/{testset}", 0),
+        hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
+        references=experiment_text("test/{testset}", 1),
+    output:
+        scores="results/runs/{experiment}/{arm}/seed{seed}/{testset}.comet.json",
+    log:
+        "results/logs/comet/{experiment}/{arm}.seed{seed}.{testset}.log",
+    benchmark:
+        "results/benchmarks/comet/{experiment}/{arm}.seed{seed}.{testset}.tsv"
+    conda:
+        "../envs/comet.yaml"
+    params:
+        environment=lambda w, input: flags(input, "environment"),
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].comet or Comet()),
+    shell:
+        "python -m workflow_scripts.comet score --sources {input.sources:q} --hypotheses {input.hypotheses:q} "
+        "--references {input.references:q} --output {output.scores:q} {params.environment:q} --threads {threads} "
+        "--settings {params.settings:q} > {log:q} 2>&1"
