@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import zstandard
+from models import manual_pairs
 
 from workflow_scripts.codeswitch import CodeSwitch, Lookup, main, match_case, permute_candidates, replace_words, switch_lines
 from workflow_scripts.noise import Noise, choose_words, denoise, mask
@@ -192,3 +193,11 @@ def test_an_empty_lexicon_is_refused(tmp_path, corpora):
     inputs = [corpora / n for n in ("train.de", "train.en", "dev.de", "dev.en")]
     with pytest.raises(InputError, match="no entries"):
         main(*inputs, tmp_path / "empty.tsv", tmp_path / "empty.tsv", tmp_path / "out", languages=("de", "en"))
+
+
+def test_a_lookup_that_forgets_finds_the_same(monkeypatch):
+    text = [LINE, *manual_pairs(60)[0]]
+    whole = switch_lines(text, Lookup(CANDIDATES, "de"), seed=3)
+    monkeypatch.setattr(Lookup, "limit", 3)
+    lookup = Lookup(CANDIDATES, "de")
+    assert switch_lines(text, lookup, seed=3) == whole and len(lookup) <= 3

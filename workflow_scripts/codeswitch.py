@@ -158,7 +158,9 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
 
 
 class Lookup(dict):
-    """A word as it stands in text → the number of its row of candidates; row 0 is empty."""
+    """A word as it stands in text → the number of its row of candidates; row 0 is empty. Forgets all when it has grown large."""
+
+    limit = 1_000_000
 
     def __init__(self, candidates: Candidates, code: str):
         super().__init__()
@@ -168,8 +170,10 @@ class Lookup(dict):
         self.folded = {word: number for number, word in enumerate(candidates, 1)}
 
     def __missing__(self, word: str) -> int:
-        self[word] = self.folded.get(fold(word, self.code), 0)
-        return self[word]
+        if len(self) >= self.limit:
+            self.clear()
+        self[word] = number = self.folded.get(fold(word, self.code), 0)
+        return number
 
 
 def switched_side(
