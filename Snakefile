@@ -22,6 +22,7 @@ include: "rules/scores.smk"
 include: "rules/word_accuracy.smk"
 include: "rules/representation.smk"
 include: "rules/report.smk"
+include: "rules/preflight.smk"
 
 
 rule all:

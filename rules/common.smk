@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import sys
 
 from snakemake.exceptions import WorkflowError
@@ -12,7 +11,7 @@ sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
 from workflow_scripts.config import grid_points, lexicons_used, load, phase_training
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, resource
 
 try:
     CONFIG = load(config)
@@ -34,12 +33,6 @@ wildcard_constraints:
     part=r"dev|test/[\w-]+",
     noise=r"(codeswitch|mask|random|released)(\.[\w-]+)?",
     phase="pretext|finetune",
-
-
-def resource(path):
-    """A configured file: as given if it is there, else in the repository (the embedded resources)."""
-    inside = os.path.join(workflow.basedir, path)
-    return path if os.path.exists(path) or not os.path.exists(inside) else inside
 
 
 def settings(block, **changes):
@@ -337,3 +330,26 @@ def report_inputs():
                 if has_pretext(arm):
                     inputs.add(f"results/codeswitch/{name}/{CONFIG.arms[arm][0].noise}/seed{seed}")
     return sorted(inputs)
+
+
+# what is looked at before a run
+
+
+def requested():
+    """For each rule threads and resources of a job's first attempt, as the profile has them."""
+    jobs = {}
+    for one in workflow.rules:
+        if not (one.norun or workflow.is_local(one)):
+            asked = dict(one.expand_resources(None, [], 1).items())
+            jobs[one.name] = {"threads": asked["_cores"], **{name: value for name, value in asked.items() if not name.startswith("_")}}
+    return jobs
+
+
+def preflight():
+    """Say what is right and wrong with the run; end Snakemake if something is."""
+    from workflow_scripts.preflight import look_at, tell
+
+    try:
+        tell(look_at(CONFIG, requested()))
+    except InputError as error:
+        sys.exit(f"error: {error}")

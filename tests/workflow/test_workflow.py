@@ -264,6 +264,19 @@ def test_the_slurm_profile_plans_the_whole_run(tmp_path):
     assert "report" in planned(said)
 
 
+def test_preflight_finds_nothing_wrong_with_what_has_run(done):
+    said = snakemake(done, "preflight", "--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "1")
+    assert "ok     corpora.tiny.train: manual.tsv, 3,000 pairs" in said and "ok     disk" in said and "WRONG" not in said
+
+
+def test_preflight_lists_all_that_is_wrong_and_ends(tmp_path):
+    arguments = ["preflight", "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY), "--profile", "slurm"]
+    said = snakemake(tmp_path, *arguments, "--slurm-init-seconds-before-status-checks", "1", check=False)
+    for wrong in ("corpora.tiny.train: manual.tsv: no such file", "backbones.tiny.small.text.de: bible.de.txt: no such", "Slurm: sinfo"):
+        assert said.count(f"WRONG  {wrong}") == 1
+    assert "error: 4 things are wrong" in said and "Traceback" not in said and not (tmp_path / "results").exists()
+
+
 def test_a_mistake_in_the_configuration_is_told_without_a_traceback(tmp_path):
     config = write_config(tmp_path, changed("experiments/tiny/bakcbone", "tiny"))
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), config, "-n", check=False)
