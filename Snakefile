@@ -24,6 +24,7 @@ include: "rules/significance.smk"
 include: "rules/word_accuracy.smk"
 include: "rules/representation.smk"
 include: "rules/report.smk"
+include: "rules/preflight.smk"
 
 
 rule all:
@@ -38,7 +39,4 @@ rule lexicons:
 
 
 onerror:
-    print("Crossgap stopped. The end of the failing job's log stands above; all logs are under results/logs/.")
-    print(
-        "Mend the cause and run the same command again (after a killed run: make resume); training continues from its last checkpoint."
-    )
+    print(digest(log, sys.argv[1:]), file=sys.stderr)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import sys
 
 from snakemake.exceptions import WorkflowError
@@ -14,7 +13,8 @@ shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKE
 
 from workflow_scripts.comet import Comet
 from workflow_scripts.config import grid_points, lexicons_used, load, phase_training
-from workflow_scripts.stage import InputError
+from workflow_scripts.digest import digest
+from workflow_scripts.stage import InputError, resource
 
 try:
     CONFIG = load(config)
@@ -36,12 +36,6 @@ wildcard_constraints:
     part=r"dev|test/[\w-]+",
     noise=r"(codeswitch|mask|random|released)(\.[\w-]+)?",
     phase="pretext|finetune",
-
-
-def resource(path):
-    """A configured file: as given if it is there, else in the repository (the embedded resources)."""
-    inside = os.path.join(workflow.basedir, path)
-    return path if os.path.exists(path) or not os.path.exists(inside) else inside
 
 
 def settings(block, **changes):
@@ -362,3 +356,26 @@ def report_pages():
     """A page for each experiment, where they are too many for one page."""
     names = CONFIG.run.experiments
     return [f"results/report/{name}.html" for name in names] if len(names) > 10 else []
+
+
+# what is looked at before a run
+
+
+def requested():
+    """For each rule threads and resources of a job's first attempt, as the profile has them."""
+    jobs = {}
+    for one in workflow.rules:
+        if not (one.norun or workflow.is_local(one)):
+            asked = dict(one.expand_resources(None, [], 1).items())
+            jobs[one.name] = {"threads": asked["_cores"], **{name: value for name, value in asked.items() if not name.startswith("_")}}
+    return jobs
+
+
+def preflight():
+    """Say what is right and wrong with the run; end Snakemake if something is."""
+    from workflow_scripts.preflight import look_at, tell
+
+    try:
+        tell(look_at(CONFIG, requested()))
+    except InputError as error:
+        sys.exit(f"error: {error}")

@@ -195,15 +195,6 @@ def test_different_dimensions_and_too_few_words_are_refused(files):
         mapping.main(*files)
 
 
-def test_a_dictionary_is_read_in_muse_format_and_folded(tmp_path):
-    path = tmp_path / "seed.txt"
-    path.write_text("Haus house\nNew York\tBig Apple\n")
-    assert mapping.read_dictionary(path, ("de", "en")) == [("haus", "house"), ("new york", "big apple")]
-    path.write_text("haus house\nhaus\n")
-    with pytest.raises(InputError, match="line 2: expected two words"):
-        mapping.read_dictionary(path)
-
-
 def test_a_dictionary_without_a_known_word_is_refused(files, tmp_path):
     (tmp_path / "seed").write_text("haus house\n")
     with pytest.raises(InputError, match="none of the 1 pairs of the dictionary has both words"):

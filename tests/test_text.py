@@ -12,7 +12,7 @@ import zstandard
 
 from workflow_scripts.languages import LANGUAGES, language
 from workflow_scripts.stage import InputError
-from workflow_scripts.text import fold, read_lines, segment, words, words_of, write_lines, write_pairs
+from workflow_scripts.text import fold, read_dictionary, read_lines, segment, words, words_of, write_lines, write_pairs
 
 
 @pytest.mark.parametrize("suffix, compress", [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)])
@@ -43,6 +43,15 @@ def test_a_file_that_is_not_what_its_suffix_says(tmp_path):
             list(read_lines(tmp_path / name))
     with pytest.raises(InputError, match="no such file"):
         list(read_lines(tmp_path / "absent.txt"))
+
+
+def test_a_dictionary_is_read_in_muse_format_and_folded(tmp_path):
+    path = tmp_path / "seed.txt"
+    path.write_text("Haus house\nNew York\tBig Apple\n")
+    assert read_dictionary(path, ("de", "en")) == [("haus", "house"), ("new york", "big apple")]
+    path.write_text("haus house\nhaus\n")
+    with pytest.raises(InputError, match="line 2: expected two words"):
+        read_dictionary(path)
 
 
 def test_nothing_is_half_written(tmp_path):

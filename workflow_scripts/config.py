@@ -9,6 +9,7 @@ dataclasses: ``python -m workflow_scripts.config > config/schema.json``.
 import copy
 import dataclasses
 import difflib
+import functools
 import itertools
 import json
 import sys
@@ -223,6 +224,7 @@ def grid_points(experiment: Experiment) -> list[dict[str, Any]]:
     return [dict(zip(experiment.grid, values, strict=True)) for values in combinations] if experiment.grid else []
 
 
+@functools.cache
 def _adapter() -> TypeAdapter:
     for kind in _dataclasses(Config):
         kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True}

@@ -13,6 +13,7 @@ Two commands, in this order:
 Every pair that was read is either kept or counted under exactly one reason in ``corpus.json``.
 """
 
+import functools
 import hashlib
 import json
 import unicodedata
@@ -404,13 +405,8 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
                     f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
                 )
         return
-    try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-        identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
-        identifier.set_languages(list(languages))
-    except (ImportError, ValueError):
-        return  # langid does not know one of the two
+    if (identifier := _identifier(a.code, b.code)) is None:
+        return
     swapped = votes = 0
     for start in range(0, len(pairs), 20):
         texts = [" ".join(lines[start : start + 20]) for lines in sides]
@@ -423,6 +419,19 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
             f"{where}, line {pairs[0].line}: the {a.name} side reads as {b.name} and the {b.name} side as {a.name} "
             f"({swapped} of {votes} chunks); exchange the columns or files of {a.code} and {b.code}"
         )
+
+
+@functools.cache
+def _identifier(*codes: str):
+    """langid.py, restricted to some languages; None where it does not know one of them."""
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+        identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+        identifier.set_languages(list(codes))
+    except (ImportError, ValueError):
+        return None
+    return identifier
 
 
 _SCRIPTS = {"Japanese": r"[\p{Hiragana}\p{Katakana}\p{Han}]"}

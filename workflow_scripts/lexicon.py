@@ -16,10 +16,10 @@ import torch
 
 from workflow_scripts.alignment import count_links
 from workflow_scripts.device import pick_device
-from workflow_scripts.mapping import check, read_dictionary
+from workflow_scripts.mapping import check
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, atomic, run, write_json
-from workflow_scripts.text import count_units, read_lines
+from workflow_scripts.text import count_units, read_dictionary, read_lines
 from workflow_scripts.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.vectors import read_vectors
 

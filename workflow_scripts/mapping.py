@@ -27,7 +27,7 @@ import torch
 from workflow_scripts.device import keep_memory, pick_device
 from workflow_scripts.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text import fold, read_lines
+from workflow_scripts.text import fold, read_dictionary
 from workflow_scripts.vectors import read_vectors, write_vectors
 
 Start = Literal["unsupervised", "identical", "numerals"]
@@ -489,20 +489,6 @@ def _folded(words: list[str], vectors: np.ndarray, language: str | None) -> tupl
     for row, word in enumerate(words):
         rows.setdefault(fold(word, language), row)
     return list(rows), vectors if len(rows) == len(words) else vectors[list(rows.values())]
-
-
-def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> list[tuple[str, str]]:
-    """The word pairs of a file, one a line, separated by a tab or a blank (MUSE's format).
-
-    Raises `InputError` for a line that is not a pair.
-    """
-    pairs = []
-    for number, line in enumerate(read_lines(path), 1):
-        pair = line.split("\t") if "\t" in line else line.split()
-        if len(pair) != 2:
-            raise InputError(f"{path}, line {number}: expected two words, separated by a tab or a blank: {line[:60]!r}")
-        pairs.append(tuple(fold(w.strip(), code) for w, code in zip(pair, languages, strict=True)) if languages else tuple(pair))
-    return pairs
 
 
 if __name__ == "__main__":

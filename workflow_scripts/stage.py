@@ -128,6 +128,12 @@ def from_plain(kind: Any, value: Any) -> Any:
     return value
 
 
+def resource(path: str) -> str:
+    """A configured file: as given if it is there, else in the repository (the embedded resources)."""
+    inside = ROOT / path
+    return path if os.path.exists(path) or not inside.exists() else str(inside)
+
+
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
     """Open a temporary file beside `path`; it takes the name only when the block ends well."""

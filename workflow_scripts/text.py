@@ -79,6 +79,20 @@ def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
         yield file
 
 
+def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> list[tuple[str, str]]:
+    """The word pairs of a file, one a line, separated by a tab or a blank (MUSE's format).
+
+    Raises `InputError` for a line that is not a pair.
+    """
+    pairs = []
+    for number, line in enumerate(read_lines(path), 1):
+        pair = line.split("\t") if "\t" in line else line.split()
+        if len(pair) != 2:
+            raise InputError(f"{path}, line {number}: expected two words, separated by a tab or a blank: {line[:60]!r}")
+        pairs.append(tuple(fold(w.strip(), code) for w, code in zip(pair, languages, strict=True)) if languages else tuple(pair))
+    return pairs
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write `lines` atomically (compressed for .zst) and return how many they were."""
     count = 0

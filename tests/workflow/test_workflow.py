@@ -290,6 +290,35 @@ def test_the_slurm_profile_plans_the_whole_run(tmp_path):
     assert "report" in planned(said)
 
 
+def test_preflight_finds_nothing_wrong_with_what_has_run(done):
+    said = snakemake(done, "preflight", "--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "1")
+    assert "ok     corpora.tiny.train: manual.tsv, 3,000 pairs" in said and "ok     disk" in said and "WRONG" not in said
+
+
+def test_preflight_lists_all_that_is_wrong_and_ends(tmp_path, monkeypatch):
+    (tmp_path / "sinfo").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    arguments = ["preflight", "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY), "--profile", "slurm"]
+    said = snakemake(tmp_path, *arguments, "--slurm-init-seconds-before-status-checks", "1", check=False)
+    for wrong in ("corpora.tiny.train: manual.tsv: no such file", "backbones.tiny.small.text.de: bible.de.txt: no such", "Slurm: sinfo"):
+        assert said.count(f"WRONG  {wrong}") == 1
+    assert "error: 4 things are wrong" in said and "Traceback" not in said and not (tmp_path / "results").exists()
+
+
+def test_a_run_that_stops_says_why_and_how_to_go_on(done):
+    lines = (done / "manual.tsv").read_bytes().split(b"\n")
+    (done / "latin1.tsv").write_bytes(b"\n".join([*lines[:700], b"a\tb\tM\xfcller\td", *lines[700:]]))
+    content = changed("corpora/tiny/train/file", "latin1.tsv")
+    content["corpora"]["broken"] = content["corpora"].pop("tiny")
+    content["experiments"]["tiny"]["corpus"] = "broken"
+    arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(done, content), "--cores", "2"]
+    said = snakemake(done, *arguments, "results/corpora/broken.en-de/corpus.json", check=False)
+    digest = said[said.index("────") :]
+    assert "held_out (corpus broken, a en, b de, part dev)\n  why     bad input\n  change  latin1.tsv, line 701: not UTF-8" in digest
+    assert "--cores 2 results/corpora/broken.en-de/corpus.json" in digest and "Traceback" not in said
+
+
 def test_a_mistake_in_the_configuration_is_told_without_a_traceback(tmp_path):
     config = write_config(tmp_path, changed("experiments/tiny/bakcbone", "tiny"))
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), config, "-n", check=False)

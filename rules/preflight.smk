@@ -1,0 +1,9 @@
+# not part of a run: snakemake --cores 1 preflight, or snakemake --profile slurm preflight
+rule preflight:
+    localrule: True
+
+
+# in Snakemake's own process, which knows what the profile asks for; a job that fails would be tried again
+onstart:
+    if any(job.rule.name == "preflight" for job in workflow.dag.jobs):
+        preflight()

@@ -1,0 +1,282 @@
+"""What a user is told when a run stops: real failing runs of a tiny workflow, and what Snakemake says of Slurm's jobs."""
+
+import subprocess
+import sys
+
+import pytest
+
+from workflow_scripts.digest import Failure, diagnose, digest, failures
+
+WORKFLOW = """
+import sys
+from workflow_scripts.digest import digest
+
+rule all:
+    input: expand("{kind}.out", kind=["killed", "bash", "memory", "late", "unforeseen", "input", "again"])
+
+rule finetune:
+    output: "killed.out"
+    log: "killed.log"
+    shell: "exec {sys.executable} -c 'import os; print(7, flush=True); os.kill(os.getpid(), 9)' > {log} 2>&1"
+
+rule killed_under_a_shell:
+    output: "bash.out"
+    log: "bash.log"
+    shell: "{sys.executable} -c 'import os; os.kill(os.getpid(), 9)' > {log} 2>&1; exit $?"
+
+rule memory:
+    output: "memory.out"
+    log: "memory.log"
+    shell: "(ulimit -v 400000; {sys.executable} -c 'bytes(1 << 30)') > {log} 2>&1"
+
+rule late:
+    output: "late.out"
+    log: "late.log"
+    shell: "echo done > {log}"
+
+rule unforeseen:
+    output: "unforeseen.out"
+    log: "unforeseen.log"
+    shell: "{sys.executable} -c '1 / 0' > {log} 2>&1"
+
+rule input:
+    output: "{kind,input}.out"
+    log: "{kind}.log"
+    shell: "echo first > {log}; echo 'error: x.tsv, line 3: no text; mend it' >> {log}; exit 1"
+
+rule again:
+    output: "again.out"
+    log: "again.log"
+    retries: 1
+    resources: n=lambda w, attempt: attempt
+    shell: "test {resources.n} = 2 && touch {output}"
+
+onerror:
+    print(digest(log, sys.argv[1:]), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory) -> str:
+    """The digest of a run in which seven jobs fail, and one the first time only."""
+    folder = tmp_path_factory.mktemp("digest")
+    (folder / "Snakefile").write_text(WORKFLOW)
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--keep-going", "--latency-wait", "1", "--directory", str(folder)]
+    done = subprocess.run([*command, "-s", str(folder / "Snakefile")], capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr.partition("────")[0], done.stderr
+    return done.stderr[done.stderr.index("────") :]
+
+
+@pytest.mark.parametrize(
+    "job, lines",
+    [
+        (
+            "finetune",
+            ["why     killed", "change  let fewer jobs run at once (--cores), or set experiments", "killed.log, which ends:", "│ 7"],
+        ),
+        ("killed_under_a_shell", ["why     killed", "log     bash.log, which is empty"]),
+        ("memory", ["why     out of memory", "│ MemoryError"]),
+        ("late", ["why     its files did not appear", "change  raise latency-wait", "│ done"]),
+        ("unforeseen", ["why     an error that nobody foresaw", "│ ZeroDivisionError: division by zero"]),
+        (
+            "input (kind input)",
+            ["why     bad input", "change  x.tsv, line 3: no text; mend it", "log     input.log, which ends:", "│ first"],
+        ),
+    ],
+)
+def test_each_job_that_failed_is_told_with_why_and_what_to_change(told, job, lines):
+    section = next(part for part in told.split("\n\n") if part.startswith(f"{job}\n"))
+    assert all(line in section for line in lines), section
+    assert section.count("x.tsv") <= 1
+
+
+def test_how_many_failed_and_how_to_go_on(told):
+    assert told.startswith("──── 6 jobs failed ────") and "again" not in told
+    assert "To go on: snakemake --cores 2 --keep-going --latency-wait 1 --directory" in told
+
+
+SLURM = """\
+[Sat Nov 21 21:32:36 2026]
+rule finetune:
+    input: results/backbones/tiny/model, results/corpora/tiny.en-de/train.en
+    output: results/runs/tiny/csr/seed1/finetune/model
+    log: {own}
+    jobid: 35
+    reason: Missing output files: results/runs/tiny/csr/seed1/finetune/model
+    wildcards: experiment=tiny, arm=csr, seed=1
+    threads: 4
+    resources: tmpdir=<TBD>, mem_mb=32000, mem=32 GB, slurm_partition=gpu, runtime=1440, nodes=1, gpu=1
+Job 35 has been submitted with SLURM jobid 32 (log: {slurm}).
+[Sat Nov 21 21:40:01 2026]
+Error in rule finetune:
+    message: SLURM-job '32' failed, SLURM status is: '{status}'. Reason: Unknown.
+    jobid: 35
+    output: results/runs/tiny/csr/seed1/finetune/model
+    log: {own}, {slurm} (check log file(s) for error details)
+    shell:
+        exec python -m workflow_scripts.training --settings '{{"checkpoint": "best"}}' > x 2>&1
+        (command exited with non-zero exit code)
+    external_jobid: 32
+"""
+
+
+@pytest.mark.parametrize(
+    "status, own, slurm, why, way",
+    [
+        (
+            "OUT_OF_MEMORY",
+            "",
+            "slurmstepd: error: Detected 1 oom_kill event",
+            "out of memory",
+            "raise set-resources: finetune: mem_mb in slurm/",
+        ),
+        ("FAILED", "", "error: Detected 1 oom-kill event(s) in StepId=32.0", "out of memory", "training.micro_batch_tokens"),
+        (
+            "TIMEOUT",
+            "update 5/10",
+            "*** JOB 32 CANCELLED AT 2026-11-21 DUE TO TIME LIMIT ***",
+            "the job's time was over",
+            "finetune: runtime in",
+        ),
+        ("FAILED", "not done: the job's time is nearly over: stopped after update 7", "", "the job's time was over", "from its checkpoint"),
+        ("CANCELLED", "", "*** JOB 32 ON node CANCELLED AT 2026-11-21 ***", "stopped from outside", "nothing: the same command"),
+        ("NODE_FAIL", "", "", "its node failed", "nothing: the same command"),
+        ("PREEMPTED", "", "", "stopped from outside", "nothing"),
+        (
+            "FAILED",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried",
+            "",
+            "the GPU's memory did not suffice",
+            "experiments.tiny.training.micro_batch",
+        ),
+        ("FAILED", "OSError: [Errno 28] No space left on device", "", "the disk is full", "make room"),
+        ("FAILED", "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0", "", "the disk is full", "make room"),
+        (
+            "FAILED",
+            "error: training loss nan at update 5: training has diverged; lower it",
+            "",
+            "training diverged",
+            "lower it (experiments.tiny",
+        ),
+        (
+            "FAILED",
+            "error: 'x' is neither a folder nor to be had from the Hugging Face hub (y)",
+            "",
+            "the model is not there",
+            "'x' is neither",
+        ),
+        ("FAILED", "error: checkpoints: in use by process 5 on node", "", "another process trains", "in use by process 5"),
+        (
+            "FAILED",
+            "error: a GPU was given (x), but ...; install a CUDA build of torch",
+            "",
+            "the GPU cannot be used",
+            "install a CUDA build",
+        ),
+        ("FAILED", "bash: python: command not found", "", "a program or package is missing", "activate the environment"),
+        ("FAILED", "", "", "not known", "look at the log"),
+    ],
+)
+def test_what_slurm_and_a_job_say_is_understood(tmp_path, status, own, slurm, why, way):
+    for name, content in (("own.log", own), ("32.log", slurm)):
+        (tmp_path / name).write_text(content)
+    log = tmp_path / "snakemake.log"
+    log.write_text(SLURM.format(status=status, own=tmp_path / "own.log", slurm=tmp_path / "32.log"))
+    said = digest([str(log)], ["--profile", "slurm"])
+    assert "──── 1 job failed ────\n\nfinetune (experiment tiny, arm csr, seed 1)\n" in said
+    assert f"why     {why}" in said and way in said, said
+    assert "To go on: snakemake --profile slurm\n" in said
+
+
+def test_a_job_that_succeeds_in_the_end_is_not_told(tmp_path):
+    once = SLURM.format(status="OUT_OF_MEMORY", own="a.log", slurm="b.log")
+    assert len(failures(once)) == len(failures(once + "Trying to restart job 35.\n" + once)) == 1
+    assert not failures(once + "Trying to restart job 35.\n")
+    assert not failures(once + "Finished jobid: 35 (Rule: finetune)\n")
+
+
+GROUP = """\
+[Sat Nov 21 21:33:25 2026] Group job evaluation (jobs in lexicogr. order):
+    [Sat Nov 21 21:33:25 2026]
+    rule decoding:
+        log: {decoding}
+        jobid: 3
+        reason: Missing output files: pages.hyp
+        wildcards: experiment=tiny, arm=csr, seed=1, testset=pages
+        resources: tmpdir=<TBD>, mem_mb=8000
+    [Sat Nov 21 21:33:25 2026]
+    rule scores:
+        log: {scores}
+        jobid: 5
+        reason: Missing output files: pages.scores.json
+        wildcards: experiment=tiny, arm=csr, seed=1, testset=pages
+        resources: tmpdir=<TBD>, mem_mb=8000
+[Sat Nov 21 21:35:25 2026]
+    message: Error in group evaluation
+    log: {slurm} (check log file(s) for error details)
+    jobs:
+        rule decoding:
+            jobid: 3
+            log: {decoding} (check log file(s) for error details)
+        rule scores:
+            jobid: 5
+            log: {scores} (check log file(s) for error details)
+    [Sat Nov 21 21:35:25 2026]
+    Error in rule decoding:
+        message: None
+        jobid: 3
+        log: {decoding} (check log file(s) for error details)
+    [Sat Nov 21 21:35:25 2026]
+    Error in rule scores:
+        message: None
+        jobid: 5
+        log: {scores} (check log file(s) for error details)
+"""
+
+
+@pytest.mark.parametrize(
+    "logs, nested, culprits",
+    [
+        (
+            {"decoding": "done", "scores": "error: bad"},
+            "Error in rule scores:\n    message: None\n    jobid: 0\n    log: {scores}\n",
+            ["scores"],
+        ),
+        ({"decoding": "started"}, "slurmstepd: error: Detected 1 oom_kill event", ["decoding"]),
+        ({}, "", ["decoding", "scores"]),
+    ],
+)
+def test_of_a_group_the_job_that_failed_is_told(tmp_path, logs, nested, culprits):
+    paths = {name: str(tmp_path / name) for name in ("decoding", "scores", "slurm")}
+    for name, content in {**logs, "slurm": nested.format(**paths)}.items():
+        (tmp_path / name).write_text(content)
+    found = failures(GROUP.format(**paths))
+    assert [failure.rule for failure in found] == culprits
+    assert found[0].logs[1] == paths["slurm"] and found[0].wildcards["arm"] == "csr"
+
+
+def test_many_failures_are_told_in_short(tmp_path):
+    log = tmp_path / "snakemake.log"
+    one = SLURM.format(status="FAILED", own="a.log", slurm="b.log")
+    log.write_text("".join(one.replace("jobid: 35", f"jobid: {n}").replace("seed=1", f"seed={n}") for n in range(9)))
+    said = digest([str(log)], [])
+    assert "9 jobs failed" in said and said.count("  why  ") == 6 and "and 3 more: finetune (experiment tiny, arm csr, seed 6); " in said
+
+
+@pytest.mark.parametrize(
+    "rule, wildcards, key",
+    [
+        ("backbone", {"backbone": "bible"}, "backbones.bible.small.training.micro_batch_tokens"),
+        ("pretext", {"experiment": "e"}, "experiments.e.training.micro_batch_tokens"),
+        ("representation_backbone", {"experiment": "e"}, "lower experiments.e.representation.batch_tokens"),
+        ("decoding", {"experiment": "e"}, "lower experiments.e.decoding.batch_tokens"),
+        ("mapping", {"lexicon": "l"}, "set-resources: mapping: mem_mb in /etc/lab/config.yaml"),
+    ],
+)
+def test_the_key_to_change_is_the_jobs_own(rule, wildcards, key):
+    why, way = diagnose(Failure(rule, wildcards, "SLURM status is: 'OUT_OF_MEMORY'", [], False), ["--profile=/etc/lab/", "-k"])
+    assert why == "out of memory" and key in way
+
+
+def test_a_run_that_stopped_without_a_failed_job():
+    assert digest([], ["--cores", "2"]).startswith("──── the run stopped ────\n\nTo go on: snakemake --cores 2\n")

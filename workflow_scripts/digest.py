@@ -1,0 +1,200 @@
+"""digest: what went wrong in a run that stopped, told at its end.
+
+Snakemake's log says which jobs failed for good, and each job's own log says why. From both this makes a
+few lines for every job: what it was, why it failed, what to change, the end of its log; and the command
+that goes on.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Failure(NamedTuple):
+    """A job that failed and was not tried again."""
+
+    rule: str
+    wildcards: dict[str, str]
+    message: str
+    """What Snakemake or Slurm said of its end."""
+    logs: list[str]
+    """Its own log first, then Slurm's."""
+    grouped: bool
+    """Whether it was submitted with others as one Slurm job."""
+
+    def __str__(self) -> str:
+        which = ", ".join(f"{key} {value}" for key, value in self.wildcards.items())
+        return f"{self.rule} ({which})" if which else self.rule
+
+
+def digest(logs: Sequence[str], arguments: Sequence[str]) -> str:
+    """What to print when a run has stopped.
+
+    `logs` are Snakemake's log files, `arguments` what it was called with.
+    """
+    failed = failures("".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs))
+    parts = [f"──── {len(failed)} job{'s' if len(failed) > 1 else ''} failed ────" if failed else "──── the run stopped ────"]
+    parts += [section(failure, arguments) for failure in failed[:_MOST]]
+    if more := failed[_MOST:]:
+        parts.append(f"and {len(more)} more: {'; '.join(map(str, more))}")
+    parts.append(
+        f"To go on: {shlex.join(['snakemake', *arguments])}\nWhat is finished stays, and training continues from its last checkpoint."
+    )
+    return "\n\n".join(parts)
+
+
+_MOST = 6
+"""So many jobs are told of in full."""
+
+
+def section(failure: Failure, arguments: Sequence[str]) -> str:
+    """The lines about one job."""
+    why, way = diagnose(failure, arguments)
+    lines = [str(failure), f"  why     {why}", f"  change  {way}"]
+    log = next((log for log in failure.logs if end_of(log, 1)), None)
+    if log is None:
+        return "\n".join([*lines, *(f"  log     {log}, which is empty or not there" for log in failure.logs[:1])])
+    # what stands above already is not said again
+    shown = [line for line in end_of(log, 8) if line.removeprefix("error: ") not in way]
+    lines += [f"  log     {log}{', which ends:' if shown else ''}", *(f"          │ {line[:240]}" for line in shown)]
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------------------------------------
+# which jobs failed
+
+_EVENT = re.compile(
+    r"^(?P<indent> *)(?:local)?(?P<kind>rule|Error in rule) (?P<rule>\w+):\n(?P<block>(?:(?P=indent) +.*\n)*)"
+    r"|^(?P<late>MissingOutputException) in rule (?P<late_rule>\w+) .*\nJob (?P<late_job>\d+) "
+    r"|^Trying to restart job (?P<again>\d+)"
+    r"|^Finished jobid: (?P<finished>\d+)"
+    r"|^ +message: Error in group .*\n +log: (?P<group_log>.*) \(check"
+    r"|^Command .* (?P<status>died with <Signals\.\w+|returned non-zero exit status \d+)",
+    flags=re.MULTILINE,
+)
+
+
+def failures(text: str) -> list[Failure]:
+    """The jobs that failed for good, by Snakemake's log."""
+    begun: dict[str, dict[str, str]] = {}
+    failed: dict[str, Failure] = {}
+    status, group_logs = "", []
+    for event in _EVENT.finditer(text):
+        if event["status"]:
+            status = event["status"]  # of the error that follows
+        elif event["group_log"]:
+            group_logs = event["group_log"].split(", ")
+        elif event["late"]:
+            job = event["late_job"]
+            failed[job] = _failure(event["late_rule"], begun.get(job, {}), begun.get(job, {}), event["late"])
+        elif job := event["again"] or event["finished"]:
+            failed.pop(job, None)
+        else:
+            fields = dict(re.findall(rf"^{event['indent']}    ([\w-]+): (.*)$", event["block"], flags=re.MULTILINE))
+            job = fields.get("jobid", "")
+            if event["kind"] == "Error in rule":
+                failed[job] = _failure(event["rule"], begun.get(job, {}), fields, status, group_logs if event["indent"] else [])
+                status = ""
+            elif "resources" in fields:
+                begun[job] = fields
+    return [failure for failure in failed.values() if not failure.grouped or is_culprit(failure)] or list(failed.values())
+
+
+def _failure(rule: str, begun: dict[str, str], error: dict[str, str], status: str, group_logs: Sequence[str] = ()) -> Failure:
+    which = dict(part.split("=", 1) for part in begun.get("wildcards", "").split(", ") if part)
+    message = f"{error.get('message', '').removeprefix('None')} {status}".strip()
+    logs = error.get("log", "").removesuffix(" (check log file(s) for error details)").split(", ")
+    return Failure(rule, which, message, [*filter(None, logs), *group_logs], bool(group_logs))
+
+
+def is_culprit(failure: Failure) -> bool:
+    """Whether a job of a group is the one that failed: by the log of the group's own Snakemake, else by having begun."""
+    own, *others = failure.logs
+    said = {culprit.logs[0] for other in others for culprit in failures("\n".join(end_of(other, 1000)) + "\n") if culprit.logs}
+    return own in said if said else bool(end_of(own, 1))
+
+
+# ---------------------------------------------------------------------------------------------
+# why, and what to change
+
+_SIGNS = (
+    # sign, why, what to change; the first that is found in the message or at the ends of the logs
+    (r"CUDA out of memory|CUDA error: out of memory", "the GPU's memory did not suffice", "ask for a larger GPU{smaller}"),
+    (
+        r"OUT_OF_MEMORY|oom[-_ ]?kill|DefaultCPUAllocator|can't allocate memory|Cannot allocate memory|MemoryError|std::bad_alloc",
+        "out of memory",
+        "{memory}{smaller}",
+    ),
+    (
+        r"DUE TO TIME LIMIT|'TIMEOUT'|the job's time is nearly over",
+        "the job's time was over",
+        "{time}; training goes on from its checkpoint with the same command",
+    ),
+    (
+        r"No space left on device|Disk quota exceeded|File too large|PytorchStreamWriter failed|unexpected pos \d+ vs",
+        "the disk is full, or a quota used up",
+        "make room (df -h, quota), or run in a folder on another disk (--directory)",
+    ),
+    (r"training has diverged", "training diverged", "{error} ({settings} in the configuration)"),
+    (r"nor to be had from the Hugging Face hub", "the model is not there", "{error}"),
+    (r"in use by process", "another process trains the same phase", "{error}"),
+    (r"install a CUDA build of torch", "the GPU cannot be used", "{error}"),
+    (r"^error: ", "bad input", "{error}"),
+    (r"NODE_FAIL|node failure", "its node failed", "nothing: the same command goes on"),
+    (r"SIGTERM|exit status 143|CANCELLED|PREEMPTED|SIGINT|exit status 130", "stopped from outside", "nothing: the same command goes on"),
+    (r"SIGKILL|exit status 137", "killed; where nobody did it, the system did for want of memory (dmesg tells)", "{memory}{smaller}"),
+    (r"No module named|python: command not found", "a program or package is missing", "activate the environment (README.md)"),
+    (r"MissingOutputException", "its files did not appear, mostly for a slow file system", "raise latency-wait{profile}"),
+    (r"Traceback \(most recent call last\)", "an error that nobody foresaw", "see the end of the log; please report it if it is a bug"),
+)
+
+
+def diagnose(failure: Failure, arguments: Sequence[str]) -> tuple[str, str]:
+    """Why a job failed, and what to change."""
+    said = "\n".join([failure.message, *(line for log in failure.logs for line in end_of(log, 40))])
+    errors = re.findall(r"^error: (.*)", said, flags=re.MULTILINE)
+    where, less_memory = settings_of(failure)
+    profile = profile_file(arguments)
+    words = {
+        "error": errors[-1] if errors else "",
+        "settings": where,
+        "smaller": f", or {less_memory} in the configuration" if less_memory else "",
+        "profile": f" in {profile}" if profile else "",
+        "memory": f"raise set-resources: {failure.rule}: mem_mb in {profile}" if profile else "let fewer jobs run at once (--cores)",
+        "time": f"raise set-resources: {failure.rule}: runtime in {profile}" if profile else "give it more time",
+    }
+    for sign, why, way in _SIGNS:
+        if re.search(sign, said, flags=re.MULTILINE):
+            return why, way.format(**words)
+    return "not known", "look at the log"
+
+
+def settings_of(failure: Failure) -> tuple[str, str]:
+    """Where the configuration has a job's settings, and which of them make it need less memory."""
+    experiment = f"experiments.{failure.wildcards.get('experiment', '…')}"
+    if failure.rule in ("pretext", "finetune", "backbone"):
+        small = f"backbones.{failure.wildcards.get('backbone', '…')}.small"
+        block = f"{small if failure.rule == 'backbone' else experiment}.training"
+        return block, f"set {block}.micro_batch_tokens"
+    block = f"{experiment}.{failure.rule.partition('_')[0]}"
+    return block, f"lower {block}.batch_tokens" if failure.rule.startswith(("decoding", "representation")) else ""
+
+
+def profile_file(arguments: Sequence[str]) -> str:
+    """The file of the profile that Snakemake was called with; empty without one."""
+    named = re.findall(r"--profile[= ](\S+)", " ".join(arguments))
+    return f"{named[-1].rstrip('/')}/config.yaml" if named else ""
+
+
+def end_of(log: str, lines: int) -> list[str]:
+    """The last lines of a log that are not blank; none where it is not there."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - (1 << 20)))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-lines:]

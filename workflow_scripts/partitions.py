@@ -1,0 +1,101 @@
+"""partitions: whether Slurm can place the jobs that a profile asks for.
+
+A job that asks for more than any node of its partition has waits for ever, or is refused hours into the run.
+"""
+
+import getpass
+import math
+import re
+import subprocess
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from workflow_scripts.stage import InputError
+
+
+class Nodes(NamedTuple):
+    """Nodes of one kind in a partition."""
+
+    minutes: float
+    cpus: int
+    megabytes: int
+    gpus: dict[str, int]
+    """Model (empty where Slurm was not told) → number."""
+
+
+def read_partitions() -> dict[str, list[Nodes]] | None:
+    """Partition → its kinds of nodes, as sinfo tells; None where it does not answer."""
+    if (told := said("sinfo", "--noheader", "--exact", "--format", "%R|%l|%c|%m|%G")) is None:
+        return None
+    partitions: dict[str, list[Nodes]] = {}
+    for line in told.splitlines():
+        name, limit, cpus, megabytes, gres = line.split("|")
+        nodes = Nodes(minutes(limit), int(cpus.strip("+")), int(megabytes.strip("+")), gpus_in(gres))
+        partitions.setdefault(name, []).append(nodes)
+    return partitions
+
+
+def read_accounts() -> set[str] | None:
+    """The accounts that this user may charge, as sacctmgr tells; None on a cluster without accounting."""
+    told = said("sacctmgr", "--noheader", "--parsable2", "show", "associations", f"user={getpass.getuser()}", "format=account")
+    return None if told is None else set(told.split())
+
+
+def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]) -> str:
+    """The partition that a job of `rule` can run in; raises `InputError` with what it asks too much of."""
+    named = [name for name in str(job.get("slurm_partition", "")).split(",") if name]
+    if unknown := [name for name in named if name not in partitions]:
+        raise InputError(f"there is no partition {unknown[0]!r}; set slurm_partition in the profile to one of {', '.join(partitions)}")
+    where = ",".join(named) or "any partition"
+    nodes = [each for name in named or partitions for each in partitions[name]]
+    gpus, model = gpus_of(job)
+    asked: list[tuple[str, int, Callable[[Nodes], float]]] = [
+        ("runtime", int(job.get("runtime") or 0), lambda each: each.minutes),
+        ("threads", int(job.get("threads", 1)), lambda each: each.cpus),
+        ("mem_mb", int(job.get("mem_mb", 0)), lambda each: each.megabytes),
+        (f"GPUs {model}".rstrip(), gpus, lambda each: sum(n for name, n in each.gpus.items() if model.lower() in ("", name.lower()))),
+    ]
+    for what, value, has in asked:
+        if not (fitting := [each for each in nodes if has(each) >= value]):
+            raise InputError(
+                f"{what} {value} is more than {where} has ({max(map(has, nodes)):g}); "
+                f"ask for less under set-resources: {rule} in the profile, or take another partition"
+            )
+        nodes = fitting
+    return where
+
+
+def gpus_of(job: dict[str, Any]) -> tuple[int, str]:
+    """How many GPUs a job asks for, and of which model: by the resources `gpu` and `gpu_model`, or by `gres`."""
+    if "gres" in job:
+        return next(((number, model) for model, number in gpus_in(job["gres"]).items()), (0, ""))
+    return int(job.get("gpu", 0)), str(job.get("gpu_model", ""))
+
+
+def gpus_in(gres: str) -> dict[str, int]:
+    """Model → number of GPUs in a list like ``gpu:a100:4(S:0-1),gpu:2``; the model is empty where none is named."""
+    found: dict[str, int] = {}
+    for entry in re.sub(r"\(.*?\)", "", gres).split(","):
+        kind, *rest = entry.split(":")
+        if kind == "gpu":
+            number = int(rest.pop()) if rest and rest[-1].isdigit() else 1
+            model = rest[0] if rest else ""
+            found[model] = found.get(model, 0) + number
+    return found
+
+
+def minutes(limit: str) -> float:
+    """A time limit as sinfo writes it (``days-hours:minutes:seconds``, ``infinite``) in minutes."""
+    if not limit[:1].isdigit():
+        return math.inf
+    days, _, clock = limit.rpartition("-")
+    hours, whole, seconds = ([0, 0, *map(int, clock.split(":"))])[-3:]
+    return 1440 * int(days or 0) + 60 * hours + whole + seconds / 60
+
+
+def said(*command: str) -> str | None:
+    """What a command says; None where it is not installed, fails or takes too long."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None

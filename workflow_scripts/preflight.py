@@ -1,0 +1,421 @@
+"""preflight: what would go wrong, told in seconds on the login node instead of after hours in a queue.
+
+It looks at all that a run needs before it starts: text, word lists, vectors, models, memory, disk, and
+what the profile asks of Slurm. Long files are read at their beginning only, and nothing is written.
+Everything that is wrong is listed at once, each with the way out.
+"""
+
+import functools
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.backbone import Backbone, Small
+from workflow_scripts.config import Config, Experiment, grid_points, lexicons_used, load, phase_training
+from workflow_scripts.corpus import Corpus, Source, check_languages, read_pairs
+from workflow_scripts.languages import language
+from workflow_scripts.partitions import check_job, gpus_of, read_accounts, read_partitions, said
+from workflow_scripts.sizes import MBART_LARGE, Shape, gpu_gigabytes, training_disk, training_memory, vectors_disk
+from workflow_scripts.stage import InputError, resource, run
+from workflow_scripts.text import read_dictionary, read_lines
+from workflow_scripts.training import Training
+from workflow_scripts.vectors import read_vectors
+
+Jobs = dict[str, dict[str, Any]]
+"""Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them."""
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    verdict: str
+    """`ok`, `note` (nothing is wrong, but read it) or `WRONG`."""
+    about: str
+    """A key of the configuration or the profile, or a part of the machine."""
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict:<5}  {self.about}: {self.said}"
+
+
+def main(*configfiles: Path) -> None:
+    """Look at what a run with these settings needs; the recipes are laid over the first file.
+
+    Args:
+        configfiles: The configuration, and recipes; config.yaml where none is named.
+
+    Raises:
+        InputError: Something is wrong.
+    """
+    from snakemake.common.configfile import load_configfile
+    from snakemake.utils import update_config
+
+    merged: dict[str, Any] = {}
+    for file in configfiles or ["config.yaml"]:
+        update_config(merged, load_configfile(str(file)))
+    tell(look_at(load(merged), {}))
+
+
+def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
+    """Everything that was found, right or wrong."""
+    yield from corpora(config)
+    yield from lexicons(config)
+    yield from backbones(config)
+    yield from memory(config, jobs)
+    yield from disk(config)
+    yield from slurm(jobs)
+
+
+def tell(findings: Iterable[Finding]) -> None:
+    """Print what was found; raises `InputError` when something is wrong."""
+    wrong = 0
+    for finding in findings:
+        print(finding, flush=True)
+        wrong += finding.verdict == "WRONG"
+    if wrong:
+        raise InputError(f"{wrong} {'things are' if wrong > 1 else 'thing is'} wrong, see above; mend that before you start the run")
+
+
+def judged(about: str, look: Callable[..., str], *arguments: Any, verdict: str = "ok") -> Finding:
+    """What `look` says, or the `InputError` that it raises."""
+    try:
+        return Finding(verdict, about, look(*arguments))
+    except InputError as error:
+        return Finding("WRONG", about, str(error))
+
+
+# ---------------------------------------------------------------------------------------------
+# what the run uses
+
+
+def experiments(config: Config) -> list[Experiment]:
+    """The experiments of the run."""
+    return [config.experiments[name] for name in config.run.experiments]
+
+
+def used_lexicons(config: Config) -> list[tuple[str, str]]:
+    """Corpus and lexicon, each pair once."""
+    return list(dict.fromkeys((each.corpus, name) for each in experiments(config) for name in lexicons_used(config, each)))
+
+
+def used_backbones(config: Config) -> dict[str, list[str]]:
+    """Backbone → languages that it must know."""
+    used: dict[str, set[str]] = {}
+    for each in experiments(config):
+        used.setdefault(each.backbone, set()).update((each.source, each.target))
+    return {name: sorted(codes) for name, codes in used.items()}
+
+
+class Phase(NamedTuple):
+    """A phase of training."""
+
+    rule: str
+    where: str
+    """The key of the configuration that its settings stand under."""
+    backbone: Backbone
+    training: Training
+    times: float
+    """How often it is trained: for each seed, and each point of a grid."""
+
+
+def phases(config: Config) -> Iterator[Phase]:
+    """Every phase that is trained."""
+    for name in used_backbones(config):
+        if small := config.backbones[name].small:
+            yield Phase("backbone", f"backbones.{name}.small.training", config.backbones[name], small.training, 1)
+    seeds = len(config.run.seeds)
+    for name, each in zip(config.run.experiments, experiments(config), strict=True):
+        points = grid_points(each)
+        for arm, point in itertools.product(config.run.arms, points or [None]):
+            for phase in config.arms[arm]:
+                rule = "finetune" if phase.data == "task" else "pretext"
+                # each point once, then the chosen one with every seed
+                times = 1 + seeds / len(points) if points else seeds
+                training = phase_training(each, phase, point)
+                yield Phase(rule, f"experiments.{name}.training", config.backbones[each.backbone], training, times)
+
+
+# ---------------------------------------------------------------------------------------------
+# text, word lists, vectors
+
+_HEAD = 100_000
+"""So many pairs of a corpus are read."""
+
+
+def corpora(config: Config) -> Iterator[Finding]:
+    """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
+    for name in dict.fromkeys(each.corpus for each in experiments(config)):
+        corpus = config.corpora[name]
+        for part, source in {"train": corpus.train, "dev": corpus.dev, **{f"test.{t}": s for t, s in corpus.test.items()}}.items():
+            if source.held_out is None:
+                yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus.languages)
+
+
+def _parallel_text(source: Source, languages: tuple[str, str]) -> str:
+    source = Source(source.file and resource(source.file), source.columns, {code: resource(path) for code, path in source.files.items()})
+    where = " + ".join(source.paths())
+    pairs = list(itertools.islice(read_pairs(source, languages), _HEAD))
+    if not (whole := [pair for pair in pairs if pair.a and pair.b]):
+        raise InputError(f"{where}: no pair with text on both sides in {len(pairs):,} lines; give another file, or other columns")
+    check_languages(whole[:2000], languages, where)
+    return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs"
+
+
+def lexicons(config: Config) -> Iterator[Finding]:
+    """Whether word lists and vectors are there and in their formats."""
+    for corpus, name in used_lexicons(config):
+        block, codes = config.lexicons[name], config.corpora[corpus].languages
+        for kind in ("dictionary", "gold"):
+            if path := getattr(block, kind).get("-".join(codes)):
+                yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path))
+        for code in codes:
+            if path := block.vectors.get(code):
+                yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
+
+
+def _word_list(path: str) -> str:
+    if not (pairs := read_dictionary(Path(path))):
+        raise InputError(f"{path}: is empty; two words a line are expected, separated by a tab or a blank")
+    return f"{path}, {len(pairs):,} pairs of words"
+
+
+def _vectors(path: str) -> str:
+    words, vectors = read_vectors(Path(path), 1000)
+    return f"{path}, {vectors.shape[1]} dimensions, the first word is {words[0]!r}"
+
+
+# ---------------------------------------------------------------------------------------------
+# models
+
+
+def backbones(config: Config) -> Iterator[Finding]:
+    """Whether the backbones are there, or can be made or fetched, and know the languages."""
+    for name, codes in used_backbones(config).items():
+        block = config.backbones[name]
+        if block.kind == "small":
+            for code in codes:
+                yield judged(f"backbones.{name}.small.text.{code}", _monolingual_text, block.small, code)
+        elif folder := located(block.model, block.revision):
+            yield judged(f"backbones.{name}.model", _model_in, folder, codes)
+        else:
+            yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, codes, verdict="note")
+
+
+def _monolingual_text(small: Small, code: str) -> str:
+    if small.text[code] == "task":
+        return "the task's own training text"
+    path = resource(small.text[code])
+    wanted = 4 * small.dev_lines * (len(small.text) if small.disjoint else 1)
+    if (found := sum(1 for _ in itertools.islice(read_lines(Path(path)), wanted))) < wanted:
+        raise InputError(f"{path}: has {found} lines, at least {wanted} are needed; give more text, or lower dev_lines")
+    return path
+
+
+@functools.cache
+def located(model: str, revision: str | None) -> Path | None:
+    """The folder of a model, its own or in the Hugging Face cache; None where it is not on this machine."""
+    if Path(model).is_dir():
+        return Path(model)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return Path(snapshot_download(model, revision=revision, local_files_only=True))
+    except (OSError, HFValidationError):
+        return None
+
+
+def _model_in(folder: Path, codes: list[str]) -> str:
+    for what, patterns in (
+        ("config.json", ["config.json"]),
+        ("weights (model.safetensors or pytorch_model.bin)", ["*.safetensors", "pytorch_model*.bin"]),
+        ("tokenizer (tokenizer.json or sentencepiece.bpe.model)", ["tokenizer.json", "sentencepiece.bpe.model"]),
+    ):
+        if not any(path.stat().st_size for pattern in patterns for path in folder.glob(pattern)):
+            raise InputError(f"{folder}: no {what} is there; download or copy the model again")
+    if (kind := _read_model_config(folder).get("model_type")) != "mbart":
+        raise InputError(f"{folder}: is a model of type {kind!r}; an mBART is needed")
+    from workflow_scripts.tokenisation import load_codec
+
+    try:
+        codec = load_codec(folder)
+    except Exception as error:  # transformers raises what it meets: OSError, ValueError, KeyError, errors of its Rust part
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({type(error).__name__}: {error}); copy the model again") from None
+    for code in codes:
+        codec.tag(code)
+    return f"{folder}, its tokenizer knows {' and '.join(codes)}"
+
+
+def _read_model_config(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / 'config.json'}: cannot be read ({error}); download or copy the model again") from None
+
+
+def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str:
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+
+    # the published models' languages are known without their files
+    if "cc25" in model and (unknown := [code for code in codes if not language(code).in_cc25]):
+        raise InputError(f"{model} does not know {' and '.join(unknown)}; facebook/mbart-large-50 knows twice as many languages")
+    download = f"run `hf download {model}{f' --revision {revision}' if revision else ''}`"
+    if constants.HF_HUB_OFFLINE:
+        raise InputError(
+            f"{model} is no folder and not in the Hugging Face cache (HF_HUB_OFFLINE is set); {download} where there is network"
+        )
+    try:
+        HfApi().model_info(model, revision=revision, timeout=5)
+    except HFValidationError:
+        raise InputError(f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        raise InputError(f"the hub has no {model} {revision or ''} that you may read; check the name, or run `hf auth login`") from None
+    except Exception as error:  # the hub's client raises a dozen kinds for: no network, a proxy, a server that is busy
+        raise InputError(
+            f"{model} is no folder and not in the Hugging Face cache, and the hub cannot be reached ({type(error).__name__}); "
+            f"{download} where there is network, with the same HF_HOME"
+        ) from None
+    return f"{model} is to be downloaded; compute nodes often have no network: {download} here first"
+
+
+def shape_of(backbone: Backbone) -> Shape | None:
+    """The size of a backbone; None where neither its files nor its name tell."""
+    if small := backbone.small:
+        return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, small.layers, small.max_positions)
+    if folder := located(backbone.model, backbone.revision):
+        try:
+            return Shape(*(_read_model_config(folder)[name] for name in Shape._fields))
+        except (InputError, KeyError):
+            return None
+    return MBART_LARGE if "mbart-large" in backbone.model else None
+
+
+# ---------------------------------------------------------------------------------------------
+# memory and disk
+
+
+class Given(NamedTuple):
+    """The memory that training has."""
+
+    where: str
+    size: float | None
+    gpus: int
+    """0 on a CPU."""
+
+
+def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
+    """What training needs, against what its jobs ask for or this machine has."""
+    largest: dict[str, tuple[float, Phase, Given]] = {}
+    for phase in phases(config):
+        if shape := shape_of(phase.backbone):
+            given = given_memory(jobs.get(phase.rule, {}), phase.training.device)
+            need = training_memory(shape, phase.training, given.gpus)
+            if need > largest.get(phase.rule, (0.0,))[0]:
+                largest[phase.rule] = need, phase, given
+    for rule, (need, phase, given) in largest.items():
+        about, needed = f"memory of {rule}", f"about {_gigabytes(need)} for {phase.where}"
+        if phase.training.device == "cuda" and not given.gpus:
+            yield Finding(
+                "WRONG", about, f"{phase.where}.device is cuda, but there is no GPU; ask for one in the profile, or set auto or cpu"
+            )
+        elif given.size is None:
+            yield Finding("note", about, f"{needed}; {given.where}")
+        elif need > given.size:
+            way = f"set {phase.where}.micro_batch_tokens to less than {phase.training.batch_tokens}, or ask for more"
+            yield Finding("WRONG", about, f"{needed}, but {given.where} {_gigabytes(given.size)}; {way}")
+        else:
+            yield Finding("ok", about, f"{needed}; {given.where} {_gigabytes(given.size)}")
+
+
+def given_memory(job: dict[str, Any], device: str) -> Given:
+    """The memory of the GPU that a job asks for or this machine has; else that of the job or the machine."""
+    gpus, model = gpus_of(job)
+    if device != "cpu" and gpus:
+        if size := gpu_gigabytes(model):
+            return Given(f"a GPU {model} has", size * 1e9, gpus)
+        return Given(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
+    if device != "cpu" and "slurm_partition" not in job and (size := _this_gpu()):
+        return Given("the GPU here has", size, 1)
+    if "mem_mb" in job:
+        return Given("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
+    return Given("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)
+
+
+@functools.cache
+def _this_gpu() -> float:
+    told = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
+    return min((float(line) * 2**20 for line in told.splitlines() if line.strip().isdigit()), default=0.0)
+
+
+def disk(config: Config) -> Iterator[Finding]:
+    """What a run writes, against what is free under ``results/``."""
+    folder = Path("results")
+    there = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
+    told = f"about {_gigabytes(need)} for a whole run, of which {_gigabytes(there)} are there; {_gigabytes(free)} free"
+    if need - there > free:
+        yield Finding("WRONG", "disk", f"{told}; make room, or run in a folder on a larger disk (snakemake --directory)")
+    else:
+        yield Finding("ok", "disk", told)
+
+
+def needed_disk(config: Config) -> float:
+    """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies."""
+    trained = sum(phase.times * training_disk(shape, phase.training) for phase in phases(config) if (shape := shape_of(phase.backbone)))
+    hub = [shape_of(config.backbones[name]) for name in used_backbones(config) if config.backbones[name].kind == "hub"]
+    text = {each.corpus: _text_bytes(config.corpora[each.corpus]) for each in experiments(config)}
+    vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(config))
+    noises = {phase.noise for arm in config.run.arms for phase in config.arms[arm] if phase.data != "task"}
+    copies = 1 + len(noises) * len(config.run.seeds)
+    return (
+        trained + sum(4 * shape.parameters for shape in hub if shape) + vectors + copies * sum(text[e.corpus] for e in experiments(config))
+    )
+
+
+def _text_bytes(corpus: Corpus) -> float:
+    """Bytes of a corpus, unpacked."""
+    files = [Path(resource(path)) for source in (corpus.train, corpus.dev, *corpus.test.values()) for path in source.paths()]
+    return sum(path.stat().st_size * (4 if path.suffix in (".gz", ".xz", ".zst") else 1) for path in files if path.is_file())
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.{0 if size >= 1e10 else 1}f} GB"
+
+
+# ---------------------------------------------------------------------------------------------
+# Slurm
+
+
+def slurm(jobs: Jobs) -> Iterator[Finding]:
+    """Whether partitions and account are there, and nodes for what the jobs ask for."""
+    jobs = {rule: job for rule, job in jobs.items() if any(name.startswith("slurm_") for name in job)}
+    if not jobs:
+        return
+    if (partitions := read_partitions()) is None:
+        yield Finding("WRONG", "Slurm", "sinfo is not to be found or does not answer; give this command on a login node of the cluster")
+        return
+    placed: dict[str, list[str]] = {}
+    for rule, job in jobs.items():
+        try:
+            placed.setdefault(check_job(rule, job, partitions), []).append(rule)
+        except InputError as error:
+            yield Finding("WRONG", f"Slurm job {rule}", str(error))
+    for where, rules in placed.items():
+        yield Finding("ok", "Slurm", f"{where} can take {', '.join(rules)}")
+    accounts = read_accounts()
+    for account in sorted({str(job["slurm_account"]) for job in jobs.values() if job.get("slurm_account")}):
+        if accounts is None:
+            yield Finding("note", "slurm_account", f"{account}: this cluster has no accounting (sacctmgr does not answer)")
+        elif account.lower() not in accounts:
+            yield Finding("WRONG", "slurm_account", f"{account} is not yours; sacctmgr knows {', '.join(sorted(accounts)) or 'none'}")
+        else:
+            yield Finding("ok", "slurm_account", account)
+
+
+if __name__ == "__main__":
+    run(main)
