@@ -263,3 +263,12 @@ def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
         True
     ]
     assert list(preflight.slurm({"x": {"mem_mb": 5}})) == []
+
+
+def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
+    raw = changed("experiments/help-de-en/comet", {})
+    (said,) = map(str, preflight.comet(config.load(raw)))
+    assert said.startswith("note") and "hf download Unbabel/wmt22-comet-da" in said
+    raw = changed("experiments/help-de-en/comet", {"model": str(folder / "model")})
+    (said,) = map(str, preflight.comet(config.load(raw)))
+    assert said.startswith("ok ")

@@ -65,6 +65,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from corpora(config)
     yield from lexicons(config)
     yield from backbones(config)
+    yield from comet(config)
     yield from memory(config, jobs)
     yield from disk(config)
     yield from slurm(jobs)
@@ -281,6 +282,20 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
             f"{download} where there is network, with the same HF_HOME"
         ) from None
     return f"{model} is to be downloaded; compute nodes often have no network: {download} here first"
+
+
+def comet(config: Config) -> Iterator[Finding]:
+    """Whether COMET's models are there; a run goes on without."""
+    for settings in {each.comet.model: each.comet for each in experiments(config) if each.comet}.values():
+        about = f"comet.model {settings.model}"
+        if Path(settings.model).exists() or located(settings.model, settings.revision):
+            yield Finding("ok", about, "is there")
+        else:
+            yield Finding(
+                "note",
+                about,
+                f"is not on this machine: run `hf download {settings.model}` where there is network, or the report has no COMET",
+            )
 
 
 def shape_of(backbone: Backbone) -> Shape | None:
