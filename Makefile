@@ -1,11 +1,12 @@
 # make demo: set everything up and run the main job, to results/report.html
 # make test: set everything up and run the tests
 # make test-comet: the tests of COMET, whose own environment is 1.4 GB
+# make test-plug: whole runs that are killed at random moments and go on; half an hour
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-comet lint resume setup clean
+.PHONY: demo test test-comet test-plug lint resume setup clean
 
 demo: setup
 	. $(BIN)/activate && snakemake --cores all
@@ -16,6 +17,9 @@ test: setup
 
 test-comet: setup
 	. $(BIN)/activate && pytest tests/comet -ra
+
+test-plug: setup
+	. $(BIN)/activate && pytest tests/plug -ra
 
 lint: setup
 	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules && snakemake --lint

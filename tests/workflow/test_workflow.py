@@ -113,19 +113,23 @@ def write_config(folder: Path, content: dict) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """A folder (with a blank in its name) in which the tiny experiment has run."""
-    folder = tmp_path_factory.mktemp("work") / "a folder"
-    folder.mkdir()
-    resources = ROOT / "resources"
+def write_text(folder: Path) -> None:
+    """The text that TINY names."""
     for name, source, start, n in (
         ("manual.tsv", "libreoffice-help/en-de.tsv.xz", 4000, 3000),
         ("bible.de.txt", "bible/de.txt.xz", 0, 1200),
         ("bible.en.txt", "bible/en.txt.xz", 0, 1200),
     ):
-        lines = list(read_lines(resources / source))[start : start + n]
+        lines = list(read_lines(ROOT / "resources" / source))[start : start + n]
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A folder (with a blank in its name) in which the tiny experiment has run."""
+    folder = tmp_path_factory.mktemp("work") / "a folder"
+    folder.mkdir()
+    write_text(folder)
     config = write_config(folder, TINY)
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), config, "--cores", "2")
     return folder
@@ -183,12 +187,12 @@ def test_a_second_call_does_nothing(done):
 
 
 def test_a_metric_setting_reruns_scores_only(done):
-    assert plan(done, changed("experiments/tiny/scores/samples", 41)) == {"scores", "significance", "report", "all"}
+    assert plan(done, changed("experiments/tiny/scores/samples", 41)) == {"scores", "significance", "significance_over_seeds", "report", "all"}
 
 
 def test_comet_runs_where_it_is_switched_on(done):
     content = changed("experiments/tiny/comet", {})
-    assert plan(done, content) == {"comet_environment", "comet", "report", "all"}
+    assert plan(done, content) == {"comet_environment", "comet", "significance_over_seeds", "report", "all"}
 
 
 def test_a_run_goes_on_without_comet_and_says_why(done, monkeypatch):
