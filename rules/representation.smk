@@ -4,7 +4,13 @@ rule representation:
         source=representation_text(0),
         target=representation_text(1),
     output:
-        report="results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.json",
+        report=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.json",
+            caption="../docs/captions/representation.rst",
+            category="Representation",
+            subcategory="{experiment}",
+            labels={"arm": "{arm}", "seed": "{seed}", "after": "{phase}"},
+        ),
         vectors="results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.npz",
     log:
         "results/logs/representation/{experiment}/{arm}.seed{seed}.{phase}.log",
@@ -27,7 +33,13 @@ use rule representation as representation_backbone with:
         source=representation_text(0),
         target=representation_text(1),
     output:
-        report="results/runs/{experiment}/backbone.representation.json",
+        report=report(
+            "results/runs/{experiment}/backbone.representation.json",
+            caption="../docs/captions/representation.rst",
+            category="Representation",
+            subcategory="{experiment}",
+            labels={"arm": "backbone", "seed": "", "after": "pretraining"},
+        ),
         vectors="results/runs/{experiment}/backbone.representation.npz",
     log:
         "results/logs/representation/{experiment}/backbone.log",
