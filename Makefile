@@ -12,7 +12,7 @@ demo: setup
 	. $(BIN)/activate && snakemake --cores all
 	@echo "The report: $(CURDIR)/results/report.html"
 
-test: setup
+test: setup $(VENV)/.browser
 	. $(BIN)/activate && pytest tests/workflow tests -ra -n 2 --dist loadfile --no-loadscope-reorder
 
 test-comet: setup
@@ -36,6 +36,11 @@ setup: $(VENV)/.complete
 $(VENV)/.complete: envs/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt
+	touch $@
+
+# what the tests of the report's page need beyond the pipeline; they fetch a Chromium if none is installed
+$(VENV)/.browser: $(VENV)/.complete envs/browser.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement envs/browser.txt
 	touch $@
 
 clean:

@@ -8,6 +8,9 @@ min_version("9.20")
 configfile: "config.yaml"
 
 
+report: "docs/captions/workflow.rst"
+
+
 include: "rules/common.smk"
 include: "rules/corpus.smk"
 include: "rules/embeddings.smk"

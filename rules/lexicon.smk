@@ -5,9 +5,27 @@ rule lexicon:
         text_a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         text_b="results/corpora/{corpus}.{a}-{b}/train.{b}",
     output:
-        ab="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}-{b}.tsv",
-        ba="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}-{a}.tsv",
-        report="results/lexicons/{corpus}.{a}-{b}/{lexicon}/lexicon.json",
+        ab=report(
+            "results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}-{b}.tsv",
+            caption="../docs/captions/lexicon.rst",
+            category="Lexicon",
+            subcategory="{corpus}",
+            labels={"lexicon": "{lexicon}", "direction": "{a}-{b}", "content": "entries"},
+        ),
+        ba=report(
+            "results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}-{a}.tsv",
+            caption="../docs/captions/lexicon.rst",
+            category="Lexicon",
+            subcategory="{corpus}",
+            labels={"lexicon": "{lexicon}", "direction": "{b}-{a}", "content": "entries"},
+        ),
+        report=report(
+            "results/lexicons/{corpus}.{a}-{b}/{lexicon}/lexicon.json",
+            caption="../docs/captions/lexicon.rst",
+            category="Lexicon",
+            subcategory="{corpus}",
+            labels={"lexicon": "{lexicon}", "direction": "both", "content": "quality"},
+        ),
     log:
         "results/logs/lexicon/{corpus}.{a}-{b}/{lexicon}.log",
     benchmark:

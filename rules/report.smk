@@ -2,8 +2,18 @@ rule report:
     input:
         files=report_inputs(),
     output:
-        html="results/report.html",
-        scores="results/scores.tsv",
+        html=report(
+            "results/report.html",
+            caption="../docs/captions/report.rst",
+            category="Crossgap report",
+            labels={"what": "all on one page"},
+        ),
+        scores=report(
+            "results/scores.tsv",
+            caption="../docs/captions/scores_table.rst",
+            category="Crossgap report",
+            labels={"what": "every number, a row each"},
+        ),
         pages=report_pages(),
     log:
         "results/logs/report.log",

@@ -5,7 +5,13 @@ rule representation:
         target=representation_text(1),
         unaligned=unaligned_text,
     output:
-        report="results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.json",
+        report=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.json",
+            caption="../docs/captions/representation.rst",
+            category="Representation",
+            subcategory="{experiment}",
+            labels={"arm": "{arm}", "seed": "{seed}", "after": "{phase}"},
+        ),
         vectors="results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.npz",
     log:
         "results/logs/representation/{experiment}/{arm}.seed{seed}.{phase}.log",
@@ -30,7 +36,13 @@ use rule representation as representation_backbone with:
         target=representation_text(1),
         unaligned=unaligned_text,
     output:
-        report="results/runs/{experiment}/backbone.representation.json",
+        report=report(
+            "results/runs/{experiment}/backbone.representation.json",
+            caption="../docs/captions/representation.rst",
+            category="Representation",
+            subcategory="{experiment}",
+            labels={"arm": "backbone", "seed": "", "after": "pretraining"},
+        ),
         vectors="results/runs/{experiment}/backbone.representation.npz",
     log:
         "results/logs/representation/{experiment}/backbone.log",

@@ -3,7 +3,13 @@ rule scores:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         references=experiment_text("test/{testset}", 1),
     output:
-        scores="results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
+        scores=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
+            caption="../docs/captions/scores.rst",
+            category="Scores",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
+        ),
     log:
         "results/logs/scores/{experiment}/{arm}.seed{seed}.{testset}.log",
     benchmark:

@@ -3,7 +3,13 @@ rule significance:
         systems=lambda w: [f"results/runs/{w.experiment}/{arm}/seed{w.seed}/{w.testset}.hyp" for arm in CONFIG.run.arms],
         references=experiment_text("test/{testset}", 1),
     output:
-        "results/runs/{experiment}/significance/{testset}.seed{seed}.json",
+        report(
+            "results/runs/{experiment}/significance/{testset}.seed{seed}.json",
+            caption="../docs/captions/significance.rst",
+            category="Significance",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "each against the baseline", "seed": "{seed}"},
+        ),
     log:
         "results/logs/significance/{experiment}/{testset}.seed{seed}.log",
     benchmark:
@@ -25,12 +31,24 @@ rule significance_over_seeds:
         systems=lambda w: [
             f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.hyp" for arm in CONFIG.run.arms for seed in CONFIG.run.seeds
         ],
-        comet=lambda w: [
-            f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.comet.json" for arm in CONFIG.run.arms for seed in CONFIG.run.seeds
-        ] if CONFIG.experiments[w.experiment].comet else [],
+        comet=lambda w: (
+            [
+                f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.comet.json"
+                for arm in CONFIG.run.arms
+                for seed in CONFIG.run.seeds
+            ]
+            if CONFIG.experiments[w.experiment].comet
+            else []
+        ),
         references=experiment_text("test/{testset}", 1),
     output:
-        "results/runs/{experiment}/significance/{testset}.json",
+        report(
+            "results/runs/{experiment}/significance/{testset}.json",
+            caption="../docs/captions/significance.rst",
+            category="Significance",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "every two", "seed": "all"},
+        ),
     log:
         "results/logs/significance/{experiment}/{testset}.log",
     benchmark:

@@ -5,7 +5,13 @@ rule pretext:
         noised=noised_folder,
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/pretext/model"),
-        curve="results/runs/{experiment}/{arm}/seed{seed}/pretext/curve.tsv",
+        curve=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/pretext/curve.tsv",
+            caption="../docs/captions/curve.rst",
+            category="Learning curves",
+            subcategory="{experiment}",
+            labels={"arm": "{arm}", "seed": "{seed}", "phase": "pretext"},
+        ),
         report="results/runs/{experiment}/{arm}/seed{seed}/pretext/training.json",
     log:
         "results/logs/training/{experiment}/{arm}.seed{seed}.pretext.log",
@@ -39,7 +45,13 @@ rule finetune:
         dev_target=experiment_text("dev", 1),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
-        curve="results/runs/{experiment}/{arm}/seed{seed}/finetune/curve.tsv",
+        curve=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/finetune/curve.tsv",
+            caption="../docs/captions/curve.rst",
+            category="Learning curves",
+            subcategory="{experiment}",
+            labels={"arm": "{arm}", "seed": "{seed}", "phase": "finetune"},
+        ),
         report="results/runs/{experiment}/{arm}/seed{seed}/finetune/training.json",
     log:
         "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",

@@ -23,7 +23,13 @@ rule word_accuracy:
         references=experiment_text("test/{testset}", 1),
         frequencies="results/runs/{experiment}/frequencies.tsv",
     output:
-        "results/runs/{experiment}/{arm}/seed{seed}/{testset}.words.json",
+        report(
+            "results/runs/{experiment}/{arm}/seed{seed}/{testset}.words.json",
+            caption="../docs/captions/word_accuracy.rst",
+            category="Word accuracy",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
+        ),
     log:
         "results/logs/word_accuracy/{experiment}/{arm}.seed{seed}.{testset}.log",
     benchmark:

@@ -468,7 +468,7 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
     main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=config)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     table = page[page.index('id="choices-demo"') : page.index('id="scores-demo"')]
-    assert "<th>0.002</th>" in table and table.count("● 20.00") == 4 and table.count("diverged</span>") == 1 and "at &lt;b&gt;" in table
+    assert "<th>0.002</th>" in table and table.count("● 20.00") == 4 and table.count("diverged<small") == 1 and "at &lt;b&gt;" in table
 
 
 def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):

@@ -69,7 +69,9 @@ def test_the_numbers_do_not_depend_on_the_plug(undisturbed, tmp_path, pull):
         driver.wait(moment * seconds)
     except subprocess.TimeoutExpired:
         pull_the_plug(driver)
-    print(f"pulled after {moment:.0%} of {seconds:.0f} s; {len(list((tmp_path / 'results').rglob('*.json')))} of the run's JSON files were there")
+    print(
+        f"pulled after {moment:.0%} of {seconds:.0f} s; {len(list((tmp_path / 'results').rglob('*.json')))} of the run's JSON files were there"
+    )
     # what `make resume` calls
     assert call(tmp_path, "--unlock").wait() == 0
     assert call(tmp_path, "--cores", "2").wait() == 0, (tmp_path / "snakemake.log").read_text()[-4000:]

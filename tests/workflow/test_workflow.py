@@ -1,5 +1,6 @@
 """The whole workflow with tiny settings, and what Snakemake plans after a change."""
 
+import base64
 import csv
 import os
 import re
@@ -8,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -186,8 +189,30 @@ def test_a_second_call_does_nothing(done):
     assert "Nothing to be done" in said
 
 
+def test_snakemakes_own_report_holds_the_page_and_the_files_behind_it(done, tmp_path):
+    arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--report"]
+    snakemake(done, *arguments, str(tmp_path / "one.html"))
+    snakemake(done, *arguments, str(tmp_path / "many.zip"))
+    html = (done / "results/report.html").read_bytes()
+    assert base64.b64encode(html).decode() in (tmp_path / "one.html").read_text(encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "many.zip") as archive:
+        inside = {name: archive.read(name) for name in archive.namelist()}
+    assert html in inside.values()
+    kinds = Counter(Path(name).name for name in inside)
+    assert kinds["pages.scores.json"] == kinds["pages.words.json"] == len(ARMS) and kinds["curve.tsv"] == 7 == kinds["representation.json"]
+    index = inside["many/report.html"].decode()
+    for words in ("Experiments of this run: tiny", "Crossgap report", "Word accuracy", "Arm csr, seed 1, the phase pretext"):
+        assert words in index
+
+
 def test_a_metric_setting_reruns_scores_only(done):
-    assert plan(done, changed("experiments/tiny/scores/samples", 41)) == {"scores", "significance", "significance_over_seeds", "report", "all"}
+    assert plan(done, changed("experiments/tiny/scores/samples", 41)) == {
+        "scores",
+        "significance",
+        "significance_over_seeds",
+        "report",
+        "all",
+    }
 
 
 def test_comet_runs_where_it_is_switched_on(done):

@@ -165,16 +165,11 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
                 | {"distance": after.get(arm), "closer": after[study.baseline] - after[arm] if after else None}
             )
     arms = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if any(row["arm"] == arm != row["study"].baseline for row in rows)]
-    points = [
-        {
-            "name": arm,
-            "colour": colour,
-            "lines": [
-                [(row["closer"], row["gain"]["mean"])] for row in rows if row["arm"] == arm and row["gain"] and row["closer"] is not None
-            ],
-        }
-        for colour, arm in enumerate(arms, 1)
-    ]
+    points = []
+    for colour, arm in enumerate(arms, 1):
+        mine = [row for row in rows if row["arm"] == arm and row["gain"] and row["closer"] is not None]
+        lines = [[(row["closer"], row["gain"]["mean"])] for row in mine]
+        points.append({"name": arm, "colour": colour, "lines": lines, "labels": [row["study"].name for row in mine]})
     return {"rows": rows, "points": points}
 
 

@@ -10,7 +10,9 @@ from typing import Any
 from workflow_scripts.config import Published
 from workflow_scripts.report import tables
 from workflow_scripts.report.study import Study, signed, summary
+from workflow_scripts.scores import LOWER_IS_BETTER
 from workflow_scripts.significance import holm, marker
+from workflow_scripts.stage import read_json
 
 Rows = list[dict[str, Any]]
 
@@ -67,9 +69,14 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
 def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[str, Any]]:
     """Metric → value and signature, as far as it was measured."""
     found = dict(study.json(study.seed(arm, seed) / f"{testset}.scores.json")["metrics"])
-    if study.settings.comet and (comet := study.json(study.seed(arm, seed) / f"{testset}.comet.json"))["value"] is not None:
+    if (comet := comet_scores(study, testset, arm, seed))["value"] is not None:
         found["COMET"] = comet
     return found
+
+
+def comet_scores(study: Study, testset: str, arm: str, seed: int) -> dict[str, Any]:
+    """What COMET says. Its libraries are others by design, so that its file has no part in the provenance."""
+    return read_json(study.seed(arm, seed) / f"{testset}.comet.json") if study.settings.comet else {"value": None, "reason": None}
 
 
 def failures(study: Study) -> list[str]:
@@ -78,7 +85,7 @@ def failures(study: Study) -> list[str]:
     for testset, arm, seed in itertools.product(study.testsets, study.arms, study.seeds):
         for metric, reason in study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}).items():
             reasons.setdefault(reason, []).append(f"{metric} of {arm} on {testset}, seed {seed}")
-        if study.settings.comet and (reason := study.json(study.seed(arm, seed) / f"{testset}.comet.json")["reason"]):
+        if reason := comet_scores(study, testset, arm, seed)["reason"]:
             reasons.setdefault(reason, []).append(f"COMET of {arm} on {testset}, seed {seed}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
 
@@ -116,12 +123,19 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     text += [[arm, *(_plain(cells.get((arm, metric), []), digits(metric)) for metric in metrics)] for arm in study.arms]
     return {
         "metrics": metrics,
+        "best": {metric: best_arm(study, cells, metric) for metric in metrics},
         "heads": {metric: f"COMET, {study.settings.comet.model}" if metric == "COMET" else metric for metric in metrics},
         "cells": {key: {"seeds": group, **summary([r["value"] for r in group])} for key, group in cells.items()},
         "gains": {key: gain for key, group in cells.items() if (gain := _gain(group))},
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
         "signatures": sorted({f"{r['metric']}: {r[key]}" for r in rows for key in ("signature", "test") if r[key]}),
     }
+
+
+def best_arm(study: Study, cells: dict[tuple[str, str], Rows], metric: str) -> str:
+    """The arm with the best mean."""
+    means = {arm: summary([r["value"] for r in cells[arm, metric]])["mean"] for arm in study.arms if (arm, metric) in cells}
+    return (min if metric in LOWER_IS_BETTER else max)(means, key=means.__getitem__)
 
 
 def _gain(seeds: Rows) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
     """Lines over a common x axis.
 
     Each of `series` has a `name`, a `colour` (index), `lines` (lists of (x, y), one a seed) and may
-    have `dashed` lines. Empty series are left out; without any point the chart says so.
+    have `dashed` lines, and `labels` of the lines that are one point. Empty series are left out; without any point the chart says so.
     """
     points = [p for s in series for line in [*s["lines"], *s.get("dashed", [])] for p in line]
     if not points:
@@ -39,7 +39,11 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
         for line, dash in [(line, "") for line in s["lines"]] + [(line, ' stroke-dasharray="5 3"') for line in s.get("dashed", [])]:
             path = " ".join(f"{x_at(x):.1f},{y_at(y):.1f}" for x, y in line)
             parts.append(f'<polyline points="{path}" fill="none" stroke="{_colour(s)}" stroke-width="1.8"{dash}/>')
-            if len(line) <= 25:
+            if len(line) == 1 and s.get("labels"):
+                (x, y) = line[0]
+                parts.append(f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="4.5" fill="{_colour(s)}"/>')
+                parts.append(_text(x_at(x) + 8, y_at(y) + 4, s["labels"][s["lines"].index(line)], "start"))
+            elif len(line) <= 25:
                 parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.4" fill="{_colour(s)}"/>' for x, y in line]
     return _svg(title, width, height, parts + _legend([s for s in series if s["lines"] or s.get("dashed")], left, 16))
 

@@ -43,7 +43,8 @@ def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tup
 
 def switched(study: Study) -> dict[str, Any]:
     """How much was switched, and examples."""
-    return {"counts": switched_counts(study), "examples": switched_examples(study)}
+    arms = {kind: ", ".join(names) for kind, names in _noises(study).items()}
+    return {"counts": switched_counts(study), "examples": switched_examples(study), "arms": arms}
 
 
 def switched_counts(study: Study) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def representation(study: Study) -> dict[str, Any]:
 def distances(study: Study) -> list[dict[str, Any]]:
     """A row for the backbone and for each arm after each phase: every measure of the last decoder layer over the seeds."""
     places = [("backbone", "", None, [study.run / "backbone.representation.json"])]
-    for (colour, arm), name in itertools.product(enumerate(study.arms), ("pretext", "finetune")):
+    for name, (colour, arm) in itertools.product(("pretext", "finetune"), enumerate(study.arms)):
         if any(phase.name == name for phase in study.arms[arm]):
             places.append((arm, name, colour, [study.seed(arm, seed) / name / "representation.json" for seed in study.seeds]))
     rows = []
@@ -71,8 +71,8 @@ def projections(study: Study, pairs: int = 150) -> dict[str, Any]:
     Each model is centred by itself; axes and scale are the same for all.
     """
     places = [("backbone", study.run / "backbone.representation.npz")]
-    for arm in [study.baseline, *study.of_kind("codeswitch")[:1]]:
-        places += [(f"{arm} after {p.name}", study.seed(arm) / p.name / "representation.npz") for p in study.arms[arm]]
+    shown = [(arm, "pretext") for arm in study.of_kind("codeswitch")[:1]] + [(arm, "finetune") for arm in study.arms]
+    places += [(f"{arm} after {phase}", study.seed(arm) / phase / "representation.npz") for arm, phase in shown]
     clouds = []
     for _, path in places:
         with np.load(path) as vectors:

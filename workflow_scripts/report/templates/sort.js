@@ -8,7 +8,8 @@ const value = cell => {
 for (const table of document.querySelectorAll(".wide table")) {
   const heads = table.tHead && table.tHead.rows.length === 1 ? [...table.tHead.rows[0].cells] : [];
   const body = table.tBodies[0];
-  if (!body || [...body.rows].some(row => row.cells.length !== heads.length)) continue;
+  // a row without a head goes on with the row above, so it cannot move alone
+  if (!body || [...body.rows].some(row => row.cells.length !== heads.length || !row.cells[0].textContent.trim())) continue;
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.append(...head.childNodes);
@@ -24,3 +25,5 @@ for (const table of document.querySelectorAll(".wide table")) {
     });
   });
 }
+// paper cannot be clicked open
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(each => each.open = true));

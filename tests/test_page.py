@@ -1,0 +1,212 @@
+"""The report as its readers meet it: in Chromium, in wide and narrow windows, light and dark, by mouse, by keyboard and on paper."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+from urllib.parse import unquote, urlsplit
+
+import html5lib
+import pytest
+from browser import launch_options
+from playwright.sync_api import sync_playwright
+from test_report import BLEU, configuration, put, results
+
+SEEDS = (1, 2)
+HYPOTHESIS = f"<script>alert(1)</script> & {'Donaudampfschifffahrt' * 12}"
+
+# what sticks out of the window and is in no box that scrolls
+STICKING_OUT = """() => [...document.body.querySelectorAll("*")].filter(each => {
+  for (let box = each.parentElement; box; box = box.parentElement)
+    if (["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return false;
+  return each.getBoundingClientRect().right > innerWidth + 1;
+}).map(each => each.outerHTML.slice(0, 80))"""
+
+# contrast of each visible text with what is behind it, as WCAG defines it: [ratio, text]
+CONTRASTS = """() => {
+  const colour = text => text.match(/[\\d.]+/g).map(Number);
+  const linear = part => part <= 10.31 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4;
+  const luminance = ([red, green, blue]) => 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  const behind = box => {
+    const [red, green, blue, alpha = 1] = colour(getComputedStyle(box).backgroundColor);
+    return alpha === 1 ? [red, green, blue] : behind(box.parentElement);
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  while (texts.nextNode()) {
+    const text = texts.currentNode.data.trim(), box = texts.currentNode.parentElement;
+    if (!text || !box.checkVisibility() || !box.getClientRects().length) continue;
+    const style = getComputedStyle(box);
+    const both = [colour(box instanceof SVGElement ? style.fill : style.color), behind(box)].map(luminance);
+    found.push([(Math.max(...both) + 0.05) / (Math.min(...both) + 0.05), text]);
+  }
+  return found;
+}"""
+
+# each column of each table that sorts: its cells as they are, and after one and two clicks on its head
+SORTED = """() => [...document.querySelectorAll("table:has(th button)")].flatMap(table =>
+  [...table.tHead.rows[0].cells].map((head, column) => {
+    const rows = [...table.tBodies[0].rows];
+    const look = () => ({
+      cells: [...table.tBodies[0].rows].map(row => row.cells[column].textContent.trim()),
+      order: [...table.tHead.rows[0].cells].map(each => each.getAttribute("aria-sort")),
+      whole: rows.every(row => row.parentElement === table.tBodies[0]),
+    });
+    const click = () => { head.querySelector("button").click(); return look(); };
+    return {column, before: look(), looks: [click(), click()]};
+  }))"""
+
+# whether a table stands between the headings before and after each chart
+CHARTS = """() => [...document.querySelectorAll("svg")].map(chart => {
+  const after = (one, other) => one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
+  const [heads, tables] = ["h2", "table"].map(name => [...document.querySelectorAll(name)]);
+  const [start, end] = [heads.findLast(head => after(head, chart)), heads.find(head => after(chart, head))];
+  return {
+    role: chart.getAttribute("role"), label: chart.getAttribute("aria-label"), title: chart.querySelector("title").textContent,
+    table: tables.some(table => after(start, table) && (!end || after(table, end))),
+  };
+})"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The report on two experiments with two seeds each."""
+    folder = tmp_path_factory.mktemp("report")
+    root = results(folder / "results", SEEDS, hypothesis=HYPOTHESIS, bleu=lambda arm, seed: BLEU[arm] + seed / 10)
+    for part in ("runs", "codeswitch"):
+        shutil.copytree(root / part / "demo", root / part / "again")
+    for stage, seconds in (("corpus", 9), ("decoding", 30), ("training", 1234)):
+        put(root / f"benchmarks/{stage}/demo.tsv", f"s\th:m:s\tmax_rss\tcpu_time\n{seconds}\t-\t100\t{seconds}\n")
+    config = configuration(SEEDS)
+    config.run.experiments.append("again")
+    config.experiments["again"] = config.experiments["demo"]
+    command = [sys.executable, "-m", "workflow_scripts.report", "--settings", json.dumps(asdict(config))]
+    paths = {"--results": root, "--html": folder / "report.html", "--scores": folder / "scores.tsv"}
+    subprocess.run([*command, *(str(part) for pair in paths.items() for part in pair)], check=True)
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(**launch_options())
+
+
+@pytest.fixture
+def page(browser, report):
+    page = browser.new_page()
+    page.goto(report.as_uri())
+    yield page
+    page.close()
+
+
+def test_nothing_is_loaded_and_nothing_goes_wrong(browser, report):
+    page = browser.new_page()
+    requests, troubles = [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+    page.goto(report.as_uri())
+    page.locator("th button, summary, a").evaluate_all("all => all.forEach(each => each.click())")
+    page.pdf()
+    page.close()
+    assert requests == [report.as_uri()] and not troubles
+
+
+def test_text_with_markup_stays_text(page):
+    assert page.get_by_text(HYPOTHESIS).first.is_visible()
+    assert page.locator("script").count() == 1 and page.locator("td b").count() == 0
+
+
+def test_every_link_leads_somewhere(page, report):
+    for link in page.locator("a").all():
+        target = urlsplit(link.get_attribute("href"))
+        if target.path and not target.scheme:
+            assert (report.parent / unquote(target.path)).exists(), target.path
+        elif target.fragment:
+            link.click()
+            top = page.evaluate("id => document.getElementById(id)?.getBoundingClientRect().top", target.fragment)
+            assert top is not None and -1 <= top < page.viewport_size["height"], target.fragment
+
+
+def test_tables_sort(page):
+    columns = page.evaluate(SORTED)
+    assert ["9", "30", "1,234"] in [column["looks"][0]["cells"] for column in columns]
+    for column in columns:
+        values = sorted(column["before"]["cells"], key=as_number_or_text)
+        for look, order in zip(column["looks"], ("ascending", "descending"), strict=True):
+            expected = values if order == "ascending" else values[::-1]
+            assert [as_number_or_text(cell) for cell in look["cells"]] == [as_number_or_text(cell) for cell in expected]
+            assert look["whole"] and [i for i, each in enumerate(look["order"]) if each] == [column["column"]]
+            assert look["order"][column["column"]] == order
+
+
+def as_number_or_text(cell):
+    number = re.match(r"[●+\s]*([−-]?[\d,]*\.?\d+)", cell)
+    return (0, float(number[1].replace(",", "").replace("−", "-")), "") if number else (1, 0.0, cell.lower())
+
+
+def test_the_keyboard_is_enough(page):
+    tab_to(page, "nav a")
+    target = page.evaluate("document.activeElement.getAttribute('href')")
+    page.keyboard.press("Enter")
+    assert page.url.endswith(target)
+    tab_to(page, "th button")
+    for order in ("ascending", "descending"):
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.closest('th').getAttribute('aria-sort')") == order
+    tab_to(page, "summary")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.parentElement.open")
+
+
+def tab_to(page, wanted):
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if page.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            return
+    pytest.fail(f"no {wanted} is reached with the Tab key")
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_nothing_sticks_out_of_the_window(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    assert page.evaluate(STICKING_OUT) == [] and page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_stands_out_from_what_is_behind_it(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    contrasts = page.evaluate(CONTRASTS)
+    assert dark == (scheme == "dark") and len(contrasts) > 500
+    assert [(ratio, text) for ratio, text in contrasts if ratio < 4.5] == []
+
+
+def test_paper_shows_all(page):
+    page.pdf()
+    assert page.locator("details:not([open])").count() == 0
+    page.emulate_media(media="print")
+    # A4 with margins of 1 cm, at 96 dots to the inch
+    page.set_viewport_size({"width": 718, "height": 1000})
+    assert page.evaluate(STICKING_OUT) == []
+    assert not page.locator("nav").first.is_visible() and page.locator("pre").last.is_visible()
+    # browsers leave backgrounds out unless told otherwise
+    assert page.locator("mark").first.evaluate("mark => getComputedStyle(mark).printColorAdjust") == "exact"
+
+
+def test_charts_have_a_name_and_their_numbers_in_a_table(page):
+    charts = page.evaluate(CHARTS)
+    assert len(charts) > 10
+    for chart in charts:
+        assert chart["role"] == "img" and chart["label"] and chart["label"] == chart["title"] and chart["table"], chart
+
+
+def test_the_file_is_small_and_valid(page, report):
+    assert report.stat().st_size < 5e6
+    html5lib.HTMLParser(strict=True).parse(report.read_text(encoding="utf-8"))
+    ids = page.locator("[id]").evaluate_all("all => all.map(each => each.id)")
+    assert len(ids) == len(set(ids)) > 10
