@@ -344,6 +344,14 @@ def test_a_part_that_cannot_be_made_says_why_and_the_rest_is_made(tmp_path, lost
     assert any(row["metric"] == "BLEU" for row in rows) == (part != "scores")
 
 
+def test_a_file_of_another_form_costs_its_part_alone(tmp_path):
+    root = results(tmp_path / "results")
+    put(root / "corpora/help.de-en/corpus.json", {"read": 5})
+    html, _ = report(root, tmp_path)
+    assert html.count("This part could not be made") == 1 and "21.25 ‡" in html
+    assert "UndefinedError" in html[html.index('id="run-demo"') : html.index('id="scores-demo"')]
+
+
 def test_a_folder_without_a_run_is_one_clear_error(tmp_path):
     with pytest.raises(InputError, match=r"corpus\.json is missing.*made of a finished run"):
         report(tmp_path, tmp_path)

@@ -6,6 +6,7 @@ the templates lay it all out on a page that loads nothing from anywhere. A part 
 the reason, and the rest is made. `scores.tsv` has one row per number.
 """
 
+import contextlib
 import csv
 import functools
 import hashlib
@@ -13,7 +14,7 @@ import itertools
 import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,10 @@ def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (
     sections = [section(each) for each in studies]
     if all(part["failed"].keys() == PARTS.keys() for part in sections):
         raise InputError(f"{next(iter(sections[0]['failed'].values()))}; the report is made of a finished run (snakemake --cores all)")
-    page = templates(settings).get_template("page.html.j2")
+    made = templates(settings)
+    for number, part in enumerate(sections):
+        render_parts(made, part, first=not number or bool(pages))
+    page = made.get_template("page.html.j2")
     common = {
         "overview": overview(sections),
         "cost": cost(results),
@@ -129,15 +133,34 @@ def section(study: Study) -> dict[str, Any]:
         "failed": {},
     }
     for name, (_, make) in PARTS.items():
-        try:
+        with marked_if_it_fails(made, name):
             made[name] = make(study)
-        except Exception as error:  # whatever it is, the other parts can be read without this one
-            if not isinstance(error, InputError | ValueError):
-                traceback.print_exc()
-            made["failed"][name] = str(error) if isinstance(error, InputError | ValueError) else f"{type(error).__name__}: {error}"
-            print(f"{study.name}, {name}: {made['failed'][name]}", file=sys.stderr)
     made["published"] = published(study, score_rows(made)) if "run" in made else []
     return made
+
+
+def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) -> None:
+    """Put the HTML of an experiment's parts under `html`; the `first` experiment of a page has what is explained once."""
+    study: Study = part["study"]
+    pair = f"{language(study.source).name} to {language(study.target).name}"
+    context = {"e": part, "s": study, "id": study.name, "pair": pair, "several": len(study.seeds) > 1, "first": first}
+    part["html"] = {}
+    for name in PARTS.keys() - part["failed"].keys():
+        with marked_if_it_fails(part, name):
+            part["html"][name] = Markup(made.get_template(f"{name}.html.j2").render(context))
+
+
+@contextlib.contextmanager
+def marked_if_it_fails(part: dict[str, Any], name: str) -> Iterator[None]:
+    """Whatever goes wrong with a part, it is noted under `failed`: the others can be read without it."""
+    try:
+        yield
+    except Exception as error:
+        expected = isinstance(error, InputError | ValueError)
+        if not expected:
+            traceback.print_exc()
+        part["failed"][name] = str(error) if expected else f"{type(error).__name__}: {error}"
+        print(f"{part['study'].name}, {name}: {part['failed'][name]}", file=sys.stderr)
 
 
 def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
