@@ -34,6 +34,15 @@ from workflow_scripts.report.study import Study, configured, signed
 from workflow_scripts.stage import InputError, atomic, run
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature")
+REPRESENTATION_METRICS = {
+    "distance_pairs_rms": "pairs_rms",
+    "distance_pairs": "pairs",
+    "distance_means": "means",
+    "cosine": "cosine",
+    "retrieval_source_to_target": "source_to_target",
+    "retrieval_target_to_source": "target_to_source",
+}
+"""Names in scores.tsv of what `representation` measures in the last decoder layer."""
 TRAINS_ON = {
     "task": "translation, PAIR",
     "codeswitch": "restoring code-switched text",
@@ -229,10 +238,13 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
             value = round(accuracy["cells"][arm, bucket]["values"][place], 6)
             rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits))
     for row in part["distances"]["rows"] if "distances" in part else []:
-        seeds = study.seeds if row["phase"] else [""]
-        for (seed, report), key in itertools.product(zip(seeds, row["reports"], strict=True), ("pairs_rms", "means")):
-            metric = f"distance_{key}" + ("_pretext" if row["phase"] == "pretext" else "")
-            rows.append((*head, "", direction, row["arm"], seed, metric, round(report[key], 6), report["tag_format"]))
+        for seed, report in zip(study.seeds if row["phase"] else [""], row["reports"], strict=True):
+            measured = {name: report[key] for name, key in REPRESENTATION_METRICS.items()}
+            if "unaligned" in report:
+                measured["distance_means_unaligned"] = report["unaligned"]["means"]
+            for metric, value in measured.items():
+                phase = "_pretext" if row["phase"] == "pretext" else ""
+                rows.append((*head, "", direction, row["arm"], seed, metric + phase, round(value, 6), report["tag_format"]))
     return rows
 
 

@@ -163,7 +163,7 @@ def published(study: Study, rows: list[tuple]) -> Rows:
     """
     found = []
     for number in study.settings.published:
-        testset = "" if number.metric.startswith("distance") else number.testset or study.testsets[0]
+        testset = "" if number.metric.startswith(("distance", "cosine", "retrieval")) else number.testset or study.testsets[0]
         metric = f"{number.metric}, lower-cased" if number.lowercase else number.metric
         mine = [row for row in rows if (row[3], row[5], row[7]) == (testset, number.arm, metric)]
         found.append(
