@@ -18,9 +18,9 @@ rule comet_environment:
 rule comet:
     input:
         unpack(own_environment),
-        sources=experiment_text("test/{testset}", 0),
+        sources=test_text(0),
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=experiment_text("test/{testset}", 1),
+        references=test_text(1),
     output:
         scores="results/runs/{experiment}/{arm}/seed{seed}/{testset}.comet.json",
     log:

@@ -12,7 +12,7 @@ sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
 from workflow_scripts.comet import Comet
-from workflow_scripts.config import grid_points, lexicons_used, load, phase_training
+from workflow_scripts.config import grid_points, lexicons_used, load, phase_training, zero_shot_tests
 from workflow_scripts.digest import digest
 from workflow_scripts.stage import InputError, resource
 
@@ -28,7 +28,7 @@ wildcard_constraints:
     backbone=r"[\w-]+",
     experiment=r"[\w-]+",
     arm=r"[\w-]+(\.grid\d+)?",
-    testset=r"[\w-]+",
+    testset=r"[\w-]+(@[\w-]+)?",
     seed=r"\d+",
     lang=r"[a-z]{2,3}",
     a=r"[a-z]{2,3}",
@@ -200,6 +200,7 @@ def experiment_languages(wildcards):
 
 
 def testsets(experiment):
+    """The experiment's own test sets."""
     return list(CONFIG.corpora[CONFIG.experiments[experiment].corpus].test)
 
 
@@ -297,6 +298,28 @@ def experiment_text(part, side):
     return lambda wildcards: text(experiment_corpus(wildcards), part.format(**dict(wildcards)), direction(wildcards)[side])
 
 
+def tested(wildcards):
+    """The experiment that a test set is of: `{other}@{testset}` is another's, translated without training for it."""
+    other, _, name = wildcards.testset.rpartition("@")
+    return CONFIG.experiments[other or wildcards.experiment], name
+
+
+def test_direction(wildcards):
+    """Languages of a test set: its own source, the experiment's target."""
+    experiment, _ = tested(wildcards)
+    return [experiment.source, experiment.target]
+
+
+def test_text(side):
+    """Source (0) or target (1) side of a test set."""
+
+    def find(wildcards):
+        experiment, name = tested(wildcards)
+        return text(experiment.corpus, f"test/{name}", test_direction(wildcards)[side])
+
+    return find
+
+
 def corpus_text(part, side):
     """First (0) or second (1) language's side of a part of the experiment's corpus."""
     return lambda wildcards: text(experiment_corpus(wildcards), part, experiment_languages(wildcards)[side])
@@ -335,16 +358,18 @@ def report_inputs():
         inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
         inputs.add(f"results/runs/{name}/backbone.representation.json")
         inputs.add(f"results/runs/{name}/frequencies.tsv")
-        inputs.update(f"results/runs/{name}/significance/{t}.json" for t in testsets(name))
+        all_tests = testsets(name) + zero_shot_tests(CONFIG, name)
+        inputs.update(f"results/runs/{name}/significance/{t}.json" for t in all_tests)
         if experiment.grid:
             inputs.update(f"results/runs/{name}/{arm}/choice.json" for arm in CONFIG.run.arms)
         for seed in CONFIG.run.seeds:
-            inputs.update(f"results/runs/{name}/significance/{t}.seed{seed}.json" for t in testsets(name))
+            inputs.update(f"results/runs/{name}/significance/{t}.seed{seed}.json" for t in all_tests)
             for arm in CONFIG.run.arms:
                 run = f"results/runs/{name}/{arm}/seed{seed}"
-                inputs.update(f"{run}/{t}.{kind}.json" for t in testsets(name) for kind in ("scores", "words"))
+                inputs.update(f"{run}/{t}.words.json" for t in testsets(name))
+                inputs.update(f"{run}/{t}.scores.json" for t in all_tests)
                 if experiment.comet:
-                    inputs.update(f"{run}/{t}.comet.json" for t in testsets(name))
+                    inputs.update(f"{run}/{t}.comet.json" for t in all_tests)
                 inputs.update(f"{run}/{p.name}/curve.tsv" for p in CONFIG.arms[arm])
                 inputs.update(f"{run}/{p.name}/representation.json" for p in CONFIG.arms[arm])
                 if has_pretext(arm):

@@ -1,7 +1,7 @@
 rule decoding:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        source=experiment_text("test/{testset}", 0),
+        source=test_text(0),
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
     log:
@@ -11,7 +11,7 @@ rule decoding:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=direction,
+        languages=test_direction,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
     shell:
         "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "
@@ -23,7 +23,7 @@ rule decoding:
 rule n_best:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        source=experiment_text("test/{testset}", 0),
+        source=test_text(0),
     output:
         n_best="results/runs/{experiment}/{arm}/seed{seed}/{testset}.nbest.tsv",
     log:
@@ -33,7 +33,7 @@ rule n_best:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=direction,
+        languages=test_direction,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
     shell:
         "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "

@@ -1,7 +1,7 @@
 rule scores:
     input:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=experiment_text("test/{testset}", 1),
+        references=test_text(1),
     output:
         scores=report(
             "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",

@@ -1,7 +1,7 @@
 rule significance:
     input:
         systems=lambda w: [f"results/runs/{w.experiment}/{arm}/seed{w.seed}/{w.testset}.hyp" for arm in CONFIG.run.arms],
-        references=experiment_text("test/{testset}", 1),
+        references=test_text(1),
     output:
         report(
             "results/runs/{experiment}/significance/{testset}.seed{seed}.json",
@@ -40,7 +40,7 @@ rule significance_over_seeds:
             if CONFIG.experiments[w.experiment].comet
             else []
         ),
-        references=experiment_text("test/{testset}", 1),
+        references=test_text(1),
     output:
         report(
             "results/runs/{experiment}/significance/{testset}.json",

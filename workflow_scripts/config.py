@@ -45,6 +45,8 @@ class Run:
     """Names of arms; the first is the baseline that the others are compared with."""
     seeds: list[int]
     """Training seeds; each arm is trained once per seed."""
+    zero_shot: bool = False
+    """Every experiment's models translate the test sets of the others, too, if target and backbone are the same (Table III)."""
 
 
 @dataclass
@@ -436,6 +438,18 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
             if code not in backbone.small.text:
                 has = list(backbone.small.text)
                 yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {has}"
+
+
+def zero_shot_tests(config: Config, name: str) -> list[str]:
+    """Test sets of other experiments in the run that `name` translates without having learnt their source, as `{other}@{testset}`."""
+    own = config.experiments[name]
+    others = {other: config.experiments[other] for other in config.run.experiments if config.run.zero_shot and other != name}
+    return [
+        f"{other}@{testset}"
+        for other, experiment in others.items()
+        if (experiment.target, experiment.backbone) == (own.target, own.backbone) and experiment.source != own.source
+        for testset in config.corpora[experiment.corpus].test
+    ]
 
 
 def _undefined(where: str, name: str, defined: dict[str, Any]):

@@ -92,6 +92,7 @@ def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (
     page = made.get_template("page.html.j2")
     common = {
         "overview": overview(sections),
+        "zero_shot": zero_shot(sections),
         "cost": cost(results),
         "provenance": provenances(results, [path for each in studies for path in each.read]),
     }
@@ -100,7 +101,7 @@ def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (
         for path, part in zip(pages, sections, strict=True):
             with atomic(path) as file:
                 back = "../" * len(path.parent.relative_to(html.parent).parts) + html.name
-                file.write(page.render(experiments=[part], linked={}, back=back, **{**common, "overview": {}}))
+                file.write(page.render(experiments=[part], linked={}, back=back, **{**common, "overview": {}, "zero_shot": []}))
     with atomic(html) as file:
         file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
     with atomic(scores) as file:
@@ -205,6 +206,30 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
     return {"rows": rows, "points": points}
 
 
+def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A matrix (Table III) for each target language: models in columns, test sets in rows; the diagonal was trained for.
+
+    Its `cells` are the columns of the main tables, by name of the model's experiment, test set and arm.
+    """
+    measured = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
+    matrices = []
+    for target in dict.fromkeys(part["study"].target for part in measured):
+        parts = {part["study"].name: part for part in measured if part["study"].target == target}
+        rows, cells = {}, {}
+        for name, part in parts.items():
+            study: Study = part["study"]
+            rows |= {f"{name}@{testset}": study.source for testset in study.testsets} | study.zero_shot
+            for testset, arm in itertools.product(study.tested, study.arms):
+                if cell := part["scores"]["tables"][testset]["cells"].get((arm, "BLEU")):
+                    test = testset if testset in study.zero_shot else f"{name}@{testset}"
+                    cells[name, test, arm] = {**cell, "own": testset not in study.zero_shot}
+        arms = list(next(iter(parts.values()))["study"].arms)
+        matrices.append(
+            {"target": target, "columns": {n: p["study"].source for n, p in parts.items()}, "rows": rows, "arms": arms, "cells": cells}
+        )
+    return matrices
+
+
 def phases(study: Study) -> list[dict[str, Any]]:
     """A row per phase of each arm, with what its first seed's training says."""
     return [
@@ -228,7 +253,16 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
     study: Study = part["study"]
     head, direction = (study.name, "translation", study.corpus_name), f"{study.source}-{study.target}"
     rows: list[tuple] = [
-        (*head, r["testset"], direction, r["arm"], r["seed"], r["metric"], round(r["value"], 6), r["signature"])
+        (
+            *head,
+            r["testset"],
+            f"{study.zero_shot.get(r['testset'], study.source)}-{study.target}",
+            r["arm"],
+            r["seed"],
+            r["metric"],
+            round(r["value"], 6),
+            r["signature"],
+        )
         for r in (part["scores"]["measures"] if "scores" in part else [])
     ]
     words = part["words"]["testsets"] if "words" in part else {}

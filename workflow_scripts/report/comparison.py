@@ -28,7 +28,7 @@ def scores(study: Study) -> dict[str, Any]:
         "over_seeds": over_seeds,
         "failures": failures(study),
         "headline": headline(study, rows, over_seeds),
-        "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.testsets},
+        "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
     }
 
 
@@ -41,7 +41,7 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
     rows = []
     # COMET's scores are compared in all seeds together only, which may be one
     all_seeds = {(r["testset"], r["arm"], r["metric"]): r for r in over_seeds if r["other"] == study.baseline and len(study.seeds) == 1}
-    for testset, seed in itertools.product(study.testsets, study.seeds):
+    for testset, seed in itertools.product(study.tested, study.seeds):
         systems = study.json(study.run / "significance" / f"{testset}.seed{seed}.json")["systems"]
         baseline: dict[str, float] = {}
         for arm in study.arms:
@@ -82,7 +82,7 @@ def comet_scores(study: Study, testset: str, arm: str, seed: int) -> dict[str, A
 def failures(study: Study) -> list[str]:
     """What was not measured or not tested, and why; the same reason is given once."""
     reasons: dict[str, list[str]] = {}
-    for testset, arm, seed in itertools.product(study.testsets, study.arms, study.seeds):
+    for testset, arm, seed in itertools.product(study.tested, study.arms, study.seeds):
         for metric, reason in study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}).items():
             reasons.setdefault(reason, []).append(f"{metric} of {arm} on {testset}, seed {seed}")
         if reason := comet_scores(study, testset, arm, seed)["reason"]:
@@ -93,7 +93,7 @@ def failures(study: Study) -> list[str]:
 def differences(study: Study) -> Rows:
     """A row per test set, metric and pair of arms: the difference over all seeds with its interval and p."""
     rows = []
-    for testset in study.testsets:
+    for testset in study.tested:
         rows += [{"testset": testset, **row} for row in study.json(study.run / "significance" / f"{testset}.json")["pairs"]]
     against_baseline = [row for row in rows if row["other"] == study.baseline]
     for row in rows:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.config import Config, Experiment, Phase, lexicons_used
+from workflow_scripts.config import Config, Experiment, Phase, lexicons_used, zero_shot_tests
 from workflow_scripts.stage import InputError, read_json
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -26,6 +26,8 @@ class Study:
     arms: dict[str, list[Phase]]
     seeds: list[int]
     testsets: list[str]
+    zero_shot: dict[str, str]
+    """Test sets of other experiments, translated without training for them (`{other}@{testset}`), and their source language."""
     run: Path
     corpus: Path
     lexicon: Path
@@ -35,6 +37,11 @@ class Study:
     """Lexicons that phases name instead of the experiment's."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
+
+    @property
+    def tested(self) -> list[str]:
+        """All test sets with scores."""
+        return [*self.testsets, *self.zero_shot]
 
     @property
     def baseline(self) -> str:
@@ -73,6 +80,7 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         arms={arm: settings.arms[arm] for arm in settings.run.arms},
         seeds=settings.run.seeds,
         testsets=list(corpus.test),
+        zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
         run=results / "runs" / name,
         corpus=results / "corpora" / folder,
         lexicon=results / "lexicons" / folder / chosen.lexicon,
