@@ -21,7 +21,8 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.stage import atomic, run, write_json
+from workflow_scripts.limits import Positive
+from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, load_codec
 from workflow_scripts.training import collate
@@ -31,9 +32,9 @@ from workflow_scripts.training import collate
 class Representation:
     """Settings of the distances."""
 
-    sentences: int = 20_000
+    sentences: Positive = 20_000
     """Pairs that are compared, at most (the paper's N)."""
-    batch_tokens: int = 4_096
+    batch_tokens: Positive = 4_096
     """Tokens that go through the model at once."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
@@ -50,17 +51,20 @@ def main(
     threads: int = 0,
     settings: Representation = Representation(),
 ) -> None:
-    """Write the distances of one model, and the sentences' vectors (float16) to draw them."""
+    """Write the distances of one model, and the sentences' vectors (float16) to draw them.
+
+    Raises `InputError` for text that is empty or not aligned.
+    """
     from transformers import AutoModelForSeq2SeqLM
 
     if threads:
         torch.set_num_threads(threads)
+    text = [list(islice(read_lines(path), settings.sentences)) for path in (source, target)]
+    if not text[0] or len(text[0]) != len(text[1]):
+        raise InputError(f"{source} has {len(text[0])} lines, {target} {len(text[1])}; parallel text is needed")
     codec = load_codec(model)
     network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
-    sides = []
-    for path, code in zip((source, target), languages, strict=True):
-        lines = list(islice(read_lines(path), settings.sentences))
-        sides.append(sentence_vectors(network, codec, lines, code, settings.batch_tokens))
+    sides = [sentence_vectors(network, codec, lines, code, settings.batch_tokens) for lines, code in zip(text, languages, strict=True)]
     with atomic(vectors, "wb") as file:
         np.savez_compressed(file, source=sides[0].astype(np.float16), target=sides[1].astype(np.float16))
     tag_format = {"mbart": "encoder X </s> LANG, decoder LANG X </s>", "mbart50": "encoder LANG X </s>, decoder </s> LANG X"}[codec.family]

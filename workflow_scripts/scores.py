@@ -13,8 +13,12 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from workflow_scripts.languages import language
+from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text import read_lines
+
+Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K", "none"]
+"""sacreBLEU's tokenisers."""
 
 
 @dataclass
@@ -25,11 +29,11 @@ class Scores:
     """What is measured; BLEU always is."""
     lowercase: bool = False
     """Measure once more without case, not tested: published scores of IWSLT are often of lower-cased text."""
-    tokenize: str | None = None
+    tokenize: Tokenizer | None = None
     """sacreBLEU's tokeniser for BLEU; by default the target language's (13a; zh, ja-mecab, ko-mecab)."""
     test: Literal["bootstrap", "randomization"] = "bootstrap"
     """Paired bootstrap resampling, or paired approximate randomization."""
-    samples: int = 1_000
+    samples: Positive = 1_000
     """Resamples (bootstrap) or trials (randomization; 10,000 are usual)."""
 
 
@@ -117,10 +121,12 @@ LOWER_IS_BETTER = ("TER",)
 
 
 def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
-    """Both files as lists of lines; raises `InputError` when they differ in length."""
+    """Both files as lists of lines; raises `InputError` when they differ in length or are empty."""
     sides = [list(read_lines(path)) for path in (hypotheses, references)]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{hypotheses} has {len(sides[0])} lines, {references} {len(sides[1])}; decode again")
+    if not sides[0]:
+        raise InputError(f"{references}: is empty, there is nothing to measure")
     return sides[0], sides[1]
 
 
