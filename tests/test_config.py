@@ -92,7 +92,7 @@ def test_the_schema_is_generated():
         ("arms/csr/0/training", {"max_length": 4000}, r"arms\.csr\.training\.max_length: 4000 is more"),
         ("backbones/bible/small/training/max_length", 4000, r"small\.training\.max_length: 4000 is more"),
         ("lexicons/unsupervised/backbone", "bible", "is for unit piece only"),
-        ("experiments/help-de-en/codeswitch/noise/poisson_lambda", 0, "poisson_lambda at least 0.5"),
+        ("experiments/help-de-en/codeswitch/noise/poisson_lambda", 0, "poisson_lambda: input should be greater than or equal to 0.5"),
         ("run", ..., "run: is missing"),
     ],
 )
