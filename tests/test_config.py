@@ -92,7 +92,7 @@ def test_the_schema_is_generated():
         ("arms/csr/0/training", {"max_length": 4000}, r"arms\.csr\.training\.max_length: 4000 is more"),
         ("backbones/bible/small/training/max_length", 4000, r"small\.training\.max_length: 4000 is more"),
         ("lexicons/unsupervised/backbone", "bible", "is for unit piece only"),
-        ("experiments/help-de-en/codeswitch/noise/poisson_lambda", 0, "poisson_lambda at least 0.5"),
+        ("experiments/help-de-en/codeswitch/noise/poisson_lambda", 0, "poisson_lambda: input should be greater than or equal to 0.5"),
         ("run", ..., "run: is missing"),
     ],
 )
@@ -147,3 +147,23 @@ def test_mistakes_in_a_grid_are_named(training, message):
     raw["experiments"]["help-de-en"]["training"] |= training
     with pytest.raises(InputError, match=message):
         config.load(raw)
+
+
+def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backbone():
+    raw = changed("run/zero_shot", True)
+    raw["corpora"]["spanish"] = {**raw["corpora"]["help"], "languages": ["es", "en"], "train": {"files": {"es": "x.es", "en": "x.en"}}}
+    small = raw["backbones"]["bible"]["small"]
+    small["text"]["es"] = "task"
+    for name, changes in (
+        ("es-en", {"corpus": "spanish", "source": "es"}),
+        ("en-es", {"corpus": "spanish", "source": "en", "target": "es"}),
+        ("de-en-again", {}),
+    ):
+        raw["experiments"][name] = {**raw["experiments"]["help-de-en"], **changes}
+        raw["run"]["experiments"].append(name)
+    loaded = config.load(raw)
+    assert config.zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
+    assert config.zero_shot_tests(loaded, "es-en") == ["help-de-en@pages", "de-en-again@pages"]
+    assert config.zero_shot_tests(loaded, "en-es") == []
+    loaded.run.zero_shot = False
+    assert config.zero_shot_tests(loaded, "help-de-en") == []

@@ -41,6 +41,7 @@ def folder(tmp_path_factory):
     for name, lines in (("de", german), ("en", english), ("short.en", english[:299]), ("blank", [""] * 300)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (folder / "empty").touch()
+    (folder / "empty.en").touch()
     (folder / "latin1").write_bytes("Grüße aus Köln.\n".encode("latin-1") * 300)
     (folder / "seed.txt").write_text("haus house\nhaus\n")
     (folder / "de.vec").write_text("2 3\nhaus 1 2 3\nbaum 1 2\n")
@@ -66,7 +67,7 @@ def moses(folder, de, en):
         ("corpora/help/train", lambda f: moses(f, "de", "short.en"), "corpora.help.train", "short.en ends after line 299"),
         ("corpora/help/train", lambda f: moses(f, "en", "de"), "corpora.help.train", "exchange the columns or files of de and en"),
         ("corpora/help/train", lambda f: moses(f, "latin1", "en"), "corpora.help.train", "latin1, line 1: not UTF-8"),
-        ("corpora/help/train", lambda f: moses(f, "empty", "empty"), "corpora.help.train", "no pair with text on both sides in 0 lines"),
+        ("corpora/help/train", lambda f: moses(f, "empty", "empty.en"), "corpora.help.train", "no pair with text on both sides in 0 lines"),
         ("corpora/help/dev", lambda f: moses(f, "blank", "en"), "corpora.help.dev", "no pair with text on both sides in 300 lines"),
         ("corpora/help/test/web", lambda f: moses(f, "de", "blank"), "corpora.help.test.web", "no pair with text on both sides"),
         ("corpora/help/train/columns/en", lambda f: 9, "corpora.help.train", "line 1: 4 column(s), but `columns` asks for column 9"),

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shutil
+from dataclasses import replace
 from html import unescape
 from typing import get_args, get_type_hints
 
@@ -542,3 +543,31 @@ def test_the_hash_of_the_configuration_tells_configurations_apart(tmp_path, page
     main(tmp_path / "results", tmp_path / "other.html", tmp_path / "s.tsv", settings=config)
     assert found in (tmp_path / "same.html").read_text(encoding="utf-8")
     assert found not in (tmp_path / "other.html").read_text(encoding="utf-8")
+
+
+def test_models_of_other_experiments_stand_in_a_matrix(tmp_path):
+    """Two experiments into one language; each model translates the other's test set (Table III)."""
+    config = configuration()
+    config.experiments["spanish"] = replace(config.experiments["demo"], source="es", corpus="es")
+    config.corpora["es"] = replace(config.corpora["help"], languages=("es", "en"))
+    config.run.experiments.append("spanish")
+    config.run.zero_shot = True
+    root = results(tmp_path / "results")
+    for folder in ("runs", "codeswitch"):
+        shutil.copytree(root / folder / "demo", root / folder / "spanish")
+    for folder in ("corpora/help.de-en", "lexicons/help.de-en"):
+        shutil.copytree(root / folder, root / folder.replace("help.de", "es.es"))
+    for name, other in (("demo", "spanish"), ("spanish", "demo")):
+        for path in (root / "runs" / name).glob("*/seed1/pages.scores.json"):
+            score = {"BLEU": {"value": 3.25 if "csr" in str(path) else 2.0, "signature": "b|s"}}
+            put(path.with_name(f"{other}@pages.scores.json"), {"sentences": 3, "metrics": score})
+        for file in ("pages.seed1.json", "pages.json"):
+            shutil.copy(root / "runs" / name / "significance" / file, root / "runs" / name / "significance" / f"{other}@{file}")
+    main(root, tmp_path / "z.html", tmp_path / "z.tsv", settings=config)
+    html = (tmp_path / "z.html").read_text(encoding="utf-8")
+    matrix = plain(html[html.index('id="zero-shot"') : html.index('id="run-demo"')])
+    # p = 0.003 for three arms on two test sets
+    assert "Spanish spanish@pages csr 3.25 † +1.25 21.25 † +1.25" in matrix and "German demo@pages csr 21.25 † +1.25 3.25 † +1.25" in matrix
+    assert "Test set spanish@pages" not in html
+    rows = [row.split("\t") for row in (tmp_path / "z.tsv").read_text(encoding="utf-8").splitlines()]
+    assert ["demo", "spanish@pages", "es-en", "csr", "3.25"] in [[row[0], row[3], row[4], row[5], row[8]] for row in rows]

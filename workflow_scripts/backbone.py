@@ -17,6 +17,7 @@ from typing import Literal
 
 from workflow_scripts.corpus import leak_key
 from workflow_scripts.languages import language
+from workflow_scripts.limits import Positive
 from workflow_scripts.noise import Noise, denoise
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text import MASK, read_lines, words_of, write_lines
@@ -32,19 +33,19 @@ class Small:
     """Language → monolingual text, a line a paragraph or verse; or `task` for the task's own training text."""
     disjoint: bool = True
     """The files are translations of each other line by line: language i of n reads every n-th line from i."""
-    vocabulary: int = 4_000
+    vocabulary: Positive = 4_000
     """SentencePiece pieces for all languages together."""
-    d_model: int = 192
+    d_model: Positive = 192
     """Width."""
-    layers: int = 2
+    layers: Positive = 2
     """Layers of the encoder, and of the decoder."""
-    heads: int = 4
+    heads: Positive = 4
     """Attention heads."""
-    ffn: int = 512
+    ffn: Positive = 512
     """Width of the feed-forward layers."""
-    max_positions: int = 512
+    max_positions: Positive = 512
     """Longest row in pieces."""
-    dev_lines: int = 200
+    dev_lines: Positive = 200
     """Lines a language that are kept back to measure the denoising loss."""
     noise: Noise = field(default_factory=Noise)
     """mBART's span noise."""

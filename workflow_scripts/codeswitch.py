@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from workflow_scripts import noise as span_noise
 from workflow_scripts import philox
 from workflow_scripts.languages import language
 from workflow_scripts.lexicon import read_lexicon
+from workflow_scripts.limits import Limits
 from workflow_scripts.noise import Noise
 from workflow_scripts.released import released_side
 from workflow_scripts.stage import InputError, run, write_json
@@ -42,7 +43,7 @@ class CodeSwitch:
 
     noise: Noise = field(default_factory=Noise)
     """How many words are hit, and in what spans."""
-    frequency_bin: int = 50
+    frequency_bin: Annotated[int, Limits(ge=2)] = 50
     """`random`: candidates are permuted among so many words next to each other in frequency."""
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
+from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
 from workflow_scripts.text import read_lines
 
@@ -38,7 +39,7 @@ class Comet:
     """The commit or tag to load from the hub; naming one makes the run repeatable."""
     encoder: str | None = None
     """A folder with configuration and tokeniser of the checkpoint's encoder, where the hub is out of reach."""
-    batch_size: int = 16
+    batch_size: Positive = 16
     """Sentences that go through the model at once; it changes time and memory only."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""

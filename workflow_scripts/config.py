@@ -13,9 +13,12 @@ import functools
 import itertools
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts.backbone import Backbone
@@ -25,7 +28,7 @@ from workflow_scripts.comet import Comet
 from workflow_scripts.corpus import Corpus
 from workflow_scripts.decoding import Decoding
 from workflow_scripts.embeddings import Embeddings
-from workflow_scripts.languages import language
+from workflow_scripts.languages import LANGUAGES, language
 from workflow_scripts.lexicon import Lexicon
 from workflow_scripts.mapping import Mapping
 from workflow_scripts.representation import Representation
@@ -195,9 +198,37 @@ def load(raw: dict[str, Any]) -> Config:
     return config
 
 
+def check_files(paths: Iterable[Path | str]) -> None:
+    """Refuse files in which a key stands twice in one block: YAML takes the last and says nothing."""
+    problems = [problem for path in paths for problem in _repeated_keys(Path(path))]
+    if problems:
+        raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
+
+
+def _repeated_keys(path: Path) -> Iterator[str]:
+    with open(path, encoding="utf-8") as file:
+        waiting = [yaml.compose(file, Loader=yaml.SafeLoader)]
+    visited: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in visited or not isinstance(node, yaml.CollectionNode):
+            continue
+        visited.add(id(node))  # an alias may lead back
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+            continue
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in lines:
+                yield f"{path}, line {line}: {name!r} stands here and in line {lines[name]}; keep one of the two"
+            lines.setdefault(name, line)
+            waiting.append(value)
+
+
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
     """`raw` with the lists in experiments' `training` moved to their `grid`; what is malformed stays for the validation."""
-    experiments = raw.get("experiments")
+    experiments = raw.get("experiments") if isinstance(raw, dict) else None
     if not isinstance(experiments, dict):
         return raw
     moved = {}
@@ -217,7 +248,7 @@ def _is_grid(key: str, value: Any) -> bool:
     return isinstance(value, list) and bool(value) and (get_origin(_TRAINING_TYPES.get(key)) is not tuple or isinstance(value[0], list))
 
 
-_TRAINING_TYPES = get_type_hints(Training)
+_TRAINING_TYPES = get_type_hints(Training, include_extras=True)
 
 
 def grid_points(experiment: Experiment) -> list[dict[str, Any]]:
@@ -229,7 +260,7 @@ def grid_points(experiment: Experiment) -> list[dict[str, Any]]:
 @functools.cache
 def _adapter() -> TypeAdapter:
     for kind in _dataclasses(Config):
-        kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True}
+        kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True, "allow_inf_nan": False}
     return TypeAdapter(Config)
 
 
@@ -273,8 +304,12 @@ def _problems(config: Config):
             yield f"{what}: {names} names something twice"
         for name in names:
             yield from _undefined(what, name, defined)
-    if not config.run.seeds or len(set(config.run.seeds)) < len(config.run.seeds) or min(config.run.seeds) < 0:
-        yield f"run.seeds: {config.run.seeds} must be different whole numbers from 0, at least one"
+    if (
+        not config.run.seeds
+        or len(set(config.run.seeds)) < len(config.run.seeds)
+        or not all(0 <= seed < 2**32 for seed in config.run.seeds)
+    ):
+        yield f"run.seeds: {config.run.seeds} must be different whole numbers from 0 to 2³² − 1, at least one"
     for section in ("corpora", "lexicons", "backbones", "arms", "experiments"):
         for name in getattr(config, section):
             if not _is_name(name):
@@ -300,9 +335,16 @@ def _problems(config: Config):
     totals = {name: sum(p.updates for p in config.arms[name]) for name in config.run.arms if name in config.arms}
     if len(set(totals.values())) > 1:
         yield f"run.arms: all arms need the same number of updates in all, or the comparison means nothing: {totals}"
+    for where, path in _paths(config):
+        if set(path) & set("{}\0"):
+            yield f"{where}: {path!r} has braces or a NUL, which Snakemake cannot take in a file's name; rename the file"
+    for name, backbone in config.backbones.items():
+        if backbone.small and backbone.small.d_model % backbone.small.heads:
+            yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
     for name, experiment in config.experiments.items():
-        if experiment.codeswitch.noise.poisson_lambda < 0.5 or not 0 <= experiment.codeswitch.noise.rate <= 1:
-            yield f"experiments.{name}.codeswitch.noise: rate is from 0 to 1, poisson_lambda at least 0.5"
+        if experiment.word_accuracy.low >= experiment.word_accuracy.high:
+            low, high = experiment.word_accuracy.low, experiment.word_accuracy.high
+            yield f"experiments.{name}.word_accuracy: low must be less than high, got {low} and {high}"
     for name in config.run.experiments:
         if name in config.experiments:
             yield from _experiment_problems(f"experiments.{name}", config.experiments[name], config)
@@ -310,6 +352,18 @@ def _problems(config: Config):
 
 def _is_name(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+
+
+def _paths(config: Config) -> Iterator[tuple[str, str]]:
+    """Every file that the configuration names, and where."""
+    for name, corpus in config.corpora.items():
+        for part, source in (("train", corpus.train), ("dev", corpus.dev), *((f"test.{n}", s) for n, s in corpus.test.items())):
+            yield from ((f"corpora.{name}.{part}", path) for path in source.paths())
+    for name, lexicon in config.lexicons.items():
+        for kind in ("vectors", "dictionary", "gold"):
+            yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())
+    for name, backbone in config.backbones.items():
+        yield from ((f"backbones.{name}.small.text", path) for path in (backbone.small.text.values() if backbone.small else ()))
 
 
 def _corpus_problems(where: str, corpus: Corpus):
@@ -330,8 +384,16 @@ def _corpus_problems(where: str, corpus: Corpus):
         if sum(kinds) != 1 or (part == "train" and kinds[2]):
             yield f"{where}.{part}: give either `file` with `columns`, or `files`" + ("" if part == "train" else ", or `held_out`")
         columns = source.files or source.columns
-        if sum(kinds[:2]) == 1 and (missing := [code for code in corpus.languages if code not in columns]):
+        if sum(kinds[:2]) != 1:
+            continue
+        if missing := [code for code in corpus.languages if code not in columns]:
             yield f"{where}.{part}: nothing is said about {', '.join(missing)}; it has {dict(columns)}"
+        elif columns[corpus.languages[0]] == columns[corpus.languages[1]]:
+            yield f"{where}.{part}: both languages are read from {columns[corpus.languages[0]]!r}; a text cannot be its own translation"
+        if unknown := columns.keys() - {*corpus.languages, *(["document"] if source.columns else [])}:
+            yield f"{where}.{part}: {', '.join(sorted(unknown))} is no language of the corpus" + (
+                " nor `document`" if source.columns else ""
+            )
 
 
 def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
@@ -347,6 +409,8 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
     pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
     for key in ("dictionary", "gold"):
         for pair in getattr(lexicon, key):
+            if len(codes := pair.split("-")) != 2 or not all(code in LANGUAGES for code in codes):
+                yield f"lexicons.{name}.{key}: {pair!r} is no pair of languages like 'de-en'"
             if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
                 yield f"lexicons.{name}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
     mode = lexicon.mapping.mode
@@ -399,8 +463,6 @@ def _grid_problems(where: str, experiment: Experiment, config: Config):
 
 def _experiment_problems(where: str, experiment: Experiment, config: Config):
     yield from _grid_problems(where, experiment, config)
-    if experiment.comet and experiment.comet.batch_size < 1:
-        yield f"{where}.comet.batch_size: must be at least 1, got {experiment.comet.batch_size}"
     for arm in config.run.arms:
         for phase in config.arms.get(arm, []):
             yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)

@@ -21,12 +21,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import regex
 
 from workflow_scripts.languages import language
+from workflow_scripts.limits import Limits, Natural, Positive, Seed
 from workflow_scripts.stage import InputError, checksum, run, write_json
 from workflow_scripts.text import chunks, number_of_words, read_lines, words_of, write_pairs
 
@@ -43,7 +44,7 @@ class Source:
     names the column that tells which page or article a line belongs to."""
     files: dict[str, str] = field(default_factory=dict)
     """Language → file with one sentence a line (Moses format)."""
-    held_out: int | None = None
+    held_out: Positive | None = None
     """Take whole documents with about so many running sentences out of the training source."""
 
     def paths(self) -> list[str]:
@@ -63,15 +64,15 @@ class Corpus:
     """Text for choosing checkpoints and settings."""
     test: dict[str, Source]
     """Test sets by name."""
-    max_words: int = 200
+    max_words: Positive = 200
     """Longer sides are removed."""
-    max_ratio: float = 3.0
+    max_ratio: Annotated[float, Limits(ge=1)] = 3.0
     """Pairs whose sides' lengths in words differ by more than this factor (and by more than 5 words) are removed."""
     deduplicate: bool = True
     """Remove exact duplicate pairs, keeping first occurrences in order."""
-    held_out_min_words: int = 5
+    held_out_min_words: Natural = 5
     """A held-out sentence has at least so many words on each side."""
-    seed: int = 1
+    seed: Seed = 1
     """Chooses the held-out documents; the same for every run of an experiment."""
 
 
@@ -157,7 +158,8 @@ def train(
         # an error here, before the last line is written, leaves no files behind
         if not sample:
             raise InputError(
-                f"{_describe(settings.train)}: no training pair left of {read} ({dict(removed)}); an empty file, or filters too strict"
+                f"{_describe(settings.train)}: no training pair left of {read} ({dict(removed)}); "
+                "is the file empty, do its lines end in \\n, are the filters too strict?"
             )
         check_languages(sample, languages, _describe(settings.train))
 
@@ -317,8 +319,13 @@ def read_pairs(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
         raise InputError("a corpus source needs `file` with `columns`, `files`, or (dev, test) `held_out`")
 
 
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff "
+
+
 def _clean(text: str) -> str:
-    return " ".join(text.replace("\0", "").split())
+    """Single blanks, no NUL; nothing where there is nothing to see."""
+    text = " ".join(text.replace("\0", "").split())
+    return text if text.strip(_INVISIBLE) else ""
 
 
 def _read_moses(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
@@ -362,7 +369,9 @@ def _read_jsonl(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
             row = json.loads(line)
             a, b = (_clean(_dig(row, columns[code])) for code in languages)
             document = str(_dig(row, columns["document"])) if "document" in columns else f"block {(number - 1) // _BLOCK}"
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if "\\u" in line:
+                f"{a}{b}{document}".encode()  # half of a surrogate pair is no character
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"{source.file}, line {number}: not a JSON object with {columns} ({error}): {line[:80]!r}") from None
         yield Pair(document, a, b, number)
 

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from workflow_scripts.device import pick_device
+from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, load_codec
@@ -23,18 +24,18 @@ from workflow_scripts.tokenisation import Codec, load_codec
 class Decoding:
     """Settings of beam search. The defaults are the paper's."""
 
-    beam_size: int = 5
+    beam_size: Positive = 5
     """Hypotheses that are kept."""
     length_penalty: float = 1.0
     """Exponent of the length by which a hypothesis' score is divided."""
-    max_length: int = 200
+    max_length: Positive = 200
     """Longest hypothesis in pieces."""
-    batch_tokens: int = 4_096
+    batch_tokens: Positive = 4_096
     """Source tokens that are decoded at once."""
     engine: Literal["ctranslate2", "huggingface"] = "ctranslate2"
     """What decodes."""
-    compute_type: str = "auto"
-    """CTranslate2's: auto | int8 | float16 | bfloat16 | float32. `auto` is float32 on a CPU and float16 on a GPU;
+    compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
+    """CTranslate2's. `auto` is float32 on a CPU and float16 on a GPU;
     int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode."""
@@ -60,13 +61,14 @@ def main(
     """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
 
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis.
-    Raises `InputError` when neither output is asked for.
+    Raises `InputError` when neither output is asked for, the source is empty, or the device cannot compute as wanted.
     """
     if not (hypotheses or n_best):
         raise InputError("give --hypotheses, --n-best or both")
     if threads:
         torch.set_num_threads(threads)
-    lines = list(read_lines(source))
+    if not (lines := list(read_lines(source))):
+        raise InputError(f"{source}: is empty, there is nothing to translate")
     codec = load_codec(model)
     settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
     translate = with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface
@@ -125,7 +127,10 @@ def with_ctranslate2(
         converted = convert(model, codec, Path(folder) / "model")
         # a thread for each batch is faster than several for one; the weights are shared
         parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
-        translator = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
+        try:
+            translator = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
+        except ValueError as error:
+            raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
         results = translator.translate_batch(
             sources,
             target_prefix=[[tag]] * len(sources),

@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from workflow_scripts.limits import AboveZero, NotNegative, Positive
 from workflow_scripts.stage import InputError, provenance, run
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import unit_segmenter
@@ -21,21 +22,21 @@ from workflow_scripts.vectors import write_vectors
 class Embeddings:
     """Settings of word2vec."""
 
-    dimensions: int = 300
+    dimensions: Positive = 300
     """Length of a word vector."""
-    window: int = 10
+    window: Positive = 10
     """Context words on either side, at most."""
-    negative: int = 10
+    negative: Positive = 10
     """Negative samples per word."""
-    epochs: int = 20
+    epochs: Positive = 20
     """Passes over the training text. Small corpora need more."""
-    min_count: int = 4
+    min_count: Positive = 4
     """Rarer words get no vector, hence no translation in the lexicon."""
-    sample: float = 1e-3
+    sample: NotNegative = 1e-3
     """Down-sampling threshold of frequent words; 0 keeps all of them."""
-    alpha: float = 0.025
+    alpha: AboveZero = 0.025
     """First learning rate; falls linearly."""
-    workers: int = 1
+    workers: Positive = 1
     """Threads. One is deterministic; with more the result varies from run to run."""
 
 

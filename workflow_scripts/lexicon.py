@@ -16,6 +16,7 @@ import torch
 
 from workflow_scripts.alignment import count_links
 from workflow_scripts.device import pick_device
+from workflow_scripts.limits import Positive
 from workflow_scripts.mapping import check
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, atomic, run, write_json
@@ -28,11 +29,11 @@ from workflow_scripts.vectors import read_vectors
 class Lexicon:
     """Settings of the lexicon."""
 
-    top_k: int = 3
+    top_k: Positive = 3
     """Candidates per word (the paper's k)."""
     retrieval: Literal["csls", "cosine", "dot", "farthest"] = "csls"
     """How neighbours are ranked. The paper says dot product; csls finds fewer hubs; the authors' published code takes the farthest."""
-    csls_neighbours: int = 10
+    csls_neighbours: Positive = 10
     """k of CSLS."""
     min_score: float | None = None
     """Candidates with a lower score are left out; nothing is by default."""

@@ -19,12 +19,13 @@ import re
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device
+from workflow_scripts.limits import Limits, Natural, NotNegative, Positive
 from workflow_scripts.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text import fold, read_dictionary
@@ -41,34 +42,34 @@ class Mapping:
     """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
     `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
     `mapped`: the vectors share a space already. `dictionary`: no vectors at all, the dictionary is the lexicon."""
-    restarts: int = 2
+    restarts: Natural = 2
     """More attempts with other seeds where the unsupervised solution is bad."""
     fallback: list[Literal["identical", "numerals"]] = field(default_factory=lambda: ["identical", "numerals"])
     """What to start from then, one after the other."""
     on_failure: Literal["stop", "warn"] = "stop"
     """What to do when no attempt is good: `stop` with an error, or write the best one and `warn`."""
-    max_words: int = 200_000
+    max_words: Positive = 200_000
     """So many words are read from either file; rarer ones get no translation."""
-    cutoff: int = 20_000
+    cutoff: Positive = 20_000
     """The last dictionary is induced among so many most frequent words of either side."""
-    search_cutoff: int = 1_500
+    search_cutoff: Positive = 1_500
     """The stochastic search stays among so many most frequent words. The paper's is 20,000; the vectors of
     a small corpus's rare words only lead it astray (docs/mapping.md), and few words are fast."""
-    initial_words: int = 4_000
+    initial_words: Positive = 4_000
     """Most frequent words that take part in the first guess, within the search's."""
-    csls_neighbours: int = 10
+    csls_neighbours: Positive = 10
     """k of CSLS, cross-domain similarity local scaling (Conneau et al. 2018)."""
-    keep_probability: float = 0.1
+    keep_probability: Annotated[float, Limits(gt=0, le=1)] = 0.1
     """Share of similarities that survive at first."""
-    keep_growth: float = 2.0
+    keep_growth: Annotated[float, Limits(ge=1)] = 2.0
     """The share grows by this factor when the objective has stalled."""
-    patience: int = 50
+    patience: Positive = 50
     """Iterations without gain that count as stalled."""
-    threshold: float = 1e-6
+    threshold: NotNegative = 1e-6
     """Gain of the objective (mean cosine of the induced pairs) that counts."""
-    reweight: float = 0.5
+    reweight: NotNegative = 0.5
     """Power of the cross-correlations that scales the dimensions of either side."""
-    max_iterations: int = 5_000
+    max_iterations: Positive = 5_000
     """Give up after so many."""
     matrix: Literal["auto", "float32", "float16", "blocks"] = "auto"
     """How the similarity matrix is held: in this precision, or computed again in blocks. auto: what fits 1 GB."""

@@ -10,13 +10,14 @@ own for each sentence, so that any sentence can be made again alone, in whatever
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import regex
 from numba import njit
 
 from workflow_scripts import philox
+from workflow_scripts.limits import Limits, Share
 from workflow_scripts.text import MASK, Words
 
 
@@ -24,9 +25,9 @@ from workflow_scripts.text import MASK, Words
 class Noise:
     """Settings of span noise."""
 
-    rate: float = 0.35
+    rate: Share = 0.35
     """Share of the words that are hit."""
-    poisson_lambda: float = 3.5
+    poisson_lambda: Annotated[float, Limits(ge=0.5)] = 3.5
     """Mean of the Poisson distribution of span lengths in words; zeros are drawn again."""
 
 

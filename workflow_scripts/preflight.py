@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.backbone import Backbone, Small
-from workflow_scripts.config import Config, Experiment, grid_points, lexicons_used, load, phase_training
+from workflow_scripts.config import Config, Experiment, check_files, grid_points, lexicons_used, load, phase_training
 from workflow_scripts.corpus import Corpus, Source, check_languages, read_pairs
 from workflow_scripts.languages import language
 from workflow_scripts.partitions import check_job, gpus_of, read_accounts, read_partitions, said
@@ -54,8 +54,10 @@ def main(*configfiles: Path) -> None:
     from snakemake.common.configfile import load_configfile
     from snakemake.utils import update_config
 
+    files = configfiles or (Path("config.yaml"),)
+    check_files(files)
     merged: dict[str, Any] = {}
-    for file in configfiles or ["config.yaml"]:
+    for file in files:
         update_config(merged, load_configfile(str(file)))
     tell(look_at(load(merged), {}))
 

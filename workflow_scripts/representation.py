@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
+from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, load_codec
@@ -36,13 +37,13 @@ from workflow_scripts.training import Row, collate
 class Representation:
     """Settings of the distances."""
 
-    sentences: int = 20_000
+    sentences: Positive = 20_000
     """Pairs that are compared, at most (the paper's N)."""
-    retrieval: int = 1_000
+    retrieval: Positive = 1_000
     """Pairs, evenly spaced among these, whose sentences are looked for among each other; they are also kept to be drawn."""
     text: dict[str, str] = field(default_factory=dict)
     """Language → file of more text, not parallel, on which the distance of the language means is measured as well."""
-    batch_tokens: int = 4_096
+    batch_tokens: Positive = 4_096
     """Tokens that go through the model at once."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""

@@ -11,8 +11,12 @@ from typing import Literal
 import sacrebleu
 
 from workflow_scripts.languages import language
+from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text import read_lines
+
+Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K", "none"]
+"""sacreBLEU's tokenisers."""
 
 
 @dataclass
@@ -23,11 +27,11 @@ class Scores:
     """What is measured; BLEU always is."""
     lowercase: bool = False
     """Measure once more without case, not tested: published scores of IWSLT are often of lower-cased text."""
-    tokenize: str | None = None
+    tokenize: Tokenizer | None = None
     """sacreBLEU's tokeniser for BLEU; by default the target language's (13a; zh, ja-mecab, ko-mecab)."""
     test: Literal["bootstrap", "randomization"] = "bootstrap"
     """Paired bootstrap resampling, or paired approximate randomization."""
-    samples: int = 1_000
+    samples: Positive = 1_000
     """Resamples (bootstrap) or trials (randomization; 10,000 are usual)."""
     correction: Literal["holm", "none"] = "holm"
     """How p-values are corrected for the number of comparisons: all arms and test sets of an experiment, by metric and seed."""
@@ -80,10 +84,10 @@ LOWER_IS_BETTER = ("TER",)
 def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
     """Both files as lists of lines; raises `InputError` when they differ in length or have no line."""
     sides = [list(read_lines(path)) for path in (hypotheses, references)]
-    if not any(sides):
-        raise InputError(f"{hypotheses} and {references} are empty; decode again, with a test set that has sentences")
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{hypotheses} has {len(sides[0])} lines, {references} {len(sides[1])}; decode again")
+    if not sides[0]:
+        raise InputError(f"{hypotheses} and {references} are empty; decode again, with a test set that has sentences")
     return sides[0], sides[1]
 
 

@@ -8,14 +8,13 @@ Japanese and Thai, which write no spaces, go through a dictionary segmenter.
 import contextlib
 import functools
 import gzip
-import io
 import itertools
 import lzma
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 import regex
@@ -46,14 +45,15 @@ def read_lines(path: Path) -> Iterator[str]:
                     line = unicodedata.normalize("NFC", line)
                 yield line
     except UnicodeDecodeError as error:
+        encoding = "utf-16" if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
         raise InputError(
-            f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f latin1 -t utf-8"
+            f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f {encoding} -t utf-8"
         ) from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the path in config.yaml (relative to the working directory)") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, a text file was expected") from None
-    except (OSError, EOFError, lzma.LZMAError, gzip.zlib.error) as error:
+    except (OSError, EOFError, ValueError, lzma.LZMAError, gzip.zlib.error) as error:
         raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix or 'text'}: {error}") from None
     except Exception as error:
         # zstandard raises a class of its own, known only where that library is imported
@@ -72,11 +72,28 @@ def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
         elif suffix == ".xz":
             file = stack.enter_context(lzma.open(file, "rb"))
         elif suffix == ".zst":
-            import zstandard
-
-            file = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
-            file = io.BufferedReader(file, 1 << 20)
+            file = _zstd_lines(file)
         yield file
+
+
+def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a compressed file; zstandard's own reader says nothing where the file was cut off."""
+    import zstandard
+
+    line, data = b"", file.read(_BYTES)
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        while not frame.eof:
+            if not data:
+                raise EOFError("the compressed file is cut off")
+            *lines, line = (line + frame.decompress(data)).split(b"\n")
+            yield from lines
+            data = frame.unused_data or file.read(_BYTES)
+    if line:
+        yield line
+
+
+_BYTES = 1 << 16
 
 
 def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> list[tuple[str, str]]:

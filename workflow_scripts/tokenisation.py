@@ -93,7 +93,12 @@ def _defuse(line: str, specials: set[str]) -> str:
 
 
 def load_codec(folder: Path | str) -> Codec:
-    """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to."""
+    """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to.
+
+    Raises `InputError` when the folder is not there.
+    """
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder}: no such folder; a model in Hugging Face's format is needed")
     from transformers import AutoConfig, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)

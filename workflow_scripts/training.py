@@ -17,13 +17,14 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 
 from workflow_scripts.checkpoints import chosen_updates, claimed, describe_phase, fingerprint
 from workflow_scripts.device import given_gpus, keep_memory, pick_precision
+from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 from workflow_scripts.stage import InputError, atomic, is_first_process, read_json, run, write_json
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
@@ -33,49 +34,49 @@ from workflow_scripts.tokenisation import Codec, decoder_input, load_codec
 class Training:
     """Settings of one phase. The defaults are the paper's."""
 
-    updates: int = 25_000
+    updates: Positive = 25_000
     """Updates of the weights."""
-    batch_tokens: int = 8_192
+    batch_tokens: Positive = 8_192
     """Tokens per update, padding included, counted on the longer side."""
-    micro_batch_tokens: int | None = None
+    micro_batch_tokens: Positive | None = None
     """Tokens that go through a device at once; smaller ones add up to an update. All at once by default."""
-    learning_rate: float = 3e-5
+    learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
-    warmup_updates: int = 2_500
+    warmup_updates: Natural = 2_500
     """Linear warm-up; then polynomial decay."""
-    decay_power: float = 1.0
+    decay_power: NotNegative = 1.0
     """Power of the decay to zero; 1 is linear."""
-    label_smoothing: float = 0.2
+    label_smoothing: ShareBelowOne = 0.2
     """Mass that is spread over the vocabulary."""
     loss: Literal["auto", "plain", "chunked"] = "auto"
     """`chunked` never holds the scores of all tokens at once; `auto` takes it for vocabularies of more than 32,768 pieces."""
-    dropout: float = 0.3
+    dropout: ShareBelowOne = 0.3
     """Dropout of residuals and embeddings."""
-    attention_dropout: float = 0.1
+    attention_dropout: ShareBelowOne = 0.1
     """Dropout of attention weights."""
-    adam_betas: tuple[float, float] = (0.9, 0.98)
+    adam_betas: tuple[ShareBelowOne, ShareBelowOne] = (0.9, 0.98)
     """Decay of Adam's moments."""
-    adam_eps: float = 1e-6
+    adam_eps: AboveZero = 1e-6
     """Adam's epsilon."""
-    weight_decay: float = 0.0
+    weight_decay: NotNegative = 0.0
     """Decoupled weight decay."""
-    max_grad_norm: float = 0.0
+    max_grad_norm: NotNegative = 0.0
     """Clip gradients to this norm; 0 is off, as in the paper."""
-    max_length: int = 256
+    max_length: Annotated[int, Limits(ge=3)] = 256
     """Longer rows are cut to so many pieces."""
-    pairs: int | None = None
+    pairs: Positive | None = None
     """Translate from so many pairs only, chosen at random once for all seeds: a low-resource setting. All by default."""
-    evaluate_every: int = 1_000
+    evaluate_every: Positive = 1_000
     """Updates between two looks at the dev set, and two checkpoints."""
-    bleu_sentences: int = 500
+    bleu_sentences: Natural = 500
     """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU off."""
     checkpoint: Literal["best", "last", "average", "average_best"] = "best"
     """What the phase hands on: the best by dev loss, the last, or the mean of the last or best `averaged`."""
-    averaged: int = 5
+    averaged: Positive = 5
     """Checkpoints that an average is the mean of."""
-    patience: int = 0
+    patience: Natural = 0
     """End the phase when so many looks at the dev set in a row brought no better loss; 0 never does."""
-    log_every: int = 50
+    log_every: Positive = 50
     """Updates between two points of the curve."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """bfloat16 autocast where the processor is fast at it."""
@@ -243,6 +244,8 @@ def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: 
     sides = [codec.encode(_lines(path), code, max_length) for path, code in zip((source, target), languages, strict=True)]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{source} has {len(sides[0])} lines, {target} {len(sides[1])}; they must be aligned")
+    if not sides[0]:
+        raise InputError(f"{source}: is empty")
     return list(zip(*sides, strict=True))
 
 

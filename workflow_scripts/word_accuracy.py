@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workflow_scripts.scores import Scores, aligned, metrics
+from workflow_scripts.limits import Positive
+from workflow_scripts.scores import Scores, Tokenizer, aligned, metrics
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.text import read_lines
 
@@ -21,11 +22,11 @@ BUCKETS = ("low", "mid", "high")
 class WordAccuracy:
     """Settings of the buckets; the defaults are the paper's."""
 
-    low: int = 100
+    low: Positive = 100
     """Words of fewer occurrences in the training text are `low`."""
-    high: int = 1_000
+    high: Positive = 1_000
     """Words of so many occurrences or more are `high`, those between are `mid`."""
-    tokenize: str | None = None
+    tokenize: Tokenizer | None = None
     """sacreBLEU's tokeniser; by default the target language's."""
 
 

@@ -1,0 +1,30 @@
+"""limits: the ranges of numbers in the configuration, as types, e.g. ``updates: Positive``.
+
+`config` checks them through pydantic, which asks a `Limits` for its bounds; a stage runs without pydantic.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+
+@dataclass(frozen=True)
+class Limits:
+    """At least, above, at most, below."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> dict[str, Any]:
+        """The schema of a number with these bounds."""
+        return {**handler(kind), **{name: bound for name, bound in asdict(self).items() if bound is not None}}
+
+
+Positive = Annotated[int, Limits(ge=1)]
+Natural = Annotated[int, Limits(ge=0)]
+Seed = Annotated[int, Limits(ge=0, lt=2**32)]
+NotNegative = Annotated[float, Limits(ge=0)]
+AboveZero = Annotated[float, Limits(gt=0)]
+Share = Annotated[float, Limits(ge=0, le=1)]
+ShareBelowOne = Annotated[float, Limits(ge=0, lt=1)]
