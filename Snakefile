@@ -29,6 +29,7 @@ rule all:
     default_target: True
     input:
         "results/report.html",
+        "results/scores.tsv",
 
 
 rule lexicons:
