@@ -24,12 +24,18 @@ test-plug: setup
 lint: setup
 	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules && snakemake --lint
 
-# After a killed run: clear a stale lock, unless another Snakemake is at work here, and go on.
+# After a killed run: unless another Snakemake is at work here, stop what that run left behind (training writes a checkpoint),
+# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"
 resume: setup
 	@for pid in $$(pgrep -x snakemake); do \
 	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
 	done
-	. $(BIN)/activate && snakemake --unlock && snakemake --cores all
+	@for pid in $$(pgrep -f '[w]orkflow_scripts\.'); do \
+	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then \
+	    echo "stopping process $$pid, which the killed run has left behind"; kill $$pid 2>/dev/null; timeout 300 tail --pid=$$pid -f /dev/null; \
+	  fi; \
+	done
+	. $(BIN)/activate && snakemake --unlock $(ARGS) && snakemake --cores all $(ARGS)
 
 setup: $(VENV)/.complete
 

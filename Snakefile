@@ -34,6 +34,7 @@ rule all:
     default_target: True
     input:
         "results/report.html",
+        "results/scores.tsv",
 
 
 rule lexicons:

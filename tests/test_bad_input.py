@@ -308,8 +308,9 @@ def test_json_lines_that_are_refused(tmp_path, row):
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
         (lambda path: path.symlink_to("nowhere"), "no such file; check the path in config.yaml"),
         (lambda path: path.symlink_to("/dev/null"), "no training pair left of 0"),
+        (lambda path: path.symlink_to("/proc/self/mem"), r"after line 0: cannot be read as \.tsv: .*Input/output error"),
     ],
-    ids=["folder", "loop", "dangling", "null"],
+    ids=["folder", "loop", "dangling", "null", "bad-disk"],
 )
 def test_paths_that_lead_nowhere(tmp_path, make, said):
     make(tmp_path / "x.tsv")

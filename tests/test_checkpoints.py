@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import random
 import resource
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -116,12 +118,19 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
     assert looks[0] == looks[1] and len(looks[0]) == 2
 
 
-def test_two_processes_agree_with_one(setup, tmp_path):
-    settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 4, "evaluate_every": 2, "checkpoint": "last", "log_every": 1}
+def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
+    settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 2, "checkpoint": "last", "log_every": 1}
     one = finetune(*setup, tmp_path / "one", Training(**settings))
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
-    done = subprocess.run(command(*setup, tmp_path / "two", settings, launcher), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    line = command(*setup, tmp_path / "two", settings, ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"])
+    launched = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    for row in launched.stdout:
+        if row.startswith("update 3/"):
+            workers = subprocess.run(["pgrep", "-P", str(launched.pid)], capture_output=True, text=True).stdout.split()
+            os.kill(int(workers[-1]), signal.SIGKILL)
+    assert launched.wait() and not any(Path("/proc", pid).exists() for pid in workers)
+    assert not (tmp_path / "two/model").exists()
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0 and "continuing from" in done.stdout, done.stderr[-3000:]
     two = finetune(*setup, tmp_path / "two", Training(**settings))  # only loads what is there
     start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
     for name in one:
@@ -129,7 +138,7 @@ def test_two_processes_agree_with_one(setup, tmp_path):
         assert torch.allclose(one[name], two[name], atol=float(moved) * 1e-2 + 1e-6), name
     curves = [(tmp_path / name / "curve.tsv").read_text().splitlines() for name in ("one", "two")]
     losses = [[float(row.split("\t")[2]) for row in curve[1:] if row.split("\t")[2]] for curve in curves]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) == 4
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) == 6
 
 
 def test_several_gpus_are_shared_by_torchrun(monkeypatch):

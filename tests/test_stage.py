@@ -1,6 +1,7 @@
 """Command lines, atomic files, plain settings."""
 
 import json
+import resource
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -69,6 +70,18 @@ def test_bad_input_is_one_line_not_a_traceback(tmp_path):
         "workflow_scripts.embeddings", "--text", str(tmp_path / "absent"), "--vectors", "v", "--language", "de", "--settings", "{}"
     )
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "no such file" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
+    (tmp_path / "t").write_text("".join(f"wort{i} " * 3 + "\n" for i in range(300)))
+    line = ["workflow_scripts.embeddings", "--text", str(tmp_path / "t"), "--vectors", str(tmp_path / "out/v"), "--language", "de"]
+    command = [sys.executable, "-m", *line, "--settings", '{"min_count": 1, "epochs": 1, "dimensions": 50}']
+    full = subprocess.run(
+        command, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999))
+    )
+    assert full.returncode == 1 and full.stderr.startswith("error: ") and "File too large; make room" in full.stderr, full.stderr
+    assert not list((tmp_path / "out").iterdir())
+    assert subprocess.run(command, capture_output=True).returncode == 0 and (tmp_path / "out/v").stat().st_size > 9999
 
 
 def test_a_value_that_is_none_is_explained(tmp_path):

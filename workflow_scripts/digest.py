@@ -121,6 +121,7 @@ def is_culprit(failure: Failure) -> bool:
 
 _SIGNS = (
     # sign, why, what to change; the first that is found in the message or at the ends of the logs
+    (r"^error: .*not tried again, as attempt", "the attempts before it ended as this one would", "{error}"),
     (r"CUDA out of memory|CUDA error: out of memory", "the GPU's memory did not suffice", "ask for a larger GPU{smaller}"),
     (
         r"OUT_OF_MEMORY|oom[-_ ]?kill|DefaultCPUAllocator|can't allocate memory|Cannot allocate memory|MemoryError|std::bad_alloc",

@@ -7,6 +7,7 @@ settings block over as one JSON value (``--settings``).
 """
 
 import contextlib
+import errno
 import functools
 import hashlib
 import importlib.metadata
@@ -34,8 +35,8 @@ class Stopped(Exception):
 def run(main: Any) -> None:
     """Run `main` (a function, or a mapping of subcommand → function) from the command line.
 
-    Exit status 1 and one line on standard error for an `InputError` or `Stopped`; anything else is a
-    bug and shows its traceback.
+    Exit status 1 and one line on standard error for an `InputError`, `Stopped` or a full disk; anything
+    else is a bug and shows its traceback.
     """
     arguments = sys.argv[1:]
     if isinstance(main, dict):
@@ -62,6 +63,10 @@ def run(main: Any) -> None:
     except (InputError, Stopped) as reason:
         # under torchrun one of the processes says it for all
         sys.exit(f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}" if is_first_process() else 1)
+    except OSError as reason:
+        if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        sys.exit(f"error: {reason.filename or 'a file'} cannot be written: {reason.strerror}; make room, or run on another disk")
 
 
 def is_first_process() -> bool:

@@ -240,8 +240,11 @@ def test_conda_takes_the_place_of_comets_own_environment(done, monkeypatch, tmp_
     assert "envs/comet.yaml will be created" in said and "comet" in planned(said) and "comet_environment" not in planned(said)
 
 
-def test_a_training_setting_reruns_from_training_on(done):
-    rules = plan(done, changed("experiments/tiny/training/dropout", 0.15))
+def test_a_training_setting_reruns_from_training_on_and_the_dry_run_says_why(done):
+    content = write_config(done, changed("experiments/tiny/training/dropout", 0.15))
+    said = snakemake(done, "--configfile", str(ROOT / "config.yaml"), content, "--cores", "2", "-n")
+    assert re.search(r"^rule finetune:\n(    .*\n)*    reason: Params have changed since last execution", said, flags=re.M)
+    rules = planned(said)
     assert {"pretext", "finetune", "decoding", "scores", "representation", "report"} <= rules
     assert not rules & {"corpus", "held_out", "embeddings", "mapping", "lexicon", "codeswitch", "backbone"}
 
@@ -396,6 +399,69 @@ def test_a_killed_run_goes_on_to_the_same_weights(done):
     assert "continuing from" in (done / "results/logs/training/tiny/finetune.seed2.finetune.log").read_text()
     again = load_file(folder / "model/model.safetensors")
     assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(done):
+    """And a second driver is refused while the first one lives."""
+    content = changed("arms/finetune", [{"data": "task", "updates": 200}])
+    content["run"] = {**content["run"], "arms": ["finetune"], "seeds": [3]}
+    content["experiments"]["tiny"]["training"].update({"evaluate_every": 20, "bleu_sentences": 0})
+    for name in ("Snakefile", "rules", "workflow_scripts", "profiles", "envs", "Makefile"):
+        (done / name).symlink_to(ROOT / name)
+    (done / "config.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    programs = Path(sys.executable).parent
+    (done / "venv/bin").mkdir(parents=True)
+    (done / "venv/bin/activate").write_text(f'export PATH="{programs}:$PATH"\n')
+    (done / "venv/.complete").touch()
+    folder = done / "results/runs/tiny/finetune/seed3/finetune"
+    target = "results/runs/tiny/finetune/seed3/finetune/model"
+
+    def call(*command):
+        run = subprocess.run(command, cwd=done, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        return run.returncode, run.stdout + run.stderr
+
+    resume = ["make", "resume", "VENV=venv", f"ARGS={target}"]
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    driver = subprocess.Popen([programs / "snakemake", "--cores", "2", target], cwd=done, env=environment, stderr=subprocess.DEVNULL)
+    while not list(folder.glob("checkpoints/*/checkpoint-20/trainer_state.json")):
+        assert driver.poll() is None
+        time.sleep(0.02)
+    trainer = int((folder / "checkpoints/lock").read_text().split()[1])
+    os.kill(trainer, signal.SIGSTOP)  # while others try
+    status, said = call(programs / "snakemake", "--cores", "2", target)
+    assert status and "Directory cannot be locked" in said
+    status, said = call(*resume)
+    assert status and f"snakemake is at work here (process {driver.pid}); stop it first" in said
+    assert driver.poll() is None
+    driver.kill()
+    driver.wait()
+    os.kill(trainer, signal.SIGCONT)
+    status, said = call(*resume)
+    assert status == 0 and f"stopping process {trainer}, which the killed run has left behind" in said, said[-3000:]
+    assert planned(said) == {"finetune"} and (folder / "model/model.safetensors").exists()
+    assert "continuing from" in (done / "results/logs/training/tiny/finetune.seed3.finetune.log").read_text()
+
+
+def test_what_is_lost_is_made_again_and_the_scores_stay(done):
+    """What is needed, at once; what finished work was made from, by its name. A dry run says why."""
+    arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "2"]
+    snakemake(done, *arguments)
+    run = done / "results/runs/tiny/csr/seed1"
+    hypotheses, table, model = run / "pages.hyp", done / "results/scores.tsv", run / "finetune/model"
+    before = hypotheses.read_bytes(), table.read_bytes(), load_file(model / "model.safetensors")
+    for lost in (hypotheses, table, done / "results/runs/tiny/mask/seed1/pages.scores.json"):
+        lost.unlink()
+    shutil.rmtree(model)
+    said = snakemake(done, *arguments, "-n")
+    assert planned(said) == {"scores", "report", "all"}
+    assert "reason: Missing output files: results/runs/tiny/mask/seed1/pages.scores.json" in said
+    said = snakemake(done, str(hypotheses.relative_to(done)), *arguments)
+    assert planned(said) == {"finetune", "decoding"}
+    assert "continuing from" in (done / "results/logs/training/tiny/csr.seed1.finetune.log").read_text()
+    snakemake(done, *arguments)
+    assert before[:2] == (hypotheses.read_bytes(), table.read_bytes())
+    again = load_file(model / "model.safetensors")
+    assert before[2].keys() == again.keys() and all(torch.equal(before[2][name], again[name]) for name in again)
 
 
 def test_each_arm_chooses_from_the_grid_on_dev_and_trains_nothing_twice(done):
