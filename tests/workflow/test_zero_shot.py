@@ -63,4 +63,11 @@ def test_nothing_is_trained_for_it(zero_shot):
     folder, arguments = zero_shot
     for path in [folder / "results/report.html", *(folder / "results/runs").rglob("*@pages*")]:
         path.unlink()
-    assert planned(snakemake(folder, *arguments, "-n")) == {"decoding", "scores", "significance", "significance_over_seeds", "report", "all"}
+    assert planned(snakemake(folder, *arguments, "-n")) == {
+        "decoding",
+        "scores",
+        "significance",
+        "significance_over_seeds",
+        "report",
+        "all",
+    }
