@@ -15,6 +15,7 @@ rule pretext:
         "../envs/crossgap.yaml"
     resources:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
+        attempt=lambda wildcards, attempt: attempt,
     params:
         languages=direction,
         from_scratch=from_scratch("pretext"),
@@ -26,7 +27,8 @@ rule pretext:
         "exec python -m workflow_scripts.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "--languages {params.languages:q} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
-        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"
+        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
+        "--settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule finetune:
@@ -49,6 +51,7 @@ rule finetune:
         "../envs/crossgap.yaml"
     resources:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
+        attempt=lambda wildcards, attempt: attempt,
     params:
         languages=direction,
         from_scratch=from_scratch("finetune"),
@@ -62,4 +65,5 @@ rule finetune:
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "--languages {params.languages:q} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
-        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"
+        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
+        "--settings {params.settings:q} > {log:q} 2>&1"
