@@ -8,6 +8,7 @@ rule report:
         "results/logs/report.log",
     benchmark:
         "results/benchmarks/report.tsv"
+    localrule: True
     conda:
         "../envs/crossgap.yaml"
     params:
