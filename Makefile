@@ -1,10 +1,11 @@
 # make demo: set everything up and run the main job, to results/report.html
 # make test: set everything up and run the tests
+# make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint resume setup clean
+.PHONY: demo test test-slurm lint resume setup clean
 
 demo: setup
 	. $(BIN)/activate && snakemake --cores all
@@ -12,6 +13,9 @@ demo: setup
 
 test: setup
 	. $(BIN)/activate && pytest tests/workflow tests -ra -n 2 --dist loadfile --no-loadscope-reorder
+
+test-slurm: setup
+	. $(BIN)/activate && pytest tests/slurm -ra
 
 lint: setup
 	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules && snakemake --lint

@@ -113,10 +113,8 @@ def write_config(folder: Path, content: dict) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """A folder (with a blank in its name) in which the tiny experiment has run."""
-    folder = tmp_path_factory.mktemp("work") / "a folder"
+def lay_out(folder: Path) -> Path:
+    """`folder`, made, with the text that the tiny experiment reads."""
     folder.mkdir()
     resources = ROOT / "resources"
     for name, source, start, n in (
@@ -126,6 +124,13 @@ def done(tmp_path_factory):
     ):
         lines = list(read_lines(resources / source))[start : start + n]
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A folder (with a blank in its name) in which the tiny experiment has run."""
+    folder = lay_out(tmp_path_factory.mktemp("work") / "a folder")
     config = write_config(folder, TINY)
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), config, "--cores", "2")
     return folder
@@ -257,7 +262,7 @@ def test_a_recipe_plans_its_own_jobs_only(tmp_path):
 
 def test_the_slurm_profile_plans_the_whole_run(tmp_path):
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), "--profile", "slurm", "-n")
-    jobs = re.findall(r"^rule (\w+):\n(.*?)(?=^\[|\Z)", said, flags=re.M | re.S)
+    jobs = re.findall(r"^ *rule (\w+):\n(.*?)(?=^ *\[|\Z)", said, flags=re.M | re.S)
     with_gpu = {rule for rule, text in jobs if re.search(r"\bgpu=1\b", text)}
     assert with_gpu == {"backbone", "pretext", "finetune", "decoding", "representation", "representation_backbone"}
     assert all("slurm_partition=gpu" in text for rule, text in jobs if rule in with_gpu)
