@@ -2,11 +2,12 @@
 # make test: set everything up and run the tests
 # make test-comet: the tests of COMET, whose own environment is 1.4 GB
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
+# make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-comet test-plug lint resume setup clean
+.PHONY: demo test test-comet test-slurm test-plug lint resume setup clean
 
 demo: setup
 	. $(BIN)/activate && snakemake --cores all
@@ -20,6 +21,9 @@ test-comet: setup
 
 test-plug: setup
 	. $(BIN)/activate && pytest tests/plug -ra
+
+test-slurm: setup
+	. $(BIN)/activate && pytest tests/slurm -ra
 
 lint: setup
 	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules && snakemake --lint

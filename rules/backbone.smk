@@ -17,6 +17,7 @@ rule backbone:
         "../envs/crossgap.yaml"
     resources:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
+        attempt=lambda wildcards, attempt: attempt,
     params:
         languages=lambda w: backbone_languages(w.backbone),
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
@@ -26,4 +27,4 @@ rule backbone:
     shell:
         "exec python -m workflow_scripts.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
         "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} --checkpoints {params.checkpoints:q} "
-        "--threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"
+        "--threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"

@@ -19,6 +19,7 @@ rule report:
         "results/logs/report.log",
     benchmark:
         "results/benchmarks/report.tsv"
+    localrule: True
     conda:
         "../envs/crossgap.yaml"
     params:

@@ -21,6 +21,7 @@ rule pretext:
         "../envs/crossgap.yaml"
     resources:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
+        attempt=lambda wildcards, attempt: attempt,
     params:
         languages=direction,
         from_scratch=from_scratch("pretext"),
@@ -32,7 +33,8 @@ rule pretext:
         "exec python -m workflow_scripts.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "--languages {params.languages:q} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
-        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"
+        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
+        "--settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule finetune:
@@ -61,6 +63,7 @@ rule finetune:
         "../envs/crossgap.yaml"
     resources:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
+        attempt=lambda wildcards, attempt: attempt,
     params:
         languages=direction,
         from_scratch=from_scratch("finetune"),
@@ -74,4 +77,5 @@ rule finetune:
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "--languages {params.languages:q} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
-        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --settings {params.settings:q} > {log:q} 2>&1"
+        "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
+        "--settings {params.settings:q} > {log:q} 2>&1"

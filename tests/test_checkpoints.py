@@ -224,6 +224,39 @@ def test_a_folder_in_use_is_not_shared(tmp_path):
         pass
 
 
+def attempt(root, number, checkpoint=None, ending=None):
+    """An attempt at a phase that may leave a checkpoint, and may end badly."""
+    with claimed(root, {}, number) as folder:
+        if checkpoint:
+            (folder / f"checkpoint-{checkpoint}").mkdir()
+            (folder / f"checkpoint-{checkpoint}" / "trainer_state.json").write_text("{}")
+        if ending:
+            raise ending
+
+
+def test_a_retry_goes_on_as_long_as_there_are_new_checkpoints(tmp_path):
+    for number, checkpoint in ((1, 5), (2, 9), (3, 12)):
+        with pytest.raises(Stopped):
+            attempt(tmp_path, number, checkpoint, Stopped("time"))
+    with pytest.raises(OSError):
+        attempt(tmp_path, 4, ending=OSError(28, "No space left on device"))
+    for number in (5, 6):
+        with pytest.raises(InputError, match=rf"attempt {number - 1} left no checkpoint after update 12 \(OSError: .* No space left"):
+            attempt(tmp_path, number)
+    attempt(tmp_path, 1)  # somebody has mended it and runs the same command again
+
+
+def test_what_was_killed_without_a_word_has_one_more_try(tmp_path):
+    code = (
+        "import os, pathlib, signal, sys; from workflow_scripts.checkpoints import claimed\n"
+        "with claimed(pathlib.Path(sys.argv[1]), {}, int(sys.argv[2])): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    for number in (1, 2):
+        assert subprocess.run([sys.executable, "-c", code, tmp_path, str(number)]).returncode == -signal.SIGKILL
+    with pytest.raises(InputError, match=r"attempt 2 left no checkpoint after update 0 \(killed, for want of memory or time: raise mem_mb"):
+        attempt(tmp_path, 3)
+
+
 def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):
     for step, state in ((4, "{}"), (8, "{}"), (12, None), (16, '{"log_hist')):
         (tmp_path / f"checkpoint-{step}").mkdir()

@@ -81,6 +81,7 @@ def main(
     seed: int = 1,
     threads: int = 0,
     minutes: float = 0,
+    attempt: int = 1,
     settings: Backbone = Backbone(),
 ) -> None:
     """Write the backbone in Hugging Face's format, ``backbone.json`` and its learning curve.
@@ -88,7 +89,7 @@ def main(
     `task_text` is the training text of the experiments that use it; with the backbone's own text it
     decides the vocabulary (a real mBART's covers the world's languages and domains), but the model
     is not trained on it; a real model is trimmed to it. `held_out` are dev and test sets, none of whose sentences may be in the
-    pretraining text. `minutes` is the job's time, `checkpoints` what a killed one goes on from.
+    pretraining text. `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     if settings.kind == "hub":
         details = fetch(settings, languages, output, (*task_text, *held_out))
@@ -96,7 +97,7 @@ def main(
     else:
         if settings.small is None:
             raise InputError("backbone of kind small needs a block `small`")
-        details = pretrain(settings.small, languages, task_text, held_out, output, curve, checkpoints, seed, threads, minutes)
+        details = pretrain(settings.small, languages, task_text, held_out, output, curve, checkpoints, seed, threads, minutes, attempt)
     write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
 
 
@@ -169,6 +170,7 @@ def pretrain(
     seed: int,
     threads: int,
     minutes: float,
+    attempt: int,
 ) -> dict:
     """Make vocabulary and model, denoise, and measure the denoising loss against a unigram model."""
     if missing := [code for code in languages if code not in small.text]:
@@ -204,6 +206,7 @@ def pretrain(
             seed=seed,
             threads=threads,
             minutes=minutes,
+            attempt=attempt,
             settings=small.training,
         )
         return {"sentences": {code: len(text) for code, text in lines.items()}, **measure(output, noised, languages, small.training)}

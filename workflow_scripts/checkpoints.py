@@ -7,6 +7,7 @@ orphaned trainer and its successor cannot share it.
 
     checkpoints/lock
     checkpoints/<hash>/phase.json
+    checkpoints/<hash>/attempt.json
     checkpoints/<hash>/log.jsonl
     checkpoints/<hash>/checkpoint-<update>/
 """
@@ -26,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.stage import InputError, atomic, checksum, read_json
+from workflow_scripts.stage import InputError, Stopped, atomic, checksum, read_json
 
 # ---------------------------------------------------------------------------------------------
 # whose checkpoints
@@ -66,11 +67,11 @@ def differences(description: dict[str, Any], other: dict[str, Any]) -> list[str]
 
 
 @contextlib.contextmanager
-def claimed(root: Path, description: dict[str, Any]) -> Iterator[Path]:
+def claimed(root: Path, description: dict[str, Any], attempt: int = 1) -> Iterator[Path]:
     """The folder of the described phase, for as long as this process alone holds the lock on `root`.
 
     Says which checkpoints of other settings are not continued from, and why. Raises `InputError`
-    when another process is at work in `root`.
+    when another process is at work in `root`, or when this `attempt` would only repeat the one before.
     """
     root.mkdir(parents=True, exist_ok=True)
     with open(root / "lock", "a+", encoding="utf-8") as lock:
@@ -96,9 +97,44 @@ def claimed(root: Path, description: dict[str, Any]) -> Iterator[Path]:
                     f"not continuing from {other.parent}, which is of another phase ({changed}); delete it if you are done with it",
                     flush=True,
                 )
-        with atomic(folder / "phase.json") as file:
-            json.dump(description, file, indent=1)
-        yield folder
+        _write(folder / "phase.json", description)
+        with progressing(folder, attempt):
+            yield folder
+
+
+@contextlib.contextmanager
+def progressing(folder: Path, attempt: int) -> Iterator[None]:
+    """Note where this attempt begins and how it ends; raises `InputError` when it would only repeat the one before.
+
+    Snakemake's retries (`attempt` counts from 1 in each run of Snakemake) are for phases that ran out of
+    time or memory. A retry is refused when the attempt before it left no new checkpoint and told why it
+    ended. One that was killed without a word may have lacked memory, of which the first retry has more;
+    after that, it is refused as well.
+    """
+    note = folder / "attempt.json"
+    newest = last_complete_checkpoint(folder)
+    now = {"attempt": attempt, "begun_from": update_of(Path(newest)) if newest else 0, "ended": ""}
+    before = read_json(note) if attempt > 1 and note.exists() else {}
+    repeats = (before.get("attempt"), before.get("begun_from")) == (attempt - 1, now["begun_from"])
+    if repeats and (before["ended"] or attempt > 2):
+        now["ended"] = before["ended"] or "killed, for want of memory or time: raise mem_mb or runtime of this rule in slurm/config.yaml"
+        _write(note, now)
+        raise InputError(
+            f"{folder}: not tried again, as attempt {attempt - 1} left no checkpoint after update {now['begun_from']} "
+            f"({now['ended']}); mend that and run the same command again"
+        )
+    _write(note, now)
+    try:
+        yield
+    except Exception as error:
+        now["ended"] = str(error) if isinstance(error, InputError | Stopped) else f"{type(error).__name__}: {error}"
+        _write(note, now)
+        raise
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with atomic(path) as file:
+        json.dump(content, file, indent=1)
 
 
 # ---------------------------------------------------------------------------------------------

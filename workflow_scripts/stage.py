@@ -166,9 +166,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def checksum(path: Path | str) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of a file's content, in hexadecimal; raises `InputError` where there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
 
 
 @functools.cache

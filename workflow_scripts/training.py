@@ -110,6 +110,7 @@ def main(
     seed: int = 1,
     threads: int = 0,
     minutes: float = 0,
+    attempt: int = 1,
     settings: Training = Training(),
 ) -> None:
     """Train one phase and write `model` (Hugging Face format), its learning `curve` and a `report`.
@@ -117,13 +118,14 @@ def main(
     `languages` are source and target. The task phase reads `train_source` and `train_target`; the
     pretext phase reads `noised`, a folder of rounds. `checkpoints` is a folder that survives a
     killed run: the same call continues there. After `minutes`, the job's time, it stops with a
-    checkpoint; 0 is no limit. Under torchrun (one node) the processes share the work of each update.
+    checkpoint; 0 is no limit. `attempt` counts the calls that Snakemake makes for one job: one that would
+    only repeat the one before is refused. Under torchrun (one node) the processes share the work of each update.
     `choice` is what a grid search wrote: its settings replace those of `settings`, and its seed goes on
     from its checkpoints. `keep_diverged` writes the outputs even if the loss is lost, and the reason in the
     report: a point of the grid may fail.
 
     Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
-    checkpoints in use, or the loss not a number.
+    checkpoints in use, the attempt vain, or the loss not a number.
     """
     from workflow_scripts.trainer import Diverged, load_model, train
 
@@ -138,19 +140,22 @@ def main(
         settings = replace(settings, **part["settings"])
         if chosen["seed"] == seed:
             checkpoints = Path(part["checkpoints"])
-    codec = load_codec(start)
     if noised:
-        rounds = NoisedRounds(noised, languages, codec, settings.max_length)
         text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
-        dev = [Dev(rounds.read("dev", code), code) for code in languages]
-    else:
-        if not (train_source and train_target and dev_source and dev_target):
-            raise InputError("the task phase needs --train-source, --train-target, --dev-source and --dev-target")
-        rounds = ParallelText(train_source, train_target, languages, codec, settings)
+    elif train_source and train_target and dev_source and dev_target:
         text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
-        dev = [Dev(encode_pairs(dev_source, dev_target, languages, codec, settings.max_length), languages[1], _lines(dev_target))]
+    else:
+        raise InputError("the task phase needs --train-source, --train-target, --dev-source and --dev-target")
     description = describe_phase(asdict(settings), text, start, seed, from_scratch, _NOT_SCIENCE)
-    with claimed(checkpoints, description) if is_first_process() else nullcontext(checkpoints / fingerprint(description)) as folder:
+    claim = claimed(checkpoints, description, attempt) if is_first_process() else nullcontext(checkpoints / fingerprint(description))
+    with claim as folder:
+        codec = load_codec(start)
+        if noised:
+            rounds = NoisedRounds(noised, languages, codec, settings.max_length)
+            dev = [Dev(rounds.read("dev", code), code) for code in languages]
+        else:
+            rounds = ParallelText(train_source, train_target, languages, codec, settings)
+            dev = [Dev(encode_pairs(dev_source, dev_target, languages, codec, settings.max_length), languages[1], _lines(dev_target))]
         network = load_model(start, settings, seed, from_scratch)
         diverged = ""
         try:

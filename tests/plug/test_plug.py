@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
-from test_workflow import ROOT, TINY, write_config, write_text
+from test_workflow import ROOT, TINY, lay_out, write_config
 
 PULLS = int(os.environ.get("CROSSGAP_PULLS", "10"))
 SEED = int(os.environ.get("CROSSGAP_SEED", "1"))
@@ -51,7 +51,7 @@ def numbers(folder: Path) -> str:
 def undisturbed(tmp_path_factory):
     """A finished run, and how many seconds it took."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    write_text(folder)
+    lay_out(folder)
     write_config(folder, TINY)
     begun = time.monotonic()
     assert call(folder, "--cores", "2").wait() == 0, (folder / "snakemake.log").read_text()[-4000:]
@@ -62,7 +62,7 @@ def undisturbed(tmp_path_factory):
 def test_the_numbers_do_not_depend_on_the_plug(undisturbed, tmp_path, pull):
     whole, seconds = undisturbed
     moment = random.Random(f"{SEED} {pull}").uniform(0.05, 0.95)
-    write_text(tmp_path)
+    lay_out(tmp_path)
     write_config(tmp_path, TINY)
     driver = call(tmp_path, "--cores", "2")
     try:

@@ -116,8 +116,9 @@ def write_config(folder: Path, content: dict) -> str:
     return str(path)
 
 
-def write_text(folder: Path) -> None:
-    """The text that TINY names."""
+def lay_out(folder: Path) -> Path:
+    """`folder`, made, with the text that the tiny experiment reads."""
+    folder.mkdir(exist_ok=True)
     for name, source, start, n in (
         ("manual.tsv", "libreoffice-help/en-de.tsv.xz", 4000, 3000),
         ("bible.de.txt", "bible/de.txt.xz", 0, 1200),
@@ -125,14 +126,13 @@ def write_text(folder: Path) -> None:
     ):
         lines = list(read_lines(ROOT / "resources" / source))[start : start + n]
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     """A folder (with a blank in its name) in which the tiny experiment has run."""
-    folder = tmp_path_factory.mktemp("work") / "a folder"
-    folder.mkdir()
-    write_text(folder)
+    folder = lay_out(tmp_path_factory.mktemp("work") / "a folder")
     config = write_config(folder, TINY)
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), config, "--cores", "2")
     return folder
@@ -315,7 +315,7 @@ def test_a_recipe_plans_its_own_jobs_only(tmp_path):
 def test_the_slurm_profile_plans_the_whole_run(tmp_path):
     config = write_config(tmp_path, {"experiments": {"help-de-en": {"comet": {}}}})
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), config, "--profile", "slurm", "-n")
-    jobs = re.findall(r"^rule (\w+):\n(.*?)(?=^\[|\Z)", said, flags=re.M | re.S)
+    jobs = re.findall(r"^ *rule (\w+):\n(.*?)(?=^ *\[|\Z)", said, flags=re.M | re.S)
     with_gpu = {rule for rule, text in jobs if re.search(r"\bgpu=1\b", text)}
     assert with_gpu == {"backbone", "pretext", "finetune", "decoding", "comet", "representation", "representation_backbone"}
     assert all("slurm_partition=gpu" in text for rule, text in jobs if rule in with_gpu)

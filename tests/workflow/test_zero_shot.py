@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from test_workflow import ROOT, TINY, planned, snakemake, write_config, write_text
+from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
 from workflow_scripts.text import read_lines
 
@@ -12,7 +12,7 @@ from workflow_scripts.text import read_lines
 def zero_shot(tmp_path_factory):
     """A finished run of two tiny experiments, German and Spanish to English."""
     folder = tmp_path_factory.mktemp("zero-shot")
-    write_text(folder)
+    lay_out(folder)
     spanish = list(read_lines(ROOT / "resources/libreoffice-help/en-es.tsv.xz"))[4000:6500]
     (folder / "spanish.tsv").write_text("".join(f"{line}\n" for line in spanish), encoding="utf-8")
     corpus = {
