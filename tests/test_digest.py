@@ -132,6 +132,13 @@ Error in rule finetune:
         ),
         ("FAILED", "", "error: Detected 1 oom-kill event(s) in StepId=32.0", "out of memory", "training.micro_batch_tokens"),
         (
+            "FAILED",
+            "",
+            "slurmstepd-node: error: Exceeded job memory limit",
+            "out of memory",
+            "raise set-resources: finetune: mem_mb in slurm/",
+        ),
+        (
             "TIMEOUT",
             "update 5/10",
             "*** JOB 32 CANCELLED AT 2026-11-21 DUE TO TIME LIMIT ***",

@@ -124,7 +124,8 @@ _SIGNS = (
     (r"^error: .*not tried again, as attempt", "the attempts before it ended as this one would", "{error}"),
     (r"CUDA out of memory|CUDA error: out of memory", "the GPU's memory did not suffice", "ask for a larger GPU{smaller}"),
     (
-        r"OUT_OF_MEMORY|oom[-_ ]?kill|DefaultCPUAllocator|can't allocate memory|Cannot allocate memory|MemoryError|std::bad_alloc",
+        r"OUT_OF_MEMORY|oom[-_ ]?kill|Exceeded job memory limit|DefaultCPUAllocator"
+        r"|can't allocate memory|Cannot allocate memory|MemoryError|std::bad_alloc",
         "out of memory",
         "{memory}{smaller}",
     ),

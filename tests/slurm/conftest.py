@@ -28,9 +28,9 @@ def environment():
 @pytest.fixture(scope="module")
 def cluster(request, environment):
     """A cluster as the module's CLUSTER says, `accounting` or `plain`, to which Slurm's commands speak."""
+    export = subprocess.run([SCRIPT, "up", request.module.CLUSTER], check=True, stdout=subprocess.PIPE, text=True).stdout
     with pytest.MonkeyPatch.context() as patch:
         try:
-            export = subprocess.run([SCRIPT, "up", request.module.CLUSTER], check=True, stdout=subprocess.PIPE, text=True).stdout
             for setting in shlex.split(os.path.expandvars(export))[1:]:
                 patch.setenv(*setting.split("=", 1))
             yield

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+from collections import Counter
 
 from runs import (
     PROFILE,
@@ -50,24 +51,21 @@ def test_the_shipped_profile_runs_it_to_the_report(cluster, local, tmp_path):
     assert (folder / "results/scores.tsv").read_text() == (local / "results/scores.tsv").read_text()
     jobs = account_of()
     assert {job["State"] for job in jobs} == {"COMPLETED"}
-    for rule, number in (
-        ("backbone", 1),
-        ("pretext", 1),
-        ("finetune", 2),
-        ("representation", 3),
-        ("representation_backbone", 1),
-        ("mapping", 1),
-    ):
-        named = [job for job in jobs if job["Comment"].startswith(f"rule_{rule}_wildcards_tiny")]
-        assert len(named) == number and all(asked_for(job) == profile_asks_for(rule) for job in named), (rule, named)
-    # rules of seconds share a job with decoding; the choice and the report need none
-    shared = [job for job in jobs if job["Comment"].startswith("rule_evaluation.tiny.")]
-    assert sorted(job["Comment"] for job in shared) == [
-        f"rule_evaluation.tiny.{arm}.seed1.pages_decoding_scores_word_accuracy" for arm in ("csr", "finetune")
-    ]
+    named = [(job["Comment"].removeprefix("rule_").partition("_wildcards_tiny")[0], asked_for(job)) for job in jobs]
+    single = Counter(rule for rule, _ in named if "." not in rule)
+    assert single == {
+        **{"embeddings": 2, "mapping": 1, "lexicon": 1, "codeswitch": 1, "backbone": 1, "pretext": 1, "finetune": 2},
+        **{"representation": 3, "representation_backbone": 1, "frequencies": 1, "significance": 1, "significance_over_seeds": 1},
+    }
+    assert all(asked == profile_asks_for(rule) for rule, asked in named if rule in single)
+    # rules of seconds share a job, and the report needs none
     minutes = profile_asks_for("decoding")[-1] + profile_asks_for("scores")[-1]
-    assert all(asked_for(job) == (*profile_asks_for("decoding")[:-1], minutes) for job in shared)
-    assert len(jobs) == 17 and not any("report" in job["Comment"] for job in jobs)
+    shared = {rule: asked for rule, asked in named if "." in rule}
+    assert shared.pop("corpus.tiny.en-de_corpus_held_out")[0] == "cpu"
+    assert shared == {
+        f"evaluation.tiny.{arm}.seed1.pages_decoding_scores_word_accuracy": (*profile_asks_for("decoding")[:-1], minutes)
+        for arm in ("finetune", "csr")
+    }
 
 
 def test_jobs_wait_for_a_drained_node_and_ask_for_the_readers_account_and_gpus(cluster, whole, tmp_path):
@@ -125,6 +123,7 @@ def test_a_job_out_of_memory_is_tried_with_more_and_in_the_end_names_what_to_rai
     said = run.said()
     assert said.count("slurmstepd-node: error: Exceeded job memory limit") >= 3 and "Error in rule finetune" in said
     assert "attempt 2 left no checkpoint after update 0 (killed, for want of memory or time: raise mem_mb" in said
+    assert "finetune (experiment tiny, arm large-starved, seed 1)\n  why " in said
 
 
 def test_a_new_driver_waits_for_the_jobs_of_a_killed_one(cluster, whole, tmp_path):
