@@ -5,6 +5,7 @@ import json
 import sys
 
 from snakemake.exceptions import WorkflowError
+from snakemake.iocontainers import InputFiles, Wildcards
 from snakemake.settings.types import DeploymentMethod
 
 # rules call `python -m workflow_scripts.<stage>` from whatever working directory
@@ -389,12 +390,16 @@ def report_pages():
 
 
 def requested():
-    """For each rule threads and resources of a job's first attempt, as the profile has them."""
+    """For each rule threads and resources of a job's first attempt, as the profile has them; none where all runs here."""
     jobs = {}
     for one in workflow.rules:
-        if not (one.norun or workflow.is_local(one)):
-            asked = dict(one.expand_resources(None, [], 1).items())
-            jobs[one.name] = {"threads": asked["_cores"], **{name: value for name, value in asked.items() if not name.startswith("_")}}
+        if one.norun or workflow.is_local(one):
+            continue
+        try:
+            asked = dict(one.expand_resources(Wildcards(), InputFiles(), 1).items())
+        except WorkflowError:  # asks for what only a job's own wildcards tell
+            continue
+        jobs[one.name] = {"threads": asked["_cores"], **{name: value for name, value in asked.items() if not name.startswith("_")}}
     return jobs
 
 

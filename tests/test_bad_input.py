@@ -134,10 +134,28 @@ def test_a_key_that_stands_twice(tmp_path, text, said):
         config.check_files([tmp_path / "c.yaml"])
 
 
-def test_aliases_and_empty_files_are_no_repetition(tmp_path):
+def test_aliases_are_no_repetition(tmp_path):
     (tmp_path / "c.yaml").write_text("a: &x {b: 1, c: [1, 2]}\nd: *x\ne: &y [*y]\n")
-    (tmp_path / "empty.yaml").touch()
-    config.check_files([tmp_path / "c.yaml", tmp_path / "empty.yaml", "config.yaml", *Path("config").glob("*.yaml")])
+    config.check_files([tmp_path / "c.yaml", "config.yaml", *Path("config").glob("*.yaml")])
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (b"run:\n\tseeds: [1]\n", "line 2, column 1"),
+        (b"run: {seeds: [1\n", "line 2, column 1"),
+        (b"run: [finetun\xfc]\n", "can't decode byte 0xfc"),
+        (b"", "has no keys at its top level"),
+        (b"- a\n", "has no keys at its top level"),
+        (None, "No such file"),
+    ],
+    ids=["tab", "open", "latin1", "empty", "list", "missing"],
+)
+def test_files_that_are_no_configuration(tmp_path, content, said):
+    if content is not None:
+        (tmp_path / "c.yaml").write_bytes(content)
+    with pytest.raises(InputError, match=rf"(?s)c\.yaml: .*{said}"):
+        config.check_files([tmp_path / "c.yaml"])
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,21 +1,16 @@
-"""What is found before a run starts: each thing that may be wrong, and the estimates."""
+"""What is found before a run starts: each thing that may be wrong."""
 
 import json
 import os
-import stat
 from pathlib import Path
 
 import pytest
-import torch
 from models import manual_pairs, small_model
 from test_config import DEFAULT, changed
-from transformers import MBartConfig, MBartForConditionalGeneration
+from test_partitions import CLUSTER
 
-from workflow_scripts import config, partitions, preflight, trainer
-from workflow_scripts.partitions import Nodes, check_job, gpus_in, gpus_of, minutes, read_partitions
-from workflow_scripts.sizes import MBART_LARGE, Shape, gpu_gigabytes, training_memory
+from workflow_scripts import config, partitions, preflight
 from workflow_scripts.stage import InputError
-from workflow_scripts.training import Training
 
 
 def found(raw: dict, about: str, jobs: dict | None = None) -> str:
@@ -141,93 +136,6 @@ def test_memory_is_held_against_what_the_jobs_ask_for():
         assert line.startswith(verdict) and said in line, line
 
 
-# ---------------------------------------------------------------------------------------------
-# estimates
-
-
-def mbart(shape: Shape, **changes) -> MBartForConditionalGeneration:
-    names = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "decoder_ffn_dim": shape.encoder_ffn_dim}
-    return MBartForConditionalGeneration(MBartConfig(**shape._asdict(), **names, **changes))
-
-
-@pytest.mark.parametrize("shape", [MBART_LARGE, Shape(1000, 64, 256, 2, 3, 128)])
-def test_parameters_are_counted_exactly(shape):
-    with torch.device("meta"):
-        assert mbart(shape).num_parameters() == shape.parameters
-
-
-@pytest.mark.parametrize("loss", ["plain", "chunked"])
-def test_memory_for_the_way_back_is_what_autograd_keeps(loss):
-    shape, training = Shape(2000, 128, 512, 2, 3, 128), Training(batch_tokens=512, loss=loss, attention_dropout=0.0)
-    network = mbart(shape, attention_dropout=0.0).train()
-    weights = {p.untyped_storage().data_ptr() for p in network.parameters()}
-    kept: dict[int, int] = {}
-
-    def keep(tensor):
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    ids = torch.randint(5, shape.vocab_size, (8, 64))
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        trainer.pick_loss(network, training, "float32")(network(input_ids=ids, decoder_input_ids=ids), ids)
-    estimate = training_memory(shape, training, 0) - 1e9 - 16 * shape.parameters
-    # of the plain loss's three numbers for each piece one is kept, two come and go
-    estimate -= 512 * 8 * shape.vocab_size if loss == "plain" else 0
-    assert sum(kept.values()) == pytest.approx(estimate, rel=0.1)
-
-
-def test_an_update_is_shared_and_cut():
-    shape = Shape(1000, 256, 1024, 6, 6, 512)
-    whole, half, shared = (
-        training_memory(shape, Training(batch_tokens=8192, micro_batch_tokens=micro), gpus)
-        for micro, gpus in ((None, 1), (4096, 1), (None, 2))
-    )
-    fixed = training_memory(shape, Training(batch_tokens=1), 1)
-    assert half == shared and (whole - fixed) / (half - fixed) == pytest.approx(2, rel=0.01)
-
-
-def test_names_of_gpus():
-    names = {"a100": 40, "nvidia_a100-sxm4-80gb": 80, "A100_80GB": 80, "h200": 141, "l40s": 48, "rtx_3090": 24, "mystery": None, "": None}
-    assert {name: gpu_gigabytes(name) for name in names} == names
-
-
-# ---------------------------------------------------------------------------------------------
-# Slurm
-
-
-def test_slurms_ways_of_writing():
-    assert [minutes(limit) for limit in ("infinite", "2-00:00:00", "1:30:00", "45:00", "n/a")] == [float("inf"), 2880, 90, 45, float("inf")]
-    assert gpus_in("gpu:a100:4(S:0-1),gpu:v100:2,mps:100") == {"a100": 4, "v100": 2} and gpus_in("gpu:3(IDX:0,2)") == {"": 3}
-    assert gpus_in("(null)") == {} and gpus_in("gpu:a100") == {"a100": 1}
-    assert gpus_of({"gres": "gpu:2"}) == (2, "") and gpus_of({"gpu": 1, "gpu_model": "a100"}) == (1, "a100") and gpus_of({}) == (0, "")
-
-
-CLUSTER = {"cpu": [Nodes(120.0, 16, 64_000, {})], "gpu": [Nodes(1440.0, 32, 128_000, {"a100": 4}), Nodes(1440.0, 8, 500_000, {"v100": 2})]}
-
-
-@pytest.mark.parametrize(
-    "job, said",
-    [
-        ({"slurm_partition": "gup"}, "there is no partition 'gup'; .* cpu, gpu"),
-        ({"slurm_partition": "cpu", "runtime": 121}, r"runtime 121 is more than cpu has \(120\)"),
-        ({"slurm_partition": "cpu", "threads": 17}, r"threads 17 is more than cpu has \(16\)"),
-        ({"slurm_partition": "gpu", "threads": 16, "mem_mb": 200_000}, r"mem_mb 200000 is more than gpu has \(128000\)"),
-        ({"slurm_partition": "cpu", "gpu": 1}, r"GPUs 1 is more than cpu has \(0\)"),
-        ({"slurm_partition": "gpu", "gpu": 2, "gpu_model": "h100"}, r"GPUs h100 2 is more than gpu has \(0\)"),
-    ],
-)
-def test_a_job_that_no_node_can_take_is_told(job, said):
-    with pytest.raises(InputError, match=said):
-        check_job("finetune", job, CLUSTER)
-
-
-def test_a_job_that_a_node_can_take():
-    job = {"slurm_partition": "cpu,gpu", "gpu": 2, "gpu_model": "V100", "mem_mb": 400_000, "runtime": 1440, "threads": 8}
-    assert check_job("finetune", job, CLUSTER) == "cpu,gpu" and check_job("scores", {"slurm_account": "x"}, CLUSTER) == "any partition"
-
-
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
     """A place for commands that stand in for Slurm's; tests/slurm asks a real one."""
@@ -236,7 +144,7 @@ def commands(tmp_path, monkeypatch):
     def add(name: str, says: str, status: int = 0) -> None:
         path: Path = tmp_path / name
         path.write_text(f"#!/bin/sh\ncat <<'END'\n{says}\nEND\nexit {status}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        path.chmod(0o755)
 
     return add
 
@@ -244,7 +152,7 @@ def commands(tmp_path, monkeypatch):
 def test_what_the_profile_asks_of_slurm_is_looked_up(commands):
     commands("sinfo", "cpu|2:00:00|16|64000|(null)\ngpu|1-00:00:00|32+|128000+|gpu:a100:4(S:0-1)\ngpu|1-00:00:00|8|500000|gpu:v100:2")
     commands("sacctmgr", "physics\nlinguistics")
-    assert read_partitions() == CLUSTER
+    assert partitions.read_partitions() == CLUSTER
     jobs = {
         "scores": {"slurm_partition": "cpu", "slurm_account": "Physics", "runtime": 60},
         "corpus": {"slurm_partition": "cpu", "slurm_account": "Physics"},

@@ -199,15 +199,20 @@ def load(raw: dict[str, Any]) -> Config:
 
 
 def check_files(paths: Iterable[Path | str]) -> None:
-    """Refuse files in which a key stands twice in one block: YAML takes the last and says nothing."""
+    """Refuse files that are no YAML, or in which a key stands twice in one block: YAML takes the last and says nothing."""
     problems = [problem for path in paths for problem in _repeated_keys(Path(path))]
     if problems:
         raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
 
 
 def _repeated_keys(path: Path) -> Iterator[str]:
-    with open(path, encoding="utf-8") as file:
-        waiting = [yaml.compose(file, Loader=yaml.SafeLoader)]
+    try:
+        with open(path, encoding="utf-8") as file:
+            waiting = [yaml.compose(file, Loader=yaml.SafeLoader)]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read as YAML: {error}") from None
+    if not isinstance(waiting[0], yaml.MappingNode):
+        raise InputError(f"{path}: has no keys at its top level")
     visited: set[int] = set()
     while waiting:
         node = waiting.pop()
