@@ -1,6 +1,6 @@
 """Tables as Markdown and LaTeX."""
 
-from workflow_scripts.tables import latex, markdown
+from workflow_scripts.report.tables import latex, markdown
 
 ROWS = [["arm", "BLEU", "p|q"], ["csr_1", "13.24 ± 0.17 ‡ ‡", "−0.5 & 35 %"]]
 
