@@ -3,11 +3,12 @@
 # make test-comet: the tests of COMET, whose own environment is 1.4 GB
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
+# make test-zero-shot: two experiments whose models translate each other's test set; minutes
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-comet test-slurm test-plug lint resume setup clean
+.PHONY: demo test test-comet test-slurm test-plug test-zero-shot lint resume setup clean
 
 demo: setup
 	. $(BIN)/activate && snakemake --cores all
@@ -21,6 +22,9 @@ test-comet: setup
 
 test-plug: setup
 	. $(BIN)/activate && pytest tests/plug -ra
+
+test-zero-shot: setup
+	. $(BIN)/activate && pytest tests/workflow/test_zero_shot.py -ra
 
 test-slurm: setup
 	. $(BIN)/activate && pytest tests/slurm -ra
