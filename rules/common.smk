@@ -13,7 +13,6 @@ sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
 from workflow_scripts.comet import Comet
-from workflow_scripts.comet import Comet
 from workflow_scripts.config import check_files, grid_points, lexicons_used, load, phase_training, zero_shot_tests
 from workflow_scripts.digest import digest
 from workflow_scripts.stage import InputError, resource

@@ -95,6 +95,30 @@ def test_how_many_failed_and_how_to_go_on(told):
     assert "To go on: snakemake --cores 2 --keep-going --latency-wait 1 --directory" in told
 
 
+TOGETHER = """\
+RuleException:
+Command 'set -euo pipefail;  first > a.log' died with <Signals.SIGKILL: 9>.
+RuleException:
+Command 'set -euo pipefail;  second > b.log' returned non-zero exit status 1.
+Error in rule a:
+    message: None
+    jobid: 1
+    shell:
+        first > a.log
+        (command exited with non-zero exit code)
+Error in rule b:
+    message: None
+    jobid: 2
+    shell:
+        second > b.log
+        (command exited with non-zero exit code)
+"""
+
+
+def test_jobs_that_end_at_the_same_moment_keep_their_own_status():
+    assert [failure.message for failure in failures(TOGETHER)] == ["died with <Signals.SIGKILL", "returned non-zero exit status 1"]
+
+
 SLURM = """\
 [Sat Nov 21 21:32:36 2026]
 rule finetune:

@@ -71,7 +71,7 @@ _EVENT = re.compile(
     r"|^Trying to restart job (?P<again>\d+)"
     r"|^Finished jobid: (?P<finished>\d+)"
     r"|^ +message: Error in group .*\n +log: (?P<group_log>.*) \(check"
-    r"|^Command .* (?P<status>died with <Signals\.\w+|returned non-zero exit status \d+)",
+    r"|^Command '(?P<command>.*)' (?P<status>died with <Signals\.\w+|returned non-zero exit status \d+)",
     flags=re.MULTILINE,
 )
 
@@ -80,10 +80,11 @@ def failures(text: str) -> list[Failure]:
     """The jobs that failed for good, by Snakemake's log."""
     begun: dict[str, dict[str, str]] = {}
     failed: dict[str, Failure] = {}
-    status, group_logs = "", []
+    statuses: dict[str, str] = {}
+    group_logs: list[str] = []
     for event in _EVENT.finditer(text):
         if event["status"]:
-            status = event["status"]  # of the error that follows
+            statuses[event["command"]] = event["status"]  # the error is told later; another job's may come between
         elif event["group_log"]:
             group_logs = event["group_log"].split(", ")
         elif event["late"]:
@@ -95,8 +96,9 @@ def failures(text: str) -> list[Failure]:
             fields = dict(re.findall(rf"^{event['indent']}    ([\w-]+): (.*)$", event["block"], flags=re.MULTILINE))
             job = fields.get("jobid", "")
             if event["kind"] == "Error in rule":
+                shell = re.search(r"^ +shell:\n +(.*)$", event["block"], flags=re.MULTILINE)
+                status = next((s for command, s in reversed(statuses.items()) if shell and shell[1] in command), "")
                 failed[job] = _failure(event["rule"], begun.get(job, {}), fields, status, group_logs if event["indent"] else [])
-                status = ""
             elif "resources" in fields:
                 begun[job] = fields
     return [failure for failure in failed.values() if not failure.grouped or is_culprit(failure)] or list(failed.values())
