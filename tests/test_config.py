@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,59 @@ def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backb
     assert config.zero_shot_tests(loaded, "en-es") == []
     loaded.run.zero_shot = False
     assert config.zero_shot_tests(loaded, "help-de-en") == []
+
+
+def many(**changes) -> dict:
+    """The default configuration with its experiment made for several languages at once."""
+    raw = copy.deepcopy(DEFAULT)
+    own = raw["experiments"].pop("help-de-en")
+    block = {**own, "each": {"source": ["de", "es"]}, "corpus": "help-{source}", "source": "{source}", "target": "en"}
+    raw["experiments"] |= {"help-{source}-en": {**block, **changes}}
+    raw["corpora"]["help-{other}"] = {
+        **raw["corpora"].pop("help"),
+        "each": {"other": ["de", "es"]},
+        "languages": ["{other}", "en"],
+        "train": {"file": "resources/libreoffice-help/en-{other}.tsv.xz", "columns": {"document": 1, "en": 3, "{other}": 4}},
+    }
+    raw["backbones"]["bible"]["small"]["text"] = {code: "task" for code in ("de", "en", "es")}
+    raw["run"]["experiments"] = ["help-*-en"]
+    return raw
+
+
+def test_a_definition_with_each_is_many():
+    raw = many()
+    raw["experiments"]["help-es-en"] = {"training": {"pairs": 7}}
+    made = config.load(raw)
+    assert made.run.experiments == ["help-de-en", "help-es-en"]
+    spanish = made.experiments["help-es-en"]
+    assert (spanish.corpus, spanish.source, spanish.training.pairs, spanish.training.batch_tokens) == ("help-es", "es", 7, 500)
+    assert made.corpora["help-es"].languages == ("es", "en") and made.corpora["help-es"].train.columns["es"] == 4
+
+
+def test_each_may_list_the_combinations():
+    raw = many(each=[{"source": "de"}])
+    raw["run"]["experiments"] = ["help-de-en"]
+    assert list(config.load(raw).experiments) == ["help-de-en"]
+
+
+@pytest.mark.parametrize(
+    "each, message",
+    [
+        ("de", "wants lists of values by name"),
+        ({"source": "de"}, "wants lists of values by name"),
+        ({"source": []}, "wants lists of values by name"),
+        ([{"source": "de"}, {"target": "en"}], "wants lists of values by name"),
+        ({"source": ["de"], "target": ["en"]}, "{target} must stand in the name"),
+        ({"source": ["de", "de"]}, "makes 'help-de-en', which is there already"),
+    ],
+)
+def test_a_malformed_each_is_refused(each, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        config.load(many(each=each))
+
+
+def test_a_pattern_that_is_like_no_experiment_is_refused():
+    raw = many()
+    raw["run"]["experiments"] = ["iwslt-*"]
+    with pytest.raises(InputError, match=r"run.experiments: 'iwslt-\*' is like no experiment; there is help-de-en"):
+        config.load(raw)

@@ -9,6 +9,7 @@ dataclasses: ``python -m workflow_scripts.config > config/schema.json``.
 import copy
 import dataclasses
 import difflib
+import fnmatch
 import functools
 import itertools
 import json
@@ -189,7 +190,7 @@ class Config:
 def load(raw: dict[str, Any]) -> Config:
     """The typed configuration; raises one `InputError` that lists everything that is wrong."""
     try:
-        config = _adapter().validate_python(_with_grids(raw))
+        config = _adapter().validate_python(_with_grids(spelt_out(raw)))
     except ValidationError as error:
         raise InputError("config:\n" + "\n".join(f"  {_explain(problem)}" for problem in error.errors())) from None
     problems = list(_problems(config))
@@ -229,6 +230,85 @@ def _repeated_keys(path: Path) -> Iterator[str]:
                 yield f"{path}, line {line}: {name!r} stands here and in line {lines[name]}; keep one of the two"
             lines.setdefault(name, line)
             waiting.append(value)
+
+
+def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with one definition for each combination of the values that a definition's `each` lists.
+
+    `experiments: {"{other}-en": {each: {other: [de, tr]}, source: "{other}", …}}` defines `de-en` and `tr-en`;
+    `each: [{source: de, target: en}, {source: en, target: de}]` lists the combinations themselves. A
+    definition of one of these names is laid over what `each` makes. In `run.experiments` the names may have
+    the wildcards of a shell. Raises `InputError` where an `each` is malformed or makes a name twice.
+    """
+    if not isinstance(raw, dict):
+        return raw
+    spelt = {section: _spelt_section(section, blocks) if section in _DEFINITIONS else blocks for section, blocks in raw.items()}
+    run, experiments = spelt.get("run"), spelt.get("experiments")
+    if isinstance(run, dict) and isinstance(run.get("experiments"), list) and isinstance(experiments, dict):
+        found = [fnmatch.filter(experiments, str(name)) if set("*?[") & set(str(name)) else [name] for name in run["experiments"]]
+        if nothing := [name for name, names in zip(run["experiments"], found, strict=True) if not names]:
+            raise InputError(
+                f"config:\n  run.experiments: {nothing[0]!r} is like no experiment; there is {', '.join(map(str, experiments))}"
+            )
+        spelt["run"] = {**run, "experiments": list(dict.fromkeys(itertools.chain(*found)))}
+    return spelt
+
+
+_DEFINITIONS = ("corpora", "lexicons", "backbones", "experiments")
+"""The sections in which a definition may have an `each`."""
+
+
+def _spelt_section(section: str, blocks: Any) -> Any:
+    if not isinstance(blocks, dict):
+        return blocks
+    made: dict[str, Any] = {}
+    for name, block in blocks.items():
+        if not isinstance(block, dict) or "each" not in block:
+            continue
+        where, each = f"{section}.{name}.each", block["each"]
+        if not (points := _points(each)):
+            raise InputError(
+                f"config:\n  {where}: wants lists of values by name, like {{other: [de, tr]}}, or a list of such values, got {each!r}"
+            )
+        if missing := [key for key in points[0] if f"{{{key}}}" not in str(name)]:
+            raise InputError(f"config:\n  {where}: {{{missing[0]}}} must stand in the name {name!r}, or all would be called the same")
+        rest = {key: value for key, value in block.items() if key != "each"}
+        for point in points:
+            if (own := _filled_in(name, point)) in made:
+                raise InputError(f"config:\n  {where}: makes {own!r}, which is there already")
+            made[own] = _filled_in(rest, point)
+    others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
+    return {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+
+
+def _points(each: Any) -> list[dict[str, Any]]:
+    """What `each` lists: all combinations of its lists, or its own mappings; nothing if it is neither."""
+    if isinstance(each, dict) and all(isinstance(values, list) for values in each.values()):
+        return [dict(zip(each, values, strict=True)) for values in itertools.product(*each.values())]
+    if isinstance(each, list) and all(isinstance(point, dict) and point.keys() == each[0].keys() for point in each):
+        return each
+    return []
+
+
+def _filled_in(value: Any, point: dict[str, Any]) -> Any:
+    """`value` with `{key}` replaced by the point's value in all strings; a string that is nothing else takes its type, too."""
+    if isinstance(value, dict):
+        return {_filled_in(key, point): _filled_in(item, point) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled_in(item, point) for item in value]
+    if not isinstance(value, str):
+        return value
+    for key, replacement in point.items():
+        if value == f"{{{key}}}":
+            return replacement
+        value = value.replace(f"{{{key}}}", str(replacement))
+    return value
+
+
+def _laid_over(below: Any, above: Any) -> Any:
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return {**below, **{key: _laid_over(below.get(key), value) for key, value in above.items()}}
 
 
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
@@ -543,6 +623,16 @@ def schema() -> dict[str, Any]:
         training["properties"][name] = {**about, "anyOf": [value, {"type": "array", "items": value}]}
     made["$defs"]["TrainingGrid"] = training
     made["$defs"]["Experiment"]["properties"]["training"]["$ref"] = "#/$defs/TrainingGrid"
+    each = {
+        "description": "One definition for each combination of these values, which replace their names in braces in all that stands here.",
+        "anyOf": [
+            {"type": "object", "additionalProperties": {"type": "array", "minItems": 1}},
+            {"type": "array", "items": {"type": "object"}, "minItems": 1},
+        ],
+    }
+    for section in _DEFINITIONS:
+        definition = made["properties"][section]["additionalProperties"]["$ref"].rpartition("/")[2]
+        made["$defs"][definition]["properties"]["each"] = each
     return made
 
 
