@@ -224,3 +224,18 @@ def test_a_pattern_that_is_like_no_experiment_is_refused():
     raw["run"]["experiments"] = ["iwslt-*"]
     with pytest.raises(InputError, match=r"run.experiments: 'iwslt-\*' is like no experiment; there is help-de-en"):
         config.load(raw)
+
+
+def test_published_numbers_may_stand_in_a_table(tmp_path):
+    table = tmp_path / "published.tsv"
+    table.write_text("experiment\tarm\tmetric\tvalue\tsource\ttestset\nhelp-de-en\tcsr\tBLEU\t12.5\tTable II\t\nother\tcsr\tBLEU\t1\t\t\n")
+    (number,) = config.load(changed("experiments/help-de-en/published", str(table))).experiments["help-de-en"].published
+    assert (number.arm, number.value, number.testset, number.source) == ("csr", 12.5, None, "Table II")
+
+
+@pytest.mark.parametrize("content, message", [(None, "cannot be read"), ("arm\tvalue\n", "no column `experiment`, or no rows")])
+def test_a_table_of_published_numbers_that_is_none_is_refused(tmp_path, content, message):
+    if content:
+        (tmp_path / "published.tsv").write_text(content)
+    with pytest.raises(InputError, match=f"help-de-en.published: .*published.tsv.*{message}"):
+        config.load(changed("experiments/help-de-en/published", str(tmp_path / "published.tsv")))

@@ -7,6 +7,7 @@ dataclasses: ``python -m workflow_scripts.config > config/schema.json``.
 """
 
 import copy
+import csv
 import dataclasses
 import difflib
 import fnmatch
@@ -34,7 +35,7 @@ from workflow_scripts.lexicon import Lexicon
 from workflow_scripts.mapping import Mapping
 from workflow_scripts.representation import Representation
 from workflow_scripts.scores import Scores
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, resource
 from workflow_scripts.training import Training
 from workflow_scripts.word_accuracy import WordAccuracy
 
@@ -162,7 +163,7 @@ class Experiment:
     representation: Representation = field(default_factory=Representation)
     """Distances."""
     published: list[Published] = field(default_factory=list)
-    """Published numbers of this experiment."""
+    """Published numbers of this experiment, or a TSV file with them: its columns are these settings, and `experiment`."""
 
 
 @dataclass
@@ -190,7 +191,7 @@ class Config:
 def load(raw: dict[str, Any]) -> Config:
     """The typed configuration; raises one `InputError` that lists everything that is wrong."""
     try:
-        config = _adapter().validate_python(_with_grids(spelt_out(raw)))
+        config = _adapter().validate_python(_with_grids(with_published(spelt_out(raw))))
     except ValidationError as error:
         raise InputError("config:\n" + "\n".join(f"  {_explain(problem)}" for problem in error.errors())) from None
     problems = list(_problems(config))
@@ -309,6 +310,32 @@ def _laid_over(below: Any, above: Any) -> Any:
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
     return {**below, **{key: _laid_over(below.get(key), value) for key, value in above.items()}}
+
+
+def with_published(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with the published numbers of experiments that name a file for them; raises `InputError` where it cannot be read."""
+    experiments = raw.get("experiments") if isinstance(raw, dict) else None
+    if not isinstance(experiments, dict):
+        return raw
+    read = {
+        name: {**block, "published": _published_in(block["published"], name)}
+        if isinstance(block, dict) and isinstance(block.get("published"), str)
+        else block
+        for name, block in experiments.items()
+    }
+    return {**raw, "experiments": read}
+
+
+def _published_in(path: str, experiment: str) -> list[dict[str, Any]]:
+    try:
+        with open(resource(path), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"config:\n  experiments.{experiment}.published: {path} cannot be read: {error}") from None
+    if not rows or "experiment" not in rows[0]:
+        raise InputError(f"config:\n  experiments.{experiment}.published: {path} has no column `experiment`, or no rows")
+    own = [row for row in rows if row.pop("experiment") == experiment]
+    return [{key: value for key, value in row.items() if value} for row in own]
 
 
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
@@ -563,7 +590,7 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
     for number in experiment.published:
         yield from _undefined(f"{where}.published: arm", number.arm, config.arms)
         if number.testset and corpus:
-            yield from _undefined(f"{where}.published: testset", number.testset, corpus.test)
+            yield from _undefined(f"{where}.published: testset", number.testset, _all_tests(config, corpus))
     if experiment.representation.text and sorted(experiment.representation.text) != sorted(pair):
         yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(experiment.representation.text)}"
     if corpus and sorted(pair) != sorted(corpus.languages):
@@ -585,6 +612,12 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
             if code not in backbone.small.text:
                 has = list(backbone.small.text)
                 yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {has}"
+
+
+def _all_tests(config: Config, corpus: Corpus) -> list[str]:
+    """The test sets of a corpus, and those of all experiments as models of another translate them."""
+    others = {name: config.corpora[e.corpus].test for name, e in config.experiments.items() if e.corpus in config.corpora}
+    return [*corpus.test, *(f"{name}@{testset}" for name, tests in others.items() for testset in tests)]
 
 
 def zero_shot_tests(config: Config, name: str) -> list[str]:
@@ -623,6 +656,9 @@ def schema() -> dict[str, Any]:
         training["properties"][name] = {**about, "anyOf": [value, {"type": "array", "items": value}]}
     made["$defs"]["TrainingGrid"] = training
     made["$defs"]["Experiment"]["properties"]["training"]["$ref"] = "#/$defs/TrainingGrid"
+    numbers = made["$defs"]["Experiment"]["properties"]["published"]
+    about = {key: numbers.pop(key) for key in ("title", "description", "default") if key in numbers}
+    made["$defs"]["Experiment"]["properties"]["published"] = {**about, "anyOf": [numbers, {"type": "string"}]}
     each = {
         "description": "One definition for each combination of these values, which replace their names in braces in all that stands here.",
         "anyOf": [
