@@ -210,8 +210,8 @@ def test_each_may_list_the_combinations():
         ({"source": "de"}, "wants lists of values by name"),
         ({"source": []}, "wants lists of values by name"),
         ([{"source": "de"}, {"target": "en"}], "wants lists of values by name"),
-        ({"source": ["de"], "target": ["en"]}, "{target} must stand in the name"),
-        ({"source": ["de", "de"]}, "makes 'help-de-en', which is there already"),
+        ({"target": ["en", "de"]}, "makes 'help-{source}-en' twice; the name must tell them apart, as with {target} in it"),
+        ({"source": ["de", "de"]}, "makes 'help-de-en' twice"),
     ],
 )
 def test_a_malformed_each_is_refused(each, message):

@@ -271,12 +271,12 @@ def _spelt_section(section: str, blocks: Any) -> Any:
             raise InputError(
                 f"config:\n  {where}: wants lists of values by name, like {{other: [de, tr]}}, or a list of such values, got {each!r}"
             )
-        if missing := [key for key in points[0] if f"{{{key}}}" not in str(name)]:
-            raise InputError(f"config:\n  {where}: {{{missing[0]}}} must stand in the name {name!r}, or all would be called the same")
         rest = {key: value for key, value in block.items() if key != "each"}
         for point in points:
             if (own := _filled_in(name, point)) in made:
-                raise InputError(f"config:\n  {where}: makes {own!r}, which is there already")
+                raise InputError(
+                    f"config:\n  {where}: makes {own!r} twice; the name must tell them apart, as with {{{next(iter(point))}}} in it"
+                )
             made[own] = _filled_in(rest, point)
     others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
     return {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
