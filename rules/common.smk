@@ -62,6 +62,14 @@ def held_out_parts(corpus):
     return ["dev", *(f"test/{name}" for name in CONFIG.corpora[corpus].test)]
 
 
+def zero_shot_references(corpus, lang):
+    """References in `lang` that models trained on this corpus are measured by elsewhere: no training text may have them."""
+    users = [name for name in CONFIG.run.experiments if CONFIG.experiments[name].corpus == corpus]
+    tests = [test.split("@") for name in users if CONFIG.experiments[name].target == lang for test in zero_shot_tests(CONFIG, name)]
+    corpora = {(CONFIG.experiments[other].corpus, testset) for other, testset in tests} - {(corpus, testset) for _, testset in tests}
+    return sorted(text(other, f"test/{testset}", lang) for other, testset in corpora)
+
+
 def corpus_sources(wildcards):
     """The files that a corpus, or one held-out part of it, is read from."""
     corpus = CONFIG.corpora[wildcards.corpus]

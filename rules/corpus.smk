@@ -23,6 +23,8 @@ rule corpus:
         sources=corpus_sources,
         held_out_a=lambda w: [text(w.corpus, part, w.a) for part in held_out_parts(w.corpus)],
         held_out_b=lambda w: [text(w.corpus, part, w.b) for part in held_out_parts(w.corpus)],
+        others_a=lambda w: zero_shot_references(w.corpus, w.a),
+        others_b=lambda w: zero_shot_references(w.corpus, w.b),
     output:
         a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         b="results/corpora/{corpus}.{a}-{b}/train.{b}",
@@ -34,7 +36,8 @@ rule corpus:
     conda:
         "../envs/crossgap.yaml"
     params:
+        others=lambda w, input: flags(input, "others_a", "others_b"),
         settings=corpus_settings,
     shell:
-        "python -m workflow_scripts.corpus train --held-out-a {input.held_out_a:q} --held-out-b {input.held_out_b:q} "
+        "python -m workflow_scripts.corpus train --held-out-a {input.held_out_a:q} --held-out-b {input.held_out_b:q} {params.others:q} "
         "--output-a {output.a:q} --output-b {output.b:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"

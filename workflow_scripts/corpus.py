@@ -124,16 +124,25 @@ def held_out_pairs(name: str, settings: Corpus) -> list[Pair]:
 
 
 def train(
-    held_out_a: tuple[Path, ...], held_out_b: tuple[Path, ...], output_a: Path, output_b: Path, report: Path, settings: Corpus
+    held_out_a: tuple[Path, ...],
+    held_out_b: tuple[Path, ...],
+    output_a: Path,
+    output_b: Path,
+    report: Path,
+    *,
+    others_a: tuple[Path, ...] = (),
+    others_b: tuple[Path, ...] = (),
+    settings: Corpus,
 ) -> None:
     """Write the training text and ``corpus.json``.
 
-    `held_out_a`, `held_out_b` are the dev and test sets on either side, whose pairs must not leak.
+    `held_out_a`, `held_out_b` are the dev and test sets on either side, whose pairs must not leak; `others_a`, `others_b`
+    are sides of other corpora's test sets, which models of this one translate without training (zero-shot).
     """
     languages = settings.languages
     # the empty key (a line of punctuation) equals nothing
-    leaks_a = {leak_key(line) for path in held_out_a for line in read_lines(path)} - {""}
-    leaks_b = {leak_key(line) for path in held_out_b for line in read_lines(path)} - {""}
+    leaks_a = {leak_key(line) for path in (*held_out_a, *others_a) for line in read_lines(path)} - {""}
+    leaks_b = {leak_key(line) for path in (*held_out_b, *others_b) for line in read_lines(path)} - {""}
     documents = assign_documents(settings)
     removed: Counter[str] = Counter()
     seen: set[bytes] = set()

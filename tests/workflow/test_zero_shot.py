@@ -1,10 +1,12 @@
 """Two experiments into one language on a shared backbone: each model translates the other's test set, too."""
 
 import csv
+import json
 
 import pytest
 from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
+from workflow_scripts.corpus import leak_key
 from workflow_scripts.text import read_lines
 
 
@@ -57,6 +59,15 @@ def test_the_other_test_set_is_read_in_its_own_language(zero_shot):
     assert [own, other] == references
     log = (folder / "results/logs/decoding/tiny/finetune.seed1.spanish@pages.log").read_text(encoding="utf-8")
     assert "Traceback" not in log
+
+
+def test_no_training_text_has_a_reference_of_the_others_test_set(zero_shot):
+    folder, _ = zero_shot
+    corpora = folder / "results/corpora"
+    for corpus, other in (("tiny.en-de", "spanish.en-es"), ("spanish.en-es", "tiny.en-de")):
+        learnt = {leak_key(line) for line in read_lines(corpora / corpus / "train.en")}
+        assert not learnt & {leak_key(line) for line in read_lines(corpora / other / "test/pages.en")}
+        assert list(json.loads((corpora / corpus / "corpus.json").read_text(encoding="utf-8"))["held_out"]) == ["dev", "pages"]
 
 
 def test_nothing_is_trained_for_it(zero_shot):
