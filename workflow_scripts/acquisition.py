@@ -27,10 +27,10 @@ from typing import Any
 import regex
 
 from workflow_scripts.corpus import Pair, Source, read_pairs
-from workflow_scripts.fetching import base_name, cache_folder, extract, fetch, fetch_head, is_archive, is_offline, open_packed
+from workflow_scripts.fetching import base_name, cache_folder, extract, fetch, fetch_head, first_cause, is_archive, is_offline, open_packed
 from workflow_scripts.help_pages import debian_package, described, paragraphs_of
 from workflow_scripts.limits import Positive
-from workflow_scripts.stage import InputError, atomic, checksum, read_json, run, write_json
+from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
 from workflow_scripts.text import read_lines, write_lines
 
 
@@ -45,7 +45,7 @@ class HuggingFace:
     split: str = "train"
     """The split."""
     files: list[str] = field(default_factory=list)
-    """Names or patterns of files in the dataset (.parquet, .jsonl, .csv, .tsv); without them, the hub's Parquet copy of the split is read."""
+    """Names or patterns of files in the dataset (.parquet, .jsonl, .csv, .tsv), instead of the hub's Parquet copy of the split."""
     revision: str | None = None
     """The commit or tag; naming one makes the run repeatable."""
 
@@ -59,7 +59,7 @@ class Debian:
     suite: str = "bookworm"
     """Debian's release; its manual is that of LibreOffice 7.4."""
     mirror: str = "https://deb.debian.org/debian"
-    """Where the packages are; https://snapshot.debian.org/archive/debian/<time> has those of a day. `$CROSSGAP_DEBIAN_MIRROR` goes over it."""
+    """Where the packages are; https://snapshot.debian.org/archive/debian/<time> has a day's. `$CROSSGAP_DEBIAN_MIRROR` goes over it."""
 
 
 @dataclass
@@ -263,7 +263,7 @@ def _from_hub(wanted: HuggingFace, made: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({type(error).__name__}). Run\n"
+            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}). Run\n"
             + "".join(f"  {download} --include '{pattern}'\n" for pattern in patterns)
             + "where there is network, with the same HF_HOME"
         ) from None

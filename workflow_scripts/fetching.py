@@ -137,7 +137,7 @@ def download(url: str, partial: Path) -> None:
                 raise Unreachable(f"the server says {status} {error.response.reason}") from None
             reason = f"the server says {status} {error.response.reason}"
         except requests.RequestException as error:
-            reason = f"{type(error).__name__}: {_first_cause(error)}"
+            reason = f"{type(error).__name__}: {first_cause(error)}"
         except OSError as error:
             if isinstance(error, (ConnectionError, TimeoutError)):
                 reason = str(error)
@@ -152,7 +152,8 @@ def download(url: str, partial: Path) -> None:
 _PAUSE = 2.0
 
 
-def _first_cause(error: BaseException) -> BaseException:
+def first_cause(error: BaseException) -> BaseException:
+    """What lies at the bottom of an error of a network library."""
     while inner := next((each for each in (error.__cause__, error.__context__, *error.args) if isinstance(each, BaseException)), None):
         error = inner
     return error
@@ -190,7 +191,7 @@ def size_of(url: str) -> int | None:
     except requests.HTTPError as error:
         raise Unreachable(f"the server says {error.response.status_code} {error.response.reason}") from None
     except requests.RequestException as error:
-        raise Unreachable(f"{type(error).__name__}: {_first_cause(error)}") from None
+        raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
     size = answer.headers.get("Content-Length", "")
     return int(size) if size.isdigit() else None
 
@@ -238,7 +239,7 @@ def _download_head(url: str, lines: int, output: Path) -> None:
     except requests.HTTPError as error:
         raise Unreachable(f"the server says {error.response.status_code} {error.response.reason}") from None
     except (requests.RequestException, ConnectionError, TimeoutError, EOFError) as error:
-        raise Unreachable(f"{type(error).__name__}: {_first_cause(error)}") from None
+        raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
 
 
 # ---------------------------------------------------------------------------------------------
