@@ -30,7 +30,8 @@ rule acquisition:
         "../envs/crossgap.yaml"
     params:
         inputs=lambda w, input: flags(input, "joined", "environment"),
-        settings=lambda w: settings(CONFIG.data[w.data]),
+        # the report takes these two from the configuration: a citation that is corrected must not make the run anew
+        settings=lambda w: settings(CONFIG.data[w.data], licence="", citation=""),
     shell:
         "python -m workflow_scripts.acquisition --output {output.file:q} --report {output.report:q} {params.inputs:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -55,9 +55,11 @@ def data_sources(wildcards):
     """What data are made of besides the network: other data, and the environment of mtdata."""
     block = CONFIG.data.get(wildcards.data)
     if block is None:
-        raise WorkflowError(f"results/data/{wildcards.data}{wildcards.suffix} is asked for, but the configuration has no data.{wildcards.data}")
+        raise WorkflowError(
+            f"results/data/{wildcards.data}{wildcards.suffix} is asked for, but the configuration has no data.{wildcards.data}"
+        )
     joined = {"joined": [data_file(CONFIG, name) for name in block.join]} if block.join else {}
-    return joined | ({"environment": "results/environments/mtdata.json"} if block.mtdata else {})
+    return joined | ({"environment": ancient("results/environments/mtdata.json")} if block.mtdata else {})
 
 
 def corpus_folder(name):

@@ -27,8 +27,8 @@ from typing import Any
 import regex
 
 from workflow_scripts.corpus import Pair, Source, read_pairs
-from workflow_scripts.fetching import base_name, cache_folder, extract, fetch, fetch_head, first_cause, is_archive, is_offline, open_packed
-from workflow_scripts.help_pages import debian_package, described, paragraphs_of
+from workflow_scripts.fetching import base_name, cache_folder, cached_path, extract, fetch, first_cause, is_archive, is_offline, open_packed
+from workflow_scripts.help_pages import debian_package, index_path, index_url, paragraphs_of
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
 from workflow_scripts.text import read_lines, write_lines
@@ -173,18 +173,31 @@ def columns_of(data: Data) -> dict[str, int]:
     return {"document": 1, languages[0]: 2, languages[1]: 3} if languages else {}
 
 
+def needed(data: Data) -> dict[str, Path]:
+    """What is asked of the network, and where a cache has it: for a look beforehand. mtdata's own URLs are not known here."""
+    if data.url:
+        urls, sums = _by_side(data.url), _by_side(data.sha256)
+        return {url: cached_path(url, sums.get(side) or "<checksum>", data.lines) for side, url in urls.items()}
+    if data.sacrebleu:
+        dataset, folder = _test_set(data)
+        return {dataset.data[0]: folder / f"{folder.name}.{'-'.join(data.languages)}.src"}
+    if data.debian:
+        return {index_url(data.debian.suite, _mirror(data.debian)): index_path(data.debian.suite)}
+    if data.huggingface:
+        from huggingface_hub import constants
+
+        name = data.huggingface.dataset
+        return {f"{constants.ENDPOINT}/api/datasets/{name}": Path(constants.HF_HUB_CACHE, f"datasets--{name.replace('/', '--')}")}
+    return {}
+
+
 # ---------------------------------------------------------------------------------------------
 # origins: each writes its file, and returns what to record
 
 
 def _from_url(settings: Data, made: Path) -> dict[str, Any]:
-    urls = settings.url if isinstance(settings.url, dict) else {"": settings.url}
-    sums = settings.sha256 if isinstance(settings.sha256, dict) else {"": settings.sha256}
-    members = settings.member if isinstance(settings.member, dict) else {"": settings.member}
-    fetched = {
-        side: fetch_head(url, settings.lines, sums.get(side)) if settings.lines else fetch(url, sums.get(side))
-        for side, url in urls.items()
-    }
+    urls, sums, members = map(_by_side, (settings.url, settings.sha256, settings.member))
+    fetched = {side: fetch(url, sums.get(side), settings.lines) for side, url in urls.items()}
     files: dict[str, list[Path]] = {}
     for side in members if isinstance(settings.member, dict) else urls:
         path, wanted = fetched.get(side) or fetched[""], members.get(side) or members.get("")
@@ -197,6 +210,11 @@ def _from_url(settings: Data, made: Path) -> dict[str, Any]:
     else:
         write_lines(made, itertools.chain.from_iterable(map(_lines, files[""])))
     return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256}
+
+
+def _by_side(given: Any) -> dict[str, Any]:
+    """Language → what is given for it; one for all stands under the empty name."""
+    return given if isinstance(given, dict) else {"": given}
 
 
 def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path) -> Iterator[Pair]:
@@ -279,6 +297,23 @@ def _from_hub(wanted: HuggingFace, made: Path) -> dict[str, Any]:
 
 
 def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
+    dataset, folder = _test_set(settings)
+    name, pair = settings.sacrebleu, "-".join(settings.languages)
+    try:
+        if is_offline() and not needed(settings)[dataset.data[0]].exists():
+            raise OSError("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
+        sides = [dataset.get_source_file(pair), dataset.get_reference_files(pair)[0]]
+    except (OSError, SystemExit) as error:  # it ends the process over a wrong checksum
+        raise InputError(
+            f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
+            f"~/.sacrebleu/{name} to\n  {folder}\nIt downloads {', '.join(dataset.data)}"
+        ) from None
+    _write_pairs(made, read_pairs(Source(files=dict(zip(settings.languages, sides, strict=True))), settings.languages))
+    return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}
+
+
+def _test_set(settings: Data) -> tuple[Any, Path]:
+    """A test set of sacreBLEU, and its folder."""
     from sacrebleu.dataset import DATASETS
     from sacrebleu.utils import SACREBLEU_DIR
 
@@ -286,25 +321,18 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
     if name not in DATASETS or pair not in DATASETS[name].langpairs:
         known = sorted(each for each, one in DATASETS.items() if pair in one.langpairs)
         raise InputError(f"sacreBLEU has no test set {name!r} for {pair}; for {pair} it has {', '.join(known) or 'none'}")
-    dataset = DATASETS[name]
-    try:
-        if is_offline() and not any(Path(SACREBLEU_DIR, name).glob(f"*.{pair}.*")):
-            raise OSError("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
-        sides = [dataset.get_source_file(pair), dataset.get_reference_files(pair)[0]]
-        _write_pairs(made, read_pairs(Source(files=dict(zip(settings.languages, sides, strict=True))), settings.languages))
-    except (OSError, SystemExit) as error:  # it ends the process over a wrong checksum
-        raise InputError(
-            f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
-            f"~/.sacrebleu/{name} to {Path(SACREBLEU_DIR, name)}; it downloads {', '.join(dataset.data)}"
-        ) from None
-    return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}
+    return DATASETS[name], Path(SACREBLEU_DIR, name)
 
 
 def _from_debian(wanted: Debian, made: Path) -> dict[str, Any]:
-    mirror = os.environ.get("CROSSGAP_DEBIAN_MIRROR") or wanted.mirror
-    found = {code: debian_package(name, wanted.suite, mirror.rstrip("/")) for code, name in wanted.packages.items()}
+    found = {code: debian_package(name, wanted.suite, _mirror(wanted)) for code, name in wanted.packages.items()}
     write_lines(made, map("\t".join, paragraphs_of(*found.values())))
-    return {"debian": wanted.suite, "packages": described(found)}
+    packages = {code: {"file": path.name, "sha256": checksum(path)} for code, path in found.items()}
+    return {"debian": wanted.suite, "packages": packages}
+
+
+def _mirror(wanted: Debian) -> str:
+    return (os.environ.get("CROSSGAP_DEBIAN_MIRROR") or wanted.mirror).rstrip("/")
 
 
 def _from_others(settings: Data, made: Path, joined: tuple[Path, ...]) -> dict[str, Any]:

@@ -392,7 +392,7 @@ def _find_data(config: Config) -> None:
         for source in _sources(corpus).values():
             if source.data:
                 source.file = data_file(config, source.data)
-                source.columns = source.columns or columns_of(config.data[source.data])
+                source.columns = columns_of(config.data[source.data]) or source.columns
 
 
 def _data_problems(config: Config) -> Iterator[str]:

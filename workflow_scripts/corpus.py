@@ -45,7 +45,7 @@ class Source:
     files: dict[str, str] = field(default_factory=dict)
     """Language → file with one sentence a line (Moses format)."""
     data: str | None = None
-    """Name of acquired data (a block of `data`), which take the place of `file`; parallel text brings its own `columns`."""
+    """Name of acquired data (a block of `data`), which take the place of `file`; if they have `languages`, of `columns`, too."""
     held_out: Positive | None = None
     """Take whole documents with about so many running sentences out of the training source."""
 

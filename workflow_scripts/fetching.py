@@ -17,11 +17,11 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import requests
+import urllib3
 from filelock import FileLock
 
 from workflow_scripts.stage import InputError, atomic, checksum
@@ -52,82 +52,67 @@ def base_name(url: str) -> str:
     return re.split(r"[/?=&]", url.rstrip("/"))[-1].partition("#")[0] or "file"
 
 
-def cached_path(url: str, sha256: str) -> Path:
-    """Where the content of `url` lies in the cache, or belongs."""
-    return cache_folder() / "sha256" / sha256.lower() / base_name(url)
+def cached_path(url: str, sha256: str, lines: int | None = None) -> Path:
+    """Where the content of `url`, or its first lines, lies in the cache, or belongs."""
+    name = base_name(url)
+    return cache_folder() / "sha256" / sha256.lower() / (f"{lines}-lines-of-{Path(name).stem}" if lines else name)
 
 
-def fetch(url: str, sha256: str | None) -> Path:
-    """The file behind `url`: from the cache, or downloaded into it.
+def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
+    """The file behind `url`, or its first `lines` lines unpacked, from the cache, or downloaded into it.
 
     Raises `InputError` when the network does not give it (and says where to put it by hand), when its content has
     another checksum, or when `sha256` is missing (and says which checksum was found).
     """
-    if sha256 is None:
-        found = _download_unchecked(url)
-        raise InputError(f"{url}: is named without its checksum; add\n  sha256: {found}\nif you trust what was downloaded just now")
-    path = cached_path(url, sha256)
-    with _locked(path):
-        if not path.exists():
-            partial = path.with_name(f"{path.name}.part")
-            try:
+    path = cached_path(url, sha256 or "<checksum>", lines)
+    key = hashlib.sha256(f"{url} {lines}".encode()).hexdigest()[:16]
+    partial = cache_folder() / "unfinished" / key / path.name
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    # two pieces of data may come from one archive
+    with FileLock(partial.parent / "lock"):
+        if sha256 and path.exists():
+            if (found := checksum(path)) != sha256.lower():
+                raise InputError(f"{path}: has the SHA-256 {found}, expected is {sha256}; remove the file, or put the right one there")
+            return path
+        what = f"{url}{f', the first {lines:,} lines' if lines else ''}"
+        try:
+            if lines:
+                _download_head(url, lines, partial)
+            else:
                 download(url, partial)
-            except Unreachable as reason:
-                raise InputError(
-                    f"{url}: cannot be downloaded ({reason}). Get the file where there is network (SHA-256 {sha256}), put it at\n"
-                    f"  {path}\nand run the same command again"
-                ) from None
-            _check(partial, url, sha256)
-            os.replace(partial, path)
-        elif (found := checksum(path)) != sha256.lower():
-            raise InputError(f"{path}: has the SHA-256 {found}, expected is {sha256}; remove the file, or put the right one there")
+        except Unreachable as reason:
+            if sha256:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                known = f"with the SHA-256 {sha256}"
+            else:
+                known = "add the checksum that sha256sum prints as `sha256`"
+            raise InputError(
+                f"{what}: cannot be downloaded ({reason}). Get it where there is network, {known}, put it at\n  {path}\n"
+                "and run the same command again"
+            ) from None
+        found = checksum(partial)
+        if sha256 and found != sha256.lower():
+            reason = _why_other(partial)
+            partial.unlink()
+            raise InputError(f"{what}: the download has the SHA-256 {found}, expected is {sha256}; {reason}")
+        path = cached_path(url, found, lines)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(partial, path)
+    if not sha256:
+        raise InputError(f"{what}: is named without its checksum; if you trust what was downloaded just now, add\n  sha256: {found}")
     return path
 
 
-def _check(partial: Path, url: str, sha256: str) -> None:
-    found = checksum(partial)
-    if found == sha256.lower():
-        return
+def _why_other(partial: Path) -> str:
     with open(partial, "rb") as file:
         is_page = file.read(200).lstrip().lower().startswith((b"<!doctype html", b"<html"))
-    partial.unlink()
-    raise InputError(
-        f"{url}: the download has the SHA-256 {found}, expected is {sha256}; "
-        + ("the server sent a web page: open the link in a browser" if is_page else "correct `sha256` if the file is known to have changed")
-    )
-
-
-def _download_unchecked(url: str) -> str:
-    """The SHA-256 of what is behind `url`; the file waits in the cache for the configuration to name it."""
-    partial = cache_folder() / "unchecked" / hashlib.sha256(url.encode()).hexdigest()[:16] / base_name(url)
-    with _locked(partial):
-        try:
-            download(url, partial)
-        except Unreachable as reason:
-            raise InputError(
-                f"{url}: cannot be downloaded ({reason}), and its `sha256` is missing. Get the file where there is network, add the "
-                f"checksum that `sha256sum` prints to the configuration, and put the file at\n  {cached_path(url, '<checksum>')}"
-            ) from None
-        found = checksum(partial)
-        path = cached_path(url, found)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(partial, path)
-    return found
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time: two pieces of data may come from one archive."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{path}.lock"):
-        yield
+    return "the server sent a web page: open the link in a browser" if is_page else "correct `sha256` if the file is known to have changed"
 
 
 def download(url: str, partial: Path) -> None:
     """Write `url` to `partial`, going on where an earlier attempt ended; raises `Unreachable`."""
     if is_offline():
         raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
-    partial.parent.mkdir(parents=True, exist_ok=True)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return _download_once(url, partial)
@@ -136,19 +121,16 @@ def download(url: str, partial: Path) -> None:
             if status < 500 and status not in (408, 429):
                 raise Unreachable(f"the server says {status} {error.response.reason}") from None
             reason = f"the server says {status} {error.response.reason}"
-        except requests.RequestException as error:
+        except _BROKEN as error:
             reason = f"{type(error).__name__}: {first_cause(error)}"
-        except OSError as error:
-            if isinstance(error, (ConnectionError, TimeoutError)):
-                reason = str(error)
-            else:
-                raise
         print(f"{url}: attempt {attempt} of {ATTEMPTS} failed, {reason}", file=sys.stderr, flush=True)
         if attempt < ATTEMPTS:
             time.sleep(_PAUSE * attempt)
     raise Unreachable(reason)
 
 
+# urllib3's own, which a `raw` answer lets through, and the socket's
+_BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError, TimeoutError)
 _PAUSE = 2.0
 
 
@@ -170,12 +152,7 @@ def _download_once(url: str, partial: Path) -> None:
         answer.raise_for_status()
         goes_on = answer.status_code == 206
         with open(partial, "ab" if goes_on else "wb") as file:
-            try:
-                shutil.copyfileobj(answer.raw, file, _BYTES)
-            except OSError:
-                raise
-            except Exception as error:  # urllib3's own classes, which `raw` lets through
-                raise requests.ConnectionError(error) from None
+            shutil.copyfileobj(answer.raw, file, _BYTES)
         expected = answer.headers.get("Content-Length")
         if expected and partial.stat().st_size - (there if goes_on else 0) < int(expected):
             raise requests.ConnectionError(f"the answer ended after {partial.stat().st_size:,} bytes")
@@ -196,34 +173,6 @@ def size_of(url: str) -> int | None:
     return int(size) if size.isdigit() else None
 
 
-# ---------------------------------------------------------------------------------------------
-# the beginning of a long file
-
-
-def fetch_head(url: str, lines: int, sha256: str | None) -> Path:
-    """The first `lines` lines behind a `url`, unpacked; no more than they take is downloaded. `sha256` is theirs."""
-    path = cached_path(f"head-{lines}-{Path(base_name(url)).stem}", sha256 or "<checksum>")
-    if sha256 and path.exists():
-        return fetch(path.name, sha256)
-    waiting = cache_folder() / "unchecked" / hashlib.sha256(url.encode()).hexdigest()[:16] / path.name
-    with _locked(waiting):
-        try:
-            _download_head(url, lines, waiting)
-        except Unreachable as reason:
-            raise InputError(
-                f"{url}: cannot be downloaded ({reason}). Get its first {lines:,} lines where there is network, put them at\n  {path}"
-            ) from None
-        if sha256:
-            _check(waiting, url, sha256)
-        found = checksum(waiting)
-        path = cached_path(path.name, found)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(waiting, path)
-    if sha256 is None:
-        raise InputError(f"{url}: its first {lines:,} lines are named without their checksum; add\n  sha256: {found}")
-    return path
-
-
 def _download_head(url: str, lines: int, output: Path) -> None:
     if is_offline():
         raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
@@ -238,7 +187,7 @@ def _download_head(url: str, lines: int, output: Path) -> None:
                 file.write(line)
     except requests.HTTPError as error:
         raise Unreachable(f"the server says {error.response.status_code} {error.response.reason}") from None
-    except (requests.RequestException, ConnectionError, TimeoutError, EOFError) as error:
+    except (*_BROKEN, EOFError) as error:
         raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
 
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from workflow_scripts.fetching import Unreachable, cache_folder, download, fetch, open_packed
-from workflow_scripts.stage import InputError, checksum
+from workflow_scripts.stage import InputError, atomic
 
 
 def paragraphs_of(a: Path, b: Path) -> Iterator[tuple[str, str, str]]:
@@ -94,7 +94,7 @@ def debian_package(name: str, suite: str, mirror: str) -> Path:
     """
     folder = cache_folder() / "debian"
     try:
-        file, sha256 = _look_up(name, _index(suite, mirror, folder), f"{mirror}, {suite}")
+        file, sha256 = _look_up(name, _index(suite, mirror), f"{mirror}, {suite}")
     except Unreachable as reason:
         by_hand = sorted(folder.glob(f"{name}_*.deb"))
         if by_hand:
@@ -106,21 +106,29 @@ def debian_package(name: str, suite: str, mirror: str) -> Path:
     return fetch(f"{mirror}/{file}", sha256)
 
 
-def _index(suite: str, mirror: str, folder: Path) -> Path:
-    """The suite's list of packages that fit every machine, as new as can be had."""
-    index = folder / suite / "Packages.xz"
+def index_url(suite: str, mirror: str) -> str:
+    """The suite's list of packages that fit every machine."""
+    return f"{mirror}/dists/{suite}/main/binary-all/Packages.xz"
+
+
+def index_path(suite: str) -> Path:
+    """Where the list is kept."""
+    return cache_folder() / "debian" / suite / "Packages.xz"
+
+
+def _index(suite: str, mirror: str) -> Path:
+    """The list, as new as can be had."""
+    index = index_path(suite)
     with TemporaryDirectory() as temporary:
         fresh = Path(temporary) / index.name
         try:
-            download(f"{mirror}/dists/{suite}/main/binary-all/Packages.xz", fresh)
+            download(index_url(suite, mirror), fresh)
         except Unreachable:
             if index.exists():
                 return index
             raise
-        index.parent.mkdir(parents=True, exist_ok=True)
-        beside = index.with_name(f".{index.name}.{os.getpid()}")
-        beside.write_bytes(fresh.read_bytes())
-        os.replace(beside, index)
+        with atomic(index, "wb") as file:
+            file.write(fresh.read_bytes())
     return index
 
 
@@ -138,8 +146,3 @@ def _look_up(name: str, index: Path, where: str) -> tuple[str, str]:
             if len(fields) == 2:
                 return fields["Filename"], fields["SHA256"]
     raise InputError(f"{where}: has no package {name}; https://packages.debian.org/{index.parent.name}/ lists what there is")
-
-
-def described(packages: dict[str, Path]) -> dict[str, dict[str, str]]:
-    """What to record of packages: file and SHA-256 for each language."""
-    return {code: {"file": path.name, "sha256": checksum(path)} for code, path in packages.items()}
