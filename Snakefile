@@ -12,6 +12,7 @@ report: "docs/captions/workflow.rst"
 
 
 include: "rules/common.smk"
+include: "rules/acquisition.smk"
 include: "rules/corpus.smk"
 include: "rules/embeddings.smk"
 include: "rules/mapping.smk"

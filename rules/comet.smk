@@ -12,7 +12,7 @@ rule comet_environment:
     conda:
         "../envs/crossgap.yaml"
     shell:
-        "python -m workflow_scripts.comet environment --requirements {input.requirements:q} --output {output:q} > {log:q} 2>&1"
+        "python -m workflow_scripts.environment --requirements {input.requirements:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule comet:
@@ -33,6 +33,6 @@ rule comet:
         environment=lambda w, input: flags(input, "environment"),
         settings=lambda w: settings(CONFIG.experiments[w.experiment].comet or Comet()),
     shell:
-        "python -m workflow_scripts.comet score --sources {input.sources:q} --hypotheses {input.hypotheses:q} "
+        "python -m workflow_scripts.comet --sources {input.sources:q} --hypotheses {input.hypotheses:q} "
         "--references {input.references:q} --output {output.scores:q} {params.environment:q} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"

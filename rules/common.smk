@@ -13,7 +13,7 @@ sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
 from workflow_scripts.comet import Comet
-from workflow_scripts.config import check_files, grid_points, lexicons_used, load, phase_training, zero_shot_tests
+from workflow_scripts.config import check_files, data_file, data_used, grid_points, lexicons_used, load, phase_training, zero_shot_tests
 from workflow_scripts.digest import digest
 from workflow_scripts.stage import InputError, resource
 
@@ -25,6 +25,8 @@ except InputError as error:
 
 
 wildcard_constraints:
+    data=r"[\w-]+",
+    suffix=r"\.(txt|tsv|jsonl)(\.(gz|xz|zst))?",
     corpus=r"[\w-]+",
     lexicon=r"[\w-]+",
     backbone=r"[\w-]+",
@@ -45,7 +47,18 @@ def settings(block, **changes):
     return json.dumps({**dataclasses.asdict(block), **changes}, ensure_ascii=False)
 
 
-# corpora and lexicons
+# data and corpora, lexicons
+
+
+def data_sources(wildcards):
+    """What data are made of besides the network: other data, and the environment of mtdata."""
+    block = CONFIG.data.get(wildcards.data)
+    if block is None:
+        raise WorkflowError(
+            f"results/data/{wildcards.data}{wildcards.suffix} is asked for, but the configuration has no data.{wildcards.data}"
+        )
+    joined = {"joined": [data_file(CONFIG, name) for name in block.join]} if block.join else {}
+    return joined | ({"environment": ancient("results/environments/mtdata.json")} if block.mtdata else {})
 
 
 def corpus_folder(name):
@@ -359,6 +372,7 @@ def has_pretext(arm):
 def report_inputs():
     """Everything that the report draws from."""
     inputs = set(lexicon_reports())
+    inputs.update(f"{data_file(CONFIG, name)}.json" for name in data_used(CONFIG))
     for name in CONFIG.run.experiments:
         experiment = CONFIG.experiments[name]
         inputs.add(f"results/corpora/{corpus_folder(experiment.corpus)}/corpus.json")

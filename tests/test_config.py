@@ -132,6 +132,51 @@ def test_lists_in_place_of_training_values_make_a_grid():
     assert not config.grid_points(config.load(DEFAULT).experiments["help-de-en"])
 
 
+def test_acquired_data_take_the_place_of_a_file():
+    raw = changed("data", {"web": {"url": "http://x/a.tgz", "member": {"en": "b", "de": "a"}, "languages": ["en", "de"]}})
+    raw["data"] |= {"muse": {"url": "http://x/en-de.txt"}, "more": {"mtdata": "x", "languages": ["en", "de"]}}
+    raw["data"]["all"] = {"join": ["web", "more"], "languages": ["en", "de"]}
+    raw["corpora"]["help"] |= {"train": {"data": "all"}, "dev": {"data": "web"}}
+    raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.txt"
+    loaded = config.load(raw)
+    assert loaded.corpora["help"].train.paths() == ["results/data/all.tsv.zst"]
+    assert loaded.corpora["help"].train.columns == {"document": 1, "en": 2, "de": 3}
+    assert config.data_used(loaded) == ["web", "muse", "all", "more"]
+    raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.tsv"
+    with pytest.raises(InputError, match=r"'results/data/muse.tsv' is not defined, did you mean 'results/data/muse.txt'"):
+        config.load(raw)
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        ({"licence": "CC0"}, "needs one origin of url, mtdata, huggingface, sacrebleu, debian, join; it has none"),
+        ({"url": "http://x", "sacrebleu": "wmt19"}, "it has url and sacrebleu"),
+        ({"url": "http://x", "sha256": "12"}, "'12' is no SHA-256"),
+        ({"url": "http://x", "sha": "12"}, "unknown key, did you mean 'sha256'"),
+        ({"url": {"de": "http://x/de", "en": "http://x/en"}}, r"is given for de, en; `languages` are \[\]"),
+        ({"url": {"de": "a", "en": "b"}, "languages": ["de", "en"], "sha256": "0" * 64}, "needs one for each of de, en"),
+        ({"url": "http://x.zip", "member": "a", "lines": 5}, "cannot be taken from an archive's member"),
+        ({"sacrebleu": "wmt19"}, r"languages: is missing; sacrebleu gives parallel text"),
+        ({"debian": {"packages": {"de": "libreoffice-help-de"}}}, "names the packages of two languages"),
+        ({"debian": {"packages": {"de": "a", "xx": "b"}}}, "unknown language 'xx'"),
+        ({"huggingface": {"dataset": "x/y"}, "languages": ["de", "en"]}, "huggingface takes none"),
+        ({"join": ["wbe"], "languages": ["de", "en"]}, "'wbe' is not defined, did you mean 'web'"),
+        ({"join": ["web"], "languages": ["de", "en"]}, "must be parallel text"),
+    ],
+)
+def test_mistakes_in_data_are_named(data, message):
+    with pytest.raises(InputError, match=message):
+        config.load(changed("data", {"web": data}))
+
+
+def test_a_source_of_data_that_are_not_defined_is_named():
+    with pytest.raises(InputError, match="corpora.help.dev.data: 'wbe' is not defined, did you mean 'web'"):
+        config.load(changed("data", {"web": {"url": "http://x"}}) | {"corpora": changed("corpora/help/dev", {"data": "wbe"})["corpora"]})
+    with pytest.raises(InputError, match=r"corpora.help.train: `data` takes the place of `file`"):
+        config.load(changed("data", {"web": {"url": "http://x"}}) | {"corpora": changed("corpora/help/train/data", "web")["corpora"]})
+
+
 @pytest.mark.parametrize(
     "training, message",
     [

@@ -181,3 +181,24 @@ def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
     raw = changed("experiments/help-de-en/comet", {"model": str(folder / "model")})
     (said,) = map(str, preflight.comet(config.load(raw)))
     assert said.startswith("ok ")
+
+
+def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROSSGAP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CROSSGAP_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    block = {"url": "https://example.org/de-en.tsv", "languages": ["de", "en"]}
+    raw = changed("corpora/help/train", {"data": "web"}) | {"data": {"web": block, "unused": {**block, "sha256": "1" * 64}}}
+    assert "`sha256` is missing" in found(raw, "data.web")
+    block["sha256"] = "0" * 64
+    place = tmp_path / "cache/sha256" / block["sha256"] / "de-en.tsv"
+    line = found(raw, "data.web")
+    assert line.startswith("WRONG") and "cannot be reached" in line and str(place) in line
+    findings = [str(finding) for part in (preflight.data, preflight.corpora) for finding in part(config.load(raw))]
+    assert len(findings) == 1  # nothing of the data that no corpus reads, and of the text that is not there yet
+    place.parent.mkdir(parents=True)
+    place.touch()
+    assert found(raw, "data.web").startswith("note")
+    Path("results/data").mkdir(parents=True)
+    Path("results/data/web.tsv.zst").touch()
+    assert found(raw, "data.web") == "ok     data.web: results/data/web.tsv.zst"

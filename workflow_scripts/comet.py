@@ -2,7 +2,7 @@
 
 COMET needs older libraries than the other stages (transformers<5, numpy<2) and has an environment of its own:
 `environment` makes it with pip from envs/comet.txt, or Snakemake from envs/comet.yaml with ``--sdm conda``. `score`
-goes on in that environment's Python, so this module needs nothing that COMET does not bring along.
+goes on in its Python, so this module needs nothing that COMET does not bring along.
 
 A run does not fail over COMET. Without network, environment or model, the file of scores says why it has none, and
 what to do about it.
@@ -49,33 +49,6 @@ class Unavailable(Exception):
     """Why COMET cannot be run here, and the way out."""
 
 
-def environment(requirements: Path, output: Path) -> None:
-    """Make COMET's environment with pip, if it is not there yet, and write where its Python is, or why there is none.
-
-    It stands beside `output`, in a folder named by the lock's checksum; `complete` in it tells it from what a killed
-    attempt left.
-    """
-    folder = output.parent / f"comet-{checksum(requirements)[:12]}"
-    python, complete = folder / "bin/python", folder / "complete"
-    reason = None
-    if not (python.exists() and complete.exists()):
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements]
-        for failure, command in (
-            ("no environment could be made", [sys.executable, "-m", "venv", "--clear", folder]),
-            (f"pip could not install {requirements.name}", pip),
-            ("its packages are installed, but cannot be imported", [python, "-c", "import comet"]),
-        ):
-            done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
-            sys.stderr.write(done.stderr)
-            if done.returncode:
-                said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
-                reason = f"{failure} ({said}); mend that, then run snakemake with --forcerun comet_environment"
-                break
-        else:
-            complete.touch()
-    write_json(output, {"python": None if reason else str(python), "reason": reason})
-
-
 def score(
     sources: Path,
     hypotheses: Path,
@@ -88,7 +61,7 @@ def score(
 ) -> None:
     """Write the score of every sentence and their mean, the system's score; or the reason why there are none.
 
-    `environment` is the file of the subcommand `environment`; without it, COMET has to be among the packages of the
+    `environment` is the file that the module `environment` wrote; without it, COMET has to be among the packages of the
     Python that runs this. In full precision (`comet-score` computes in half precision, its third digit may differ).
     Texts that differ in length, or are empty, are such a reason too.
     """
@@ -98,7 +71,7 @@ def score(
     if made["python"]:
         paths = ["--sources", sources, "--hypotheses", hypotheses, "--references", references, "--output", output]
         rest = ["--threads", str(threads), "--settings", json.dumps(asdict(settings))]
-        sys.exit(subprocess.run([made["python"], "-m", "workflow_scripts.comet", "score", *paths, *rest]).returncode)
+        sys.exit(subprocess.run([made["python"], "-m", "workflow_scripts.comet", *paths, *rest]).returncode)
     sides = [list(read_lines(path)) for path in (sources, hypotheses, references)]
     lengths = [len(side) for side in sides]
     try:
@@ -201,4 +174,4 @@ def _told(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    run({"environment": environment, "score": score})
+    run(score)

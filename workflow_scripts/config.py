@@ -23,11 +23,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from workflow_scripts.acquisition import ORIGINS, Data, columns_of, languages_of, suffix
 from workflow_scripts.backbone import Backbone
 from workflow_scripts.choice import Choice
 from workflow_scripts.codeswitch import CodeSwitch
 from workflow_scripts.comet import Comet
-from workflow_scripts.corpus import Corpus
+from workflow_scripts.corpus import Corpus, Source
 from workflow_scripts.decoding import Decoding
 from workflow_scripts.embeddings import Embeddings
 from workflow_scripts.languages import LANGUAGES, language
@@ -182,6 +183,8 @@ class Config:
     """Ways to train by name: phases, one after the other."""
     experiments: dict[str, Experiment]
     """Experiments by name."""
+    data: dict[str, Data] = field(default_factory=dict)
+    """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -194,7 +197,10 @@ def load(raw: dict[str, Any]) -> Config:
         config = _adapter().validate_python(_with_grids(with_published(spelt_out(raw))))
     except ValidationError as error:
         raise InputError("config:\n" + "\n".join(f"  {_explain(problem)}" for problem in error.errors())) from None
-    problems = list(_problems(config))
+    problems = list(_data_problems(config))
+    if not problems:
+        _find_data(config)
+        problems = list(_problems(config))
     if problems:
         raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
     return config
@@ -447,7 +453,10 @@ def _problems(config: Config):
     totals = {name: sum(p.updates for p in config.arms[name]) for name in config.run.arms if name in config.arms}
     if len(set(totals.values())) > 1:
         yield f"run.arms: all arms need the same number of updates in all, or the comparison means nothing: {totals}"
+    made = {data_file(config, name): name for name in config.data}
     for where, path in _paths(config):
+        if path.startswith("results/data/"):
+            yield from _undefined(where, path, made)
         if set(path) & set("{}\0"):
             yield f"{where}: {path!r} has braces or a NUL, which Snakemake cannot take in a file's name; rename the file"
     for name, backbone in config.backbones.items():
@@ -460,6 +469,84 @@ def _problems(config: Config):
     for name in config.run.experiments:
         if name in config.experiments:
             yield from _experiment_problems(f"experiments.{name}", config.experiments[name], config)
+
+
+# data
+
+
+def data_file(config: Config, name: str) -> str:
+    """Where acquired data are."""
+    return f"results/data/{name}{suffix(config.data[name])}"
+
+
+def data_used(config: Config) -> list[str]:
+    """Names of the data that the run reads, those that others are joined from among them."""
+    corpora = {config.experiments[name].corpus for name in config.run.experiments}
+    representations = [config.experiments[name].representation.text.values() for name in config.run.experiments]
+    read = {path for where, path in _paths(config) if where.split(".")[0] != "corpora" or where.split(".")[1] in corpora}
+    read.update(itertools.chain.from_iterable(representations))
+    used = [name for name in config.data if data_file(config, name) in read]
+    return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
+
+
+def _sources(corpus: Corpus) -> dict[str, Source]:
+    return {"train": corpus.train, "dev": corpus.dev, **{f"test.{name}": source for name, source in corpus.test.items()}}
+
+
+def _find_data(config: Config) -> None:
+    """Put the file and columns of acquired data in place of their names."""
+    for corpus in config.corpora.values():
+        for source in _sources(corpus).values():
+            if source.data:
+                source.file = data_file(config, source.data)
+                source.columns = columns_of(config.data[source.data]) or source.columns
+
+
+def _data_problems(config: Config) -> Iterator[str]:
+    for name, corpus in config.corpora.items():
+        for part, source in _sources(corpus).items():
+            if source.data:
+                yield from _undefined(f"corpora.{name}.{part}.data", source.data, config.data)
+                if source.file or source.files or source.held_out:
+                    yield f"corpora.{name}.{part}: `data` takes the place of `file`, `files` and `held_out`; give one of them"
+    for name, data in config.data.items():
+        where = f"data.{name}"
+        given = [origin for origin in ORIGINS if getattr(data, origin)]
+        if not _is_name(name):
+            yield f"{where}: names are files: letters, digits, - and _ only"
+        if len(given) != 1:
+            yield f"{where}: needs one origin of {', '.join(ORIGINS)}; it has {' and '.join(given) or 'none'}"
+            continue
+        if given[0] != "url" and (data.member or data.lines):
+            yield f"{where}: member and lines are for `url`"
+        if data.lines and data.member:
+            yield f"{where}.lines: cannot be taken from an archive's member"
+        if given[0] in ("mtdata", "sacrebleu", "join") and not data.languages:
+            yield f"{where}.languages: is missing; {given[0]} gives parallel text"
+        if given[0] in ("huggingface", "debian") and data.languages:
+            yield f"{where}.languages: {given[0]} takes none"
+        if data.debian and len(data.debian.packages) != 2:
+            yield f"{where}.debian.packages: names the packages of two languages, got {data.debian.packages}"
+        for key in ("url", "member"):
+            sides = getattr(data, key)
+            if isinstance(sides, dict) and sorted(sides) != sorted(data.languages or ()):
+                yield f"{where}.{key}: is given for {', '.join(sides)}; `languages` are {list(data.languages or ())}"
+        if isinstance(data.sha256, dict) and not (isinstance(data.url, dict) and data.sha256.keys() <= data.url.keys()):
+            yield f"{where}.sha256: a checksum for each language needs a `url` for each"
+        if isinstance(data.url, dict) and isinstance(data.sha256, str):
+            yield f"{where}.sha256: needs one for each of {', '.join(data.url)}"
+        for checksum in data.sha256.values() if isinstance(data.sha256, dict) else [data.sha256 or "0" * 64]:
+            if len(checksum) != 64 or set(checksum.lower()) - set("0123456789abcdef"):
+                yield f"{where}.sha256: {checksum!r} is no SHA-256, which has 64 hexadecimal digits"
+        for code in languages_of(data) or ():
+            try:
+                language(code)
+            except InputError as error:
+                yield f"{where}: {error}"
+        for other in data.join:
+            yield from _undefined(f"{where}.join", other, config.data)
+            if other in config.data and (config.data[other].join or languages_of(config.data[other]) != data.languages):
+                yield f"{where}.join: {other!r} must be parallel text in {list(data.languages or ())}, and not joined itself"
 
 
 def _is_name(name: str) -> bool:
@@ -494,7 +581,7 @@ def _corpus_problems(where: str, corpus: Corpus):
     for part, source in (("train", corpus.train), ("dev", corpus.dev), *((f"test.{n}", s) for n, s in corpus.test.items())):
         kinds = [bool(source.file), bool(source.files), source.held_out is not None]
         if sum(kinds) != 1 or (part == "train" and kinds[2]):
-            yield f"{where}.{part}: give either `file` with `columns`, or `files`" + ("" if part == "train" else ", or `held_out`")
+            yield f"{where}.{part}: give either `file` with `columns`, `files`, or `data`" + ("" if part == "train" else ", or `held_out`")
         columns = source.files or source.columns
         if sum(kinds[:2]) != 1:
             continue

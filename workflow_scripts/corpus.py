@@ -34,8 +34,8 @@ from workflow_scripts.text import chunks, number_of_words, read_lines, words_of,
 
 @dataclass
 class Source:
-    """Where parallel text comes from: one TSV or JSONL file, a pair of Moses files, or (dev and
-    test only) documents held out from the training source."""
+    """Where parallel text comes from: one TSV or JSONL file, a pair of Moses files, data that are acquired,
+    or (dev and test only) documents held out from the training source."""
 
     file: str | None = None
     """A TSV or JSONL file; may end in .gz, .xz or .zst."""
@@ -44,6 +44,8 @@ class Source:
     names the column that tells which page or article a line belongs to."""
     files: dict[str, str] = field(default_factory=dict)
     """Language → file with one sentence a line (Moses format)."""
+    data: str | None = None
+    """Name of acquired data (a block of `data`), which take the place of `file`; if they have `languages`, of `columns`, too."""
     held_out: Positive | None = None
     """Take whole documents with about so many running sentences out of the training source."""
 
@@ -325,7 +327,7 @@ def read_pairs(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
         is_json = ".jsonl" in Path(source.file).name or ".ndjson" in Path(source.file).name
         yield from (_read_jsonl if is_json else _read_tsv)(source, languages)
     else:
-        raise InputError("a corpus source needs `file` with `columns`, `files`, or (dev, test) `held_out`")
+        raise InputError("a corpus source needs `file` with `columns`, `files`, `data`, or (dev, test) `held_out`")
 
 
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff "

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.acquisition import Data, needed
 from workflow_scripts.backbone import Backbone, Small
-from workflow_scripts.config import Config, Experiment, check_files, grid_points, lexicons_used, load, phase_training
+from workflow_scripts.config import Config, Experiment, check_files, data_file, data_used, grid_points, lexicons_used, load, phase_training
 from workflow_scripts.corpus import Corpus, Source, check_languages, read_pairs
+from workflow_scripts.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.languages import language
 from workflow_scripts.partitions import check_job, gpus_of, read_accounts, read_partitions, said
 from workflow_scripts.sizes import MBART_LARGE, Shape, gpu_gigabytes, training_disk, training_memory, vectors_disk
@@ -64,6 +66,7 @@ def main(*configfiles: Path) -> None:
 
 def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Everything that was found, right or wrong."""
+    yield from data(config)
     yield from corpora(config)
     yield from lexicons(config)
     yield from backbones(config)
@@ -143,6 +146,46 @@ def phases(config: Config) -> Iterator[Phase]:
 
 
 # ---------------------------------------------------------------------------------------------
+# data
+
+
+def data(config: Config) -> Iterator[Finding]:
+    """Whether the data of the run are there, or can be acquired."""
+    for name in data_used(config):
+        path = data_file(config, name)
+        if Path(path).exists():
+            yield Finding("ok", f"data.{name}", path)
+        else:
+            yield judged(f"data.{name}", _to_acquire, config.data[name], verdict="note")
+
+
+def _to_acquire(block: Data) -> str:
+    sums = block.sha256.values() if isinstance(block.sha256, dict) else [block.sha256]
+    if block.url and None in sums:
+        raise InputError(f"{block.url}: `sha256` is missing; its job downloads the file and says which checksum it found")
+    size = 0
+    missing = {url: place for url, place in needed(block).items() if not place.exists()}
+    for url, place in missing.items():
+        try:
+            size += size_of(url) or 0
+        except Unreachable as reason:
+            raise InputError(f"{url} cannot be reached ({reason}); get it where there is network, and put it at {place}") from None
+    if not missing:
+        return f"is to be had from mtdata: {block.mtdata}" if block.mtdata else "is to be made of what is there"
+    if block.lines or not block.url:
+        return f"is to be had from {', '.join(missing)}"
+    folder = next(folder for folder in (cache_folder(), *cache_folder().absolute().parents) if folder.exists())
+    if size > (free := shutil.disk_usage(folder).free):
+        raise InputError(f"{', '.join(missing)}: {_gigabytes(size)}, but {cache_folder()} has {_gigabytes(free)} free; set CROSSGAP_CACHE")
+    return f"is to be downloaded: {', '.join(missing)}, {size / 1e6:,.1f} MB"
+
+
+def _is_awaited(*paths: str) -> bool:
+    """Whether one of these is acquired only when the run begins."""
+    return any(path.startswith("results/data/") and not Path(path).exists() for path in paths)
+
+
+# ---------------------------------------------------------------------------------------------
 # text, word lists, vectors
 
 _HEAD = 100_000
@@ -154,7 +197,7 @@ def corpora(config: Config) -> Iterator[Finding]:
     for name in dict.fromkeys(each.corpus for each in experiments(config)):
         corpus = config.corpora[name]
         for part, source in {"train": corpus.train, "dev": corpus.dev, **{f"test.{t}": s for t, s in corpus.test.items()}}.items():
-            if source.held_out is None:
+            if source.held_out is None and not _is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus.languages)
 
 
@@ -173,10 +216,10 @@ def lexicons(config: Config) -> Iterator[Finding]:
     for corpus, name in used_lexicons(config):
         block, codes = config.lexicons[name], config.corpora[corpus].languages
         for kind in ("dictionary", "gold"):
-            if path := getattr(block, kind).get("-".join(codes)):
+            if (path := getattr(block, kind).get("-".join(codes))) and not _is_awaited(path):
                 yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path))
         for code in codes:
-            if path := block.vectors.get(code):
+            if (path := block.vectors.get(code)) and not _is_awaited(path):
                 yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
 
 
@@ -200,7 +243,7 @@ def backbones(config: Config) -> Iterator[Finding]:
     for name, codes in used_backbones(config).items():
         block = config.backbones[name]
         if block.kind == "small":
-            for code in codes:
+            for code in (code for code in codes if not _is_awaited(block.small.text[code])):
                 yield judged(f"backbones.{name}.small.text.{code}", _monolingual_text, block.small, code)
         elif folder := located(block.model, block.revision):
             yield judged(f"backbones.{name}.model", _model_in, folder, codes)

@@ -12,7 +12,7 @@ import torch
 from models import manual_pairs
 from workflow.test_workflow import ROOT, TINY, snakemake, write_config
 
-from workflow_scripts.comet import environment
+from workflow_scripts import environment
 from workflow_scripts.stage import checksum, read_json
 
 ENVIRONMENT = Path("results/environments/comet.json")
@@ -59,7 +59,7 @@ def scored(files, model, folder="", cache="hub", **settings):
     paths = [part for side in SIDES for part in (f"--{side}", files / folder / side)]
     output = files / "scores.json"
     block = json.dumps({"model": str(model), "device": "cpu", **settings})
-    stage = [sys.executable, "-m", "workflow_scripts.comet", "score", *paths, "--output", output]
+    stage = [sys.executable, "-m", "workflow_scripts.comet", *paths, "--output", output]
     call(files, *stage, "--environment", ENVIRONMENT, "--threads", "1", "--settings", block, cache=cache)
     return read_json(output)
 
@@ -104,7 +104,7 @@ def test_the_environment_is_the_lock(python):
 
 def test_the_environment_is_made_once(python):
     before = (python.parents[1] / "complete").stat().st_mtime_ns
-    environment(Path("envs/comet.txt"), ENVIRONMENT)
+    environment.main(Path("envs/comet.txt"), ENVIRONMENT)
     assert (python.parents[1] / "complete").stat().st_mtime_ns == before and read_json(ENVIRONMENT)["python"] == str(python)
 
 

@@ -29,7 +29,7 @@ from workflow_scripts.report.comparison import contrast, digits, published, scor
 from workflow_scripts.report.curves import learning_curves
 from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
-from workflow_scripts.report.origins import cost, provenances
+from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.study import Study, configured, signed
 from workflow_scripts.stage import InputError, atomic, run
 
@@ -94,6 +94,7 @@ def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
         "cost": cost(results),
+        "data": acquired(results, settings),
         "provenance": provenances(results, [path for each in studies for path in each.read]),
     }
     if pages:

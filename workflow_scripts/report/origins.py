@@ -1,11 +1,26 @@
-"""What the numbers cost, and which commits and versions they are from."""
+"""What the numbers cost, and which data, commits and versions they are from."""
 
 import csv
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.config import Config, data_file, data_used
 from workflow_scripts.stage import read_json
+
+
+def acquired(results: Path, config: Config) -> list[dict[str, Any]]:
+    """The run's data: name, origin, size, SHA-256 and date, as their files say; licence and citation, as the configuration says."""
+    found = []
+    for name in data_used(config):
+        path = results / Path(data_file(config, name)).relative_to("results")
+        block, report = config.data[name], path.with_name(f"{path.name}.json")
+        said = read_json(report) if report.exists() else {}
+        origin = {key: value for key, value in said.get("origin", {}).items() if key not in ("kind", "sha256", "citation")}
+        citation = block.citation or said.get("origin", {}).get("citation") or ""
+        made = {key: said.get(key) for key in ("bytes", "sha256", "date")}
+        found.append({"name": name, "file": report.name, "origin": origin, **made, "licence": block.licence, "citation": citation})
+    return found
 
 
 def cost(results: Path) -> list[dict[str, Any]]:

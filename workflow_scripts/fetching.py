@@ -1,0 +1,243 @@
+"""Files from the network: downloaded once, checked, cached; and files inside archives.
+
+The cache is `$CROSSGAP_CACHE`, else ``crossgap`` in `$XDG_CACHE_HOME` or ``~/.cache``. A file lies under its SHA-256, so a
+project that names the same content finds it, and a file put there by hand is taken. Nothing is used whose checksum is wrong.
+With `CROSSGAP_OFFLINE=1` (or `HF_HUB_OFFLINE=1`) the network is left alone.
+"""
+
+import contextlib
+import difflib
+import gzip
+import hashlib
+import lzma
+import os
+import re
+import shutil
+import sys
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+from typing import IO
+
+import requests
+import urllib3
+from filelock import FileLock
+
+from workflow_scripts.stage import InputError, atomic, checksum
+
+ATTEMPTS = 3
+TIMEOUT = (10, 60)
+"""Seconds to connect, and between two pieces of an answer."""
+_BYTES = 1 << 20
+
+
+class Unreachable(Exception):
+    """Why a file could not be downloaded."""
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept."""
+    own = os.environ.get("CROSSGAP_CACHE")
+    return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "crossgap"
+
+
+def is_offline() -> bool:
+    """Whether the user forbids the network."""
+    return any(os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE") for name in ("CROSSGAP_OFFLINE", "HF_HUB_OFFLINE"))
+
+
+def base_name(url: str) -> str:
+    """The file's name in a URL, also where a script serves it: ``download.php?f=SETIMES/v2/en-tr.tmx.gz``."""
+    return re.split(r"[/?=&]", url.rstrip("/"))[-1].partition("#")[0] or "file"
+
+
+def cached_path(url: str, sha256: str, lines: int | None = None) -> Path:
+    """Where the content of `url`, or its first lines, lies in the cache, or belongs."""
+    name = base_name(url)
+    return cache_folder() / "sha256" / sha256.lower() / (f"{lines}-lines-of-{Path(name).stem}" if lines else name)
+
+
+def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
+    """The file behind `url`, or its first `lines` lines unpacked, from the cache, or downloaded into it.
+
+    Raises `InputError` when the network does not give it (and says where to put it by hand), when its content has
+    another checksum, or when `sha256` is missing (and says which checksum was found).
+    """
+    path = cached_path(url, sha256 or "<checksum>", lines)
+    key = hashlib.sha256(f"{url} {lines}".encode()).hexdigest()[:16]
+    partial = cache_folder() / "unfinished" / key / path.name
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    # two pieces of data may come from one archive
+    with FileLock(partial.parent / "lock"):
+        if sha256 and path.exists():
+            if (found := checksum(path)) != sha256.lower():
+                raise InputError(f"{path}: has the SHA-256 {found}, expected is {sha256}; remove the file, or put the right one there")
+            return path
+        what = f"{url}{f', the first {lines:,} lines' if lines else ''}"
+        try:
+            if lines:
+                _download_head(url, lines, partial)
+            else:
+                download(url, partial)
+        except Unreachable as reason:
+            if sha256:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                known = f"with the SHA-256 {sha256}"
+            else:
+                known = "add the checksum that sha256sum prints as `sha256`"
+            raise InputError(
+                f"{what}: cannot be downloaded ({reason}). Get it where there is network, {known}, put it at\n  {path}\n"
+                "and run the same command again"
+            ) from None
+        found = checksum(partial)
+        if sha256 and found != sha256.lower():
+            reason = _why_other(partial)
+            partial.unlink()
+            raise InputError(f"{what}: the download has the SHA-256 {found}, expected is {sha256}; {reason}")
+        path = cached_path(url, found, lines)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(partial, path)
+    if not sha256:
+        raise InputError(f"{what}: is named without its checksum; if you trust what was downloaded just now, add\n  sha256: {found}")
+    return path
+
+
+def _why_other(partial: Path) -> str:
+    with open(partial, "rb") as file:
+        is_page = file.read(200).lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    return "the server sent a web page: open the link in a browser" if is_page else "correct `sha256` if the file is known to have changed"
+
+
+def download(url: str, partial: Path) -> None:
+    """Write `url` to `partial`, going on where an earlier attempt ended; raises `Unreachable`."""
+    if is_offline():
+        raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _download_once(url, partial)
+        except requests.HTTPError as error:
+            status = error.response.status_code
+            if status < 500 and status not in (408, 429):
+                raise Unreachable(f"the server says {status} {error.response.reason}") from None
+            reason = f"the server says {status} {error.response.reason}"
+        except _BROKEN as error:
+            reason = f"{type(error).__name__}: {first_cause(error)}"
+        print(f"{url}: attempt {attempt} of {ATTEMPTS} failed, {reason}", file=sys.stderr, flush=True)
+        if attempt < ATTEMPTS:
+            time.sleep(_PAUSE * attempt)
+    raise Unreachable(reason)
+
+
+# urllib3's own, which a `raw` answer lets through, and the socket's
+_BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError, TimeoutError)
+_PAUSE = 2.0
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """What lies at the bottom of an error of a network library."""
+    while inner := next((each for each in (error.__cause__, error.__context__, *error.args) if isinstance(each, BaseException)), None):
+        error = inner
+    return error
+
+
+def _download_once(url: str, partial: Path) -> None:
+    there = partial.stat().st_size if partial.exists() else 0
+    # as the server has it: a .gz file must not be unpacked on the way
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={there}-"} if there else {})}
+    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
+        if there and answer.status_code == 416:
+            # nothing is left to send, or the file has changed; the checksum tells
+            return
+        answer.raise_for_status()
+        goes_on = answer.status_code == 206
+        with open(partial, "ab" if goes_on else "wb") as file:
+            shutil.copyfileobj(answer.raw, file, _BYTES)
+        expected = answer.headers.get("Content-Length")
+        if expected and partial.stat().st_size - (there if goes_on else 0) < int(expected):
+            raise requests.ConnectionError(f"the answer ended after {partial.stat().st_size:,} bytes")
+
+
+def size_of(url: str) -> int | None:
+    """Bytes behind `url`, as far as the server tells; raises `Unreachable`."""
+    if is_offline():
+        raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
+    try:
+        answer = requests.head(url, headers={"Accept-Encoding": "identity"}, allow_redirects=True, timeout=5)
+        answer.raise_for_status()
+    except requests.HTTPError as error:
+        raise Unreachable(f"the server says {error.response.status_code} {error.response.reason}") from None
+    except requests.RequestException as error:
+        raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
+    size = answer.headers.get("Content-Length", "")
+    return int(size) if size.isdigit() else None
+
+
+def _download_head(url: str, lines: int, output: Path) -> None:
+    if is_offline():
+        raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
+    try:
+        with (
+            requests.get(url, headers={"Accept-Encoding": "identity"}, stream=True, timeout=TIMEOUT) as answer,
+            atomic(output, "wb") as file,
+        ):
+            answer.raise_for_status()
+            opened = {".gz": gzip.open, ".xz": lzma.open}.get(Path(base_name(url)).suffix, lambda raw: raw)(answer.raw)
+            for _, line in zip(range(lines), opened, strict=False):
+                file.write(line)
+    except requests.HTTPError as error:
+        raise Unreachable(f"the server says {error.response.status_code} {error.response.reason}") from None
+    except (*_BROKEN, EOFError) as error:
+        raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
+
+
+# ---------------------------------------------------------------------------------------------
+# archives
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file of this name holds others."""
+    return name.endswith((".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip"))
+
+
+def extract(archive: Path, member: str | None, folder: Path) -> Path:
+    """One file of an archive, or its only one, written into `folder` under its base name.
+
+    Only content is read and the name's path is not followed, so that no archive writes elsewhere; links are refused.
+    Raises `InputError` for an archive that cannot be read, or has no such file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with contextlib.ExitStack() as stack:
+            if archive.suffix == ".zip":
+                opened = stack.enter_context(zipfile.ZipFile(archive))
+                members = {info.filename: info for info in opened.infolist() if not info.is_dir()}
+                read = opened.open
+            else:
+                opened = stack.enter_context(tarfile.open(archive))
+                members = {info.name.removeprefix("./"): info for info in opened if info.isreg()}
+                read = opened.extractfile
+            name = _chosen(archive, member, list(members))
+            # members of one name in several folders of the archive stay apart
+            output = folder / f"{len(list(folder.iterdir()))}" / Path(name).name
+            with stack.enter_context(read(members[name])) as source, atomic(output, "wb") as file:
+                shutil.copyfileobj(source, file, _BYTES)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAError, gzip.zlib.error, gzip.BadGzipFile, RuntimeError) as error:
+        raise InputError(f"{archive}: cannot be read as an archive: {error}") from None
+    return output
+
+
+def _chosen(archive: Path, member: str | None, names: list[str]) -> str:
+    if member is None:
+        if len(names) == 1:
+            return names[0]
+        raise InputError(f"{archive.name}: holds {len(names)} files, name one of them as `member`: {', '.join(names[:20])}")
+    if (name := member.removeprefix("./")) not in names:
+        near = difflib.get_close_matches(name, names, n=3) or names[:20]
+        raise InputError(f"{archive.name}: has no file {member!r}; near it are {', '.join(near) or 'none'}")
+    return name
+
+
+def open_packed(path: Path) -> IO[bytes]:
+    """A .gz or .xz file's content, or a plain file's."""
+    return {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)(path, "rb")
