@@ -38,7 +38,7 @@ def made(tmp_path_factory):
         folder / "train.de",
         folder / "train.en",
         folder / "corpus.json",
-        manual(),
+        settings=manual(),
     )
     return {p.name: list(read_lines(p)) for p in folder.iterdir() if p.suffix != ".json"}, read_json(folder / "corpus.json")
 
@@ -84,8 +84,12 @@ def write(path: Path, rows: list[str]) -> Path:
     return path
 
 
-def clean(tmp_path, rows, **changes):
-    """Run `train` on a TSV of German and English; returns the kept pairs and the report."""
+def clean(tmp_path, rows, others=(), **changes):
+    """Run `train` on a TSV of German and English; returns the kept pairs and the report.
+
+    `others` are English references of other test sets.
+    """
+    others = {"others_b": (write(tmp_path / "others.en", others),)} if others else {}
     source = write(tmp_path / "raw.tsv", rows)
     dev_a, dev_b = write(tmp_path / "dev.de", ["Das ist der Test 12!"]), write(tmp_path / "dev.en", ["This is the test 12!"])
     settings = Corpus(
@@ -95,8 +99,23 @@ def clean(tmp_path, rows, **changes):
         {},
         **changes,
     )
-    train((dev_a,), (dev_b,), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings)
+    train((dev_a,), (dev_b,), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings=settings, **others)
     return list(zip(read_lines(tmp_path / "t.de"), read_lines(tmp_path / "t.en"), strict=True)), read_json(tmp_path / "corpus.json")
+
+
+def test_references_of_other_test_sets_do_not_leak(tmp_path):
+    rows = ["Ein Haus steht hier.\tHere is a house.", "Ein Baum steht hier.\tHere is a tree."]
+    pairs, report = clean(tmp_path, rows, others=["Here is a TREE!"])
+    assert pairs == [("Ein Haus steht hier.", "Here is a house.")] and report["removed"]["equals dev or test"] == 1
+    assert list(report["held_out"]) == ["dev"]
+
+
+def test_text_can_be_lower_cased(tmp_path):
+    pairs, report = clean(tmp_path, ["Ein Haus\tA HOUSE", "ein haus\ta house"], lowercase=True)
+    assert pairs == [("ein haus", "a house")] and report["removed"]["duplicate"] == 1
+    settings = manual(lowercase=True)
+    held_out(tmp_path / "pages.de", tmp_path / "pages.en", name="pages", settings=settings)
+    assert all(line == line.lower() for line in read_lines(tmp_path / "pages.de"))
 
 
 def test_each_reason_is_counted_once(tmp_path):

@@ -261,7 +261,7 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     return spelt
 
 
-_DEFINITIONS = ("corpora", "lexicons", "backbones", "experiments")
+_DEFINITIONS = ("data", "corpora", "lexicons", "backbones", "experiments")
 """The sections in which a definition may have an `each`."""
 
 

@@ -29,7 +29,7 @@ import regex
 from workflow_scripts.languages import language
 from workflow_scripts.limits import Limits, Natural, Positive, Seed
 from workflow_scripts.stage import InputError, checksum, run, write_json
-from workflow_scripts.text import chunks, number_of_words, read_lines, words_of, write_pairs
+from workflow_scripts.text import chunks, fold, number_of_words, read_lines, words_of, write_pairs
 
 
 @dataclass
@@ -70,6 +70,8 @@ class Corpus:
     """Longer sides are removed."""
     max_ratio: Annotated[float, Limits(ge=1)] = 3.0
     """Pairs whose sides' lengths in words differ by more than this factor (and by more than 5 words) are removed."""
+    lowercase: bool = False
+    """Lower all text, as the IWSLT14 of many papers is."""
     deduplicate: bool = True
     """Remove exact duplicate pairs, keeping first occurrences in order."""
     held_out_min_words: Natural = 5
@@ -112,11 +114,11 @@ def held_out_pairs(name: str, settings: Corpus) -> list[Pair]:
     """The pairs of the dev or test set `name`: a file's, or the running sentences of its documents, each once."""
     source = settings.dev if name == "dev" else settings.test[name]
     if source.held_out is None:
-        return [p for p in read_pairs(source, settings.languages) if p.a.strip() and p.b.strip()]
+        return [p for p in pairs_of(source, settings) if p.a.strip() and p.b.strip()]
     documents = assign_documents(settings)
     seen: set[tuple[str, str]] = set()
     pairs = []
-    for pair in read_pairs(settings.train, settings.languages):
+    for pair in pairs_of(settings.train, settings):
         if documents.get(pair.document) == name and _is_running(pair, settings):
             key = (leak_key(pair.a), leak_key(pair.b))
             if key not in seen:
@@ -195,7 +197,7 @@ REASONS = ("held-out document", "empty side", "identical sides", "too long", "le
 
 def measured_pairs(settings: Corpus) -> Iterator[tuple[Pair, tuple[int, int], tuple[str, str]]]:
     """The training source's pairs, with both sides' lengths in words and both `leak_key`s."""
-    for chunk in chunks(read_pairs(settings.train, settings.languages)):
+    for chunk in chunks(pairs_of(settings.train, settings)):
         sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
         lengths = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
         yield from zip(chunk, zip(*lengths, strict=True), zip(*map(leak_keys, sides), strict=True), strict=True)
@@ -313,6 +315,15 @@ def _is_running(pair: Pair, settings: Corpus) -> bool:
 
 # Lines that no document column groups are held out in blocks of this many neighbours.
 _BLOCK = 40
+
+
+def pairs_of(source: Source, settings: Corpus) -> Iterator[Pair]:
+    """The pairs of `source`, in lower case if the corpus is to be."""
+    pairs = read_pairs(source, settings.languages)
+    if not settings.lowercase:
+        return pairs
+    a, b = settings.languages
+    return (pair._replace(a=fold(pair.a, a), b=fold(pair.b, b)) for pair in pairs)
 
 
 def read_pairs(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
