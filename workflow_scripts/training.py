@@ -122,7 +122,8 @@ def main(
     pretext phase reads `noised`, a folder of rounds. `checkpoints` is a folder that survives a
     killed run: the same call continues there. In the text of `documents`, `</s>` stands between
     sentences. After `minutes`, the job's time, it stops with a checkpoint; 0 is no limit. `attempt` counts the
-    calls that Snakemake makes for one job: one that would only repeat the one before is refused. Under torchrun (one node) the processes share the work of each update.
+    calls that Snakemake makes for one job: one that would only repeat the one before is refused. Under torchrun
+    (one node) the processes share the work of each update.
     `choice` is what a grid search wrote: its settings replace those of `settings`, and its seed goes on
     from its checkpoints. `keep_diverged` writes the outputs even if the loss is lost, and the reason in the
     report: a point of the grid may fail.
