@@ -15,6 +15,7 @@ rule codeswitch:
         "../envs/crossgap.yaml"
     params:
         languages=experiment_languages,
+        documents=documents,
         kind=lambda w: w.noise.partition(".")[0],
         model=lambda w, input: flags(input, "model"),
         tokens=pretext_tokens,
@@ -22,5 +23,5 @@ rule codeswitch:
     shell:
         "python -m workflow_scripts.codeswitch --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--dev-a {input.dev_a:q} --dev-b {input.dev_b:q} --lexicon-ab {input.ab:q} --lexicon-ba {input.ba:q} "
-        "--output {output.folder:q} --languages {params.languages:q} --kind {params.kind} {params.model:q} --seed {wildcards.seed} "
-        "--tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"
+        "--output {output.folder:q} --languages {params.languages:q} --kind {params.kind} {params.model:q} {params.documents} "
+        "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"

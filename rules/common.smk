@@ -13,7 +13,18 @@ sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
 from workflow_scripts.comet import Comet
-from workflow_scripts.config import check_files, data_file, data_used, grid_points, lexicons_used, load, phase_training, zero_shot_tests
+from workflow_scripts.config import (
+    check_files,
+    data_file,
+    data_used,
+    documents_of,
+    grid_points,
+    lexicon_corpus,
+    lexicons_used,
+    load,
+    phase_training,
+    zero_shot_tests,
+)
 from workflow_scripts.digest import digest
 from workflow_scripts.stage import InputError, resource
 
@@ -147,8 +158,15 @@ def fold_languages(wildcards):
 def lexicon_file(experiment, name, lexicon=None):
     """A file of the experiment's lexicon, or of another; {0} and {1} in `name` are the corpus's languages."""
     chosen = CONFIG.experiments[experiment]
+    used = lexicon or chosen.lexicon
     file = name.format(*CONFIG.corpora[chosen.corpus].languages)
-    return f"results/lexicons/{corpus_folder(chosen.corpus)}/{lexicon or chosen.lexicon}/{file}"
+    return f"results/lexicons/{corpus_folder(lexicon_corpus(CONFIG, chosen, used))}/{used}/{file}"
+
+
+def lexicon_settings(wildcards):
+    """The settings of the retrieval; a document and its summary are no translations, which an aligner could judge by."""
+    block = CONFIG.lexicons[wildcards.lexicon].lexicon
+    return settings(block, align=block.align and not CONFIG.corpora[wildcards.corpus].documents)
 
 
 def lexicon_reports():
@@ -212,6 +230,11 @@ def backbone_settings(wildcards):
 def direction(wildcards):
     experiment = CONFIG.experiments[wildcards.experiment]
     return [experiment.source, experiment.target]
+
+
+def documents(wildcards):
+    """The flag that tells a stage that its text is documents."""
+    return "--documents" if documents_of(CONFIG, wildcards.experiment) else ""
 
 
 def experiment_corpus(wildcards):

@@ -12,10 +12,11 @@ rule decoding:
         "../envs/crossgap.yaml"
     params:
         languages=test_direction,
+        documents=documents,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
     shell:
         "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "
-        "--hypotheses {output.hypotheses:q} --languages {params.languages:q} --threads {threads} "
+        "--hypotheses {output.hypotheses:q} --languages {params.languages:q} {params.documents} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -34,8 +35,9 @@ rule n_best:
         "../envs/crossgap.yaml"
     params:
         languages=test_direction,
+        documents=documents,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
     shell:
         "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "
-        "--n-best {output.n_best:q} --languages {params.languages:q} --threads {threads} "
+        "--n-best {output.n_best:q} --languages {params.languages:q} {params.documents} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"

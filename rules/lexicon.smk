@@ -34,7 +34,7 @@ rule lexicon:
         "../envs/crossgap.yaml"
     params:
         sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
-        settings=lambda w: settings(CONFIG.lexicons[w.lexicon].lexicon),
+        settings=lexicon_settings,
     shell:
         "python -m workflow_scripts.lexicon {params.sources:q} --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "

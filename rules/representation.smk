@@ -21,12 +21,13 @@ rule representation:
         "../envs/crossgap.yaml"
     params:
         languages=direction,
+        documents=documents,
         unaligned=lambda w, input: flags(input, "unaligned"),
         settings=lambda w: settings(CONFIG.experiments[w.experiment].representation),
     shell:
         "python -m workflow_scripts.representation --model {input.model:q} --source {input.source:q} --target {input.target:q} "
         "--output {output.report:q} --vectors {output.vectors:q} --languages {params.languages:q} {params.unaligned:q} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.documents} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 use rule representation as representation_backbone with:

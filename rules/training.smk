@@ -24,6 +24,7 @@ rule pretext:
         attempt=lambda wildcards, attempt: attempt,
     params:
         languages=direction,
+        documents=documents,
         from_scratch=from_scratch("pretext"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/pretext/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
@@ -32,7 +33,7 @@ rule pretext:
     shell:
         "exec python -m workflow_scripts.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
+        "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
         "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
@@ -66,6 +67,7 @@ rule finetune:
         attempt=lambda wildcards, attempt: attempt,
     params:
         languages=direction,
+        documents=documents,
         from_scratch=from_scratch("finetune"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
@@ -76,6 +78,6 @@ rule finetune:
         "--train-source {input.train_source:q} --train-target {input.train_target:q} "
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
+        "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
         "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -17,7 +17,7 @@ from models import manual_pairs, small_model
 from test_config import DEFAULT, changed
 
 from workflow_scripts import codeswitch, config, decoding, embeddings, lexicon, representation, scores, training, vectors
-from workflow_scripts.corpus import Corpus, Source, held_out, train
+from workflow_scripts.corpus import Corpus, Documents, Source, held_out, read_pairs, train
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import read_dictionary, read_lines
 
@@ -81,7 +81,7 @@ HELP = DEFAULT["corpora"]["help"]
         # names that nothing has
         (f"{EXPERIMENT}/lexicon", "unsupervized", "did you mean 'unsupervised'"),
         (f"{EXPERIMENT}/backbone", "mbart", r"'mbart' is not defined; there is bible"),
-        (f"{EXPERIMENT}/scores/metrics", ["BLUE"], "'BLEU', 'chrF' or 'TER', got 'BLUE'"),
+        (f"{EXPERIMENT}/scores/metrics", ["BLUE"], "'BLEU', 'chrF', 'TER', .*got 'BLUE'"),
         (f"{EXPERIMENT}/scores/tokenize", "13b", "'13a'.*got '13b'"),
         (f"{EXPERIMENT}/decoding/compute_type", "int9", "'int8'.*got 'int9'"),
         (f"{TRAINING}/precision", "float16", "'auto', 'float32' or 'bfloat16'"),
@@ -317,6 +317,48 @@ def test_json_lines_that_are_refused(tmp_path, row):
     path.write_bytes(JSON[: JSON.index(b"\n") + 1] + row + b"\n" + JSON)
     with pytest.raises(InputError, match=r"x\.jsonl, line 2: not a JSON object"):
         clean(tmp_path, Source(file=str(path), columns={"de": "de", "en": "en"}))
+
+
+DOC = "<doc id=1>\n<Article>\nOne.\n</Article>\n<ZH-REF1>\n一。\n</ZH-REF1>\n</doc>\n"
+
+
+@pytest.mark.parametrize(
+    "name, content, said",
+    [
+        ("x.jsonl", '{"a": "One.", "b": "一"}\n{"a": [], "b": "二"}\n', r"x\.jsonl, line 2: the document has no sentence; .*empty: remove"),
+        ("x.jsonl", '{"a": "One.", "b": "一"}\n{"a": "Two", "b": " "}\n', r"x\.jsonl, line 2: the summary is empty; mend the file"),
+        ("x.jsonl", '{"a": ["One", 2], "b": "一"}\n', r"x\.jsonl, line 1: not a JSON object"),
+        ("x.jsonl", '{"a": {"x": "y"}, "b": "一"}\n', r"x\.jsonl, line 1: not a JSON object .*dict where a text or a list of sentences"),
+        ("x.jsonl", '{"a": "One", "c": "一"}\n', r"x\.jsonl, line 1: not a JSON object"),
+        ("x.tsv", "One\t一\n</s> \t二\n", r"x\.tsv, line 2: the document has no sentence"),
+        ("ncls", DOC + "<doc id=2>\n<Article>\nTwo.\n</Article>\n</doc>\n", r"ncls, line 9: the document has no <ZH-REF>; it has Article"),
+        ("ncls", DOC + DOC.replace("One.", ""), r"ncls, line 9: the document has no sentence"),
+        ("ncls", DOC + "<doc id=2>\n<Article>\nTwo.\n", r"ncls, line 9: the document 2 has no end \(</Article>\)"),
+        ("ncls", DOC + "Two.\n", r"ncls, line 9: expected <doc id=…>, got 'Two\.'"),
+        ("ncls", DOC.replace("</Article>\n", "</Article>\nmore\n"), r"ncls, line 5: expected a tag or </doc>, got 'more'"),
+    ],
+)
+def test_documents_that_are_refused(tmp_path, name, content, said):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    columns = {"x.jsonl": {"en": "a", "zh": "b"}, "x.tsv": {"en": 1, "zh": 2}, "ncls": {"en": "Article", "zh": "ZH-REF"}}[name]
+    source = Source(file=str(path), columns=columns, format="ncls" if name == "ncls" else None)
+    with pytest.raises(InputError, match=said):
+        list(read_pairs(source, ("en", "zh"), Documents("en")))
+
+
+def test_documents_without_text_may_be_removed(tmp_path):
+    (tmp_path / "x.en").write_text("One is here.\n\nTwo is here.\n")
+    (tmp_path / "x.de").write_text("Eins\nnichts\n\n")
+    files = {code: str(tmp_path / f"x.{code}") for code in ("en", "de")}
+    settings = Corpus(("en", "de"), Source(files=files), Source(files=files), {}, documents=Documents("en", empty="remove"))
+    train((), (), tmp_path / "t.en", tmp_path / "t.de", tmp_path / "corpus.json", settings)
+    report = read_json(tmp_path / "corpus.json")
+    assert (report["read"], report["kept"], report["removed"]["empty side"]) == (3, 1, 2)
+    settings.documents.empty = "refuse"
+    with pytest.raises(InputError, match=r"x\.en, line 2: the document has no sentence"):
+        train((), (), tmp_path / "u.en", tmp_path / "u.de", tmp_path / "u.json", settings)
+    assert not list(tmp_path.glob("u.*"))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,21 @@ def hits_of(choices, noise, sentences, seed=1, stream=0, first=0):
     return [(hits.words[hits.words // len(choices) == s] % len(choices)).tolist() for s in range(sentences)]
 
 
+def test_documents_keep_their_breaks_and_no_mask_spans_one():
+    sentences = ["Öffnen Sie die Datei.", "Drucken Sie", "noch </s einmal s aus"]
+    document = " </s> ".join(sentences)
+    candidates = {fold(word, "de"): ["wort"] for word in words_of([document], "de").strings()} | {"s": ["falsch"]}
+    lookup = Lookup(candidates, "de")
+    (switched,), counts = switch_lines([document], lookup, noise=Noise(rate=1))
+    assert [part.split().count("wort") + part.split().count("Wort") for part in switched.split(" </s> ")] == [3, 2, 3]
+    assert counts["words"] == 11 and switched.count("</s>") == 2
+    (masked,), _ = switch_lines([document], lookup, "mask", noise=Noise(rate=1))
+    assert [part.strip() for part in masked.split("</s>")][1] == MASK and masked.count("</s>") == 2
+    long = " </s> ".join([document] * 40)
+    (switched,), counts = switch_lines([long], lookup)
+    assert switched.count("</s>") == long.count("</s>") and counts["replaced"] == pytest.approx(0.35 * counts["words"], abs=1)
+
+
 @pytest.mark.parametrize("n", [1, 3, 6, 20])
 def test_35_percent_are_hit_on_average(n):
     drawn = [len(hit) for hit in hits_of([1] * n, Noise(), 4000)]

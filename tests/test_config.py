@@ -103,6 +103,64 @@ def test_mistakes_are_named_with_the_way_out(path, value, message):
         config.load(raw)
 
 
+RECIPE = yaml.safe_load(Path("config/help-summaries.yaml").read_text(encoding="utf-8"))
+
+
+def summaries(path: str, value):
+    """The recipe of summaries over config.yaml, with one value set."""
+    raw = copy.deepcopy(DEFAULT)
+    raw["run"]["experiments"] = RECIPE["run"]["experiments"]
+    for section in ("corpora", "experiments"):
+        raw[section] |= copy.deepcopy(RECIPE[section])
+    raw["lexicons"]["unsupervised"]["corpus"] = "help"
+    *folders, last = path.split("/")
+    node = raw
+    for key in folders:
+        node = node.setdefault(key, {})
+    node[last] = value
+    return raw
+
+
+SECTIONS, SUMMARIES = "corpora/help-sections", "experiments/help-summaries-de-en"
+
+
+def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
+    experiment = config.load(summaries(f"{SUMMARIES}/scores", {"samples": 7})).experiments["help-summaries-de-en"]
+    assert experiment.scores.metrics == ["ROUGE-1", "ROUGE-2", "ROUGE-L"] and experiment.scores.samples == 7
+    assert (experiment.training.dev_metric, experiment.choice.by) == ("ROUGE-L", "dev_rouge")
+    experiment = config.load(summaries(f"{SUMMARIES}/scores", {"metrics": ["chrF"]})).experiments["help-summaries-de-en"]
+    assert experiment.scores.metrics == ["chrF"] and config.load(DEFAULT).experiments["help-de-en"].training.dev_metric == "BLEU"
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        (f"{SUMMARIES}/task", "summarization", "'translation' or 'summarisation'"),
+        (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
+        (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),
+        (f"{SECTIONS}/documents/language", "en", "'de' is not the language of the documents, 'en'"),
+        (f"{SECTIONS}/documents/language", "fr", "fr is no language of the corpus"),
+        (f"{SECTIONS}/documents/cut", {"zh": {"words": 5}}, "zh is no language of the corpus"),
+        (f"{SECTIONS}/documents/cut", {"de": {"wrods": 5}}, "did you mean 'words'"),
+        (f"{SECTIONS}/documents/cut", {"de": {"words": 0}}, "words: input should be greater than or equal to 1"),
+        (f"{SECTIONS}/train/summary", "last", "'first' or 'heading'"),
+        (f"{SECTIONS}/train/columns", {"document": 1, "en": 3, "de": 4}, "summary heading needs `heading`"),
+        (f"{SECTIONS}/train/columns", {"heading": 2, "en": 3, "de": 4}, "summary heading needs `document`"),
+        (f"{SECTIONS}/train/file", "x.jsonl", "summary: is for a TSV file"),
+        ("corpora/help/train/summary", "first", "summary is for a corpus with `documents`"),
+        ("corpora/help/train/format", "ncls", "format ncls is for a corpus with `documents`"),
+        ("lexicons/unsupervised/corpus", "halp", "did you mean 'help'"),
+        (f"{SUMMARIES}/decoding/min_length", 50, "min_length 50 is more than max_length 30"),
+        (f"{SUMMARIES}/choice", {"by": "dev_bleu"}, "dev_bleu is not measured: dev_metric is ROUGE-L; set dev_rouge"),
+    ],
+)
+def test_mistakes_with_documents_are_named(path, value, message):
+    raw = summaries(path, value)
+    raw["experiments"]["help-summaries-de-en"]["training"]["learning_rate"] = [1e-3, 2e-3]
+    with pytest.raises(InputError, match=message):
+        config.load(raw)
+
+
 def test_all_mistakes_are_listed_at_once():
     raw = changed("run/seeds", [])
     raw["run"]["arms"] = ["nobody"]

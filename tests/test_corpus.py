@@ -7,9 +7,23 @@ from pathlib import Path
 import pytest
 from models import manual_pairs
 
-from workflow_scripts.corpus import REASONS, Corpus, Source, assign_documents, check_languages, held_out, leak_key, read_pairs, train
+from workflow_scripts.corpus import (
+    DOCUMENT_REASONS,
+    REASONS,
+    Corpus,
+    Cut,
+    Documents,
+    Source,
+    assign_documents,
+    check_languages,
+    cut_lines,
+    held_out,
+    leak_key,
+    read_pairs,
+    train,
+)
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text import read_lines, words
+from workflow_scripts.text import number_of_words, read_lines, words
 
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
 
@@ -265,3 +279,136 @@ def test_a_refused_corpus_leaves_nothing_behind(tmp_path):
     with pytest.raises(InputError, match="exchange"):
         clean(tmp_path, [f"{b}\t{a}" for a, b in zip(*manual_pairs(300), strict=True)])
     assert not list(tmp_path.glob("t.*")) and not (tmp_path / "corpus.json").exists()
+
+
+# ---------------------------------------------------------------------------------------------
+# documents and summaries
+
+
+def documents(**changes) -> Documents:
+    return Documents(**{"language": "de", **changes})
+
+
+NCLS = """<doc id=7>
+<Article>
+The cat sat. It ate </s> well.
+</Article>
+<EN-REF1>
+A cat ate.
+</EN-REF1>
+<ZH-REF1>
+猫吃。
+</ZH-REF1>
+<ZH-REF1-human-corrected>
+一只猫吃了。
+</ZH-REF1-human-corrected>
+<ZH-REF2>
+好。
+</ZH-REF2>
+<ZH-REF2-human-corrected>
+很好。
+</ZH-REF2-human-corrected>
+</doc>
+<doc id=8>
+<Article>
+A dog barked.
+</Article>
+<ZH-REF1>
+狗叫。
+</ZH-REF1>
+</doc>
+"""
+
+
+def test_documents_of_ncls(tmp_path):
+    (tmp_path / "test.txt").write_text(NCLS, encoding="utf-8")
+    source = Source(file=str(tmp_path / "test.txt"), format="ncls", columns={"en": "Article", "zh": "ZH-REF"})
+    pairs = list(read_pairs(source, ("en", "zh"), documents(language="en")))
+    assert pairs == [
+        ("7", "The cat sat. </s> It ate </s> well.", "一只猫吃了。 很好。", 1),
+        ("8", "A dog barked.", "狗叫。", 21),
+    ]
+
+
+def test_documents_of_two_files_are_joined_by_their_ids(tmp_path):
+    summaries = [f"<doc id={i}>\n<EN-SUMMARY>\nno {i}\n</EN-SUMMARY>\n</doc>\n" for i in (3, 1)]
+    articles = [f"<doc id={i}>\n<short_text>\n第{i}。\n</short_text>\n</doc>\n" for i in (1, 2, 3)]
+    for name, content in (("sum.txt", summaries), ("text.txt", articles)):
+        (tmp_path / name).write_text("".join(content), encoding="utf-8")
+    files = {"zh": str(tmp_path / "text.txt"), "en": str(tmp_path / "sum.txt")}
+    source = Source(files=files, format="ncls", columns={"zh": "short_text", "en": "EN-SUMMARY"})
+    pairs = list(read_pairs(source, ("zh", "en"), documents(language="zh")))
+    assert [(p.a, p.b) for p in pairs] == [("第1。", "no 1"), ("第3。", "no 3")]
+
+
+def test_documents_of_jsonl_are_text_or_sentences(tmp_path):
+    rows = [
+        {"d": "Eins ist da. Zwei kommt.", "s": ["One.", "Two."]},
+        {"d": ["Dr. Drei kam. Ja.", "Vier </s> fünf"], "s": "Three </s> four"},
+    ]
+    path = write(tmp_path / "x.jsonl", [json.dumps(row) for row in rows])
+    source = Source(file=str(path), columns={"de": "d", "en": "s"})
+    found = [(p.a, p.b) for p in read_pairs(source, ("de", "en"), documents())]
+    assert found == [("Eins ist da. </s> Zwei kommt.", "One. Two."), ("Dr. Drei kam. Ja. </s> Vier </s> fünf", "Three four")]
+    assert next(read_pairs(source, ("de", "en"), documents(split=False))).a == "Eins ist da. Zwei kommt."
+
+
+ROWS = ["p\th1\tTitel\tTitle", "p\tpar\tEins. Zwei.\tx", "p\tpar\tDrei\tx", "p\thd_2\tKopf\tHead", "q\tpar\tVier\tFour", "q\tpar\tFünf\tx"]
+
+
+@pytest.mark.parametrize(
+    "summary, expected",
+    [
+        ("heading", [("p", "Eins. </s> Zwei. </s> Drei", "Title", 1), ("p", "", "Head", 4)]),
+        ("first", [("p", "Eins. </s> Zwei. </s> Drei </s> Kopf", "Title", 1), ("q", "Fünf", "Four", 5)]),
+    ],
+)
+def test_lines_are_grouped_to_documents(tmp_path, summary, expected):
+    columns = {"document": 1, "heading": 2, "de": 3, "en": 4}
+    source = Source(file=str(write(tmp_path / "x.tsv", ROWS)), columns=columns, summary=summary)
+    assert list(read_pairs(source, ("de", "en"), documents())) == expected
+    swapped = list(read_pairs(source, ("en", "de"), documents(language="en")))
+    assert (swapped[0].a.split(" </s> ")[:2], swapped[0].b) == (["x", "x"], "Titel")
+
+
+@pytest.mark.parametrize(
+    "line, code, longest, kept",
+    [
+        ("One two, three. </s> Four!", "en", Cut(words=3), "One two, three."),
+        ("One two, three. </s> Four!", "en", Cut(words=2), "One two,"),
+        ("One two, three. </s> Four!", "en", Cut(words=4), "One two, three. </s> Four!"),
+        ("打开文件。 </s> 复制", "zh", Cut(characters=5), "打开文件。"),
+        ("打开文件。 </s> 复制", "zh", Cut(characters=6), "打开文件。 </s> 复"),
+        ("One two three", "en", Cut(words=2, characters=4), "One t"),
+        ("", "en", Cut(words=2, characters=4), ""),
+    ],
+)
+def test_cut(line, code, longest, kept):
+    assert cut_lines(["a b c d e", line, "x y z"], code, longest)[1] == kept
+
+
+def test_documents_are_cut_and_counted_and_references_are_not(tmp_path):
+    columns = {"document": 1, "heading": 2, "en": 3, "de": 4}
+    settings = manual(
+        train=Source(file=str(MANUAL), columns=columns, summary="heading"),
+        dev=Source(held_out=50),
+        test={"pages": Source(held_out=50)},
+        documents=documents(cut={"de": Cut(words=30), "en": Cut(words=2)}, min_words=8),
+    )
+    files = [tmp_path / f"{name}.{code}" for code in ("de", "en") for name in ("dev", "pages")]
+    for name in ("dev", "pages"):
+        held_out(tmp_path / f"{name}.de", tmp_path / f"{name}.en", name=name, settings=settings)
+    train(tuple(files[:2]), tuple(files[2:]), tmp_path / "train.de", tmp_path / "train.en", tmp_path / "corpus.json", settings)
+    report = read_json(tmp_path / "corpus.json")
+    sides = {path.name: list(read_lines(path)) for path in tmp_path.glob("*.??")}
+    count = {name: [number_of_words(line, name[-2:]) for line in lines] for name, lines in sides.items()}
+    assert report["read"] == report["kept"] + sum(report["removed"].values()) and set(report["removed"]) == set(DOCUMENT_REASONS)
+    assert report["kept"] == len(sides["train.de"]) == len(sides["train.en"]) > 3000
+    assert all(8 <= n <= 30 for name in ("train.de", "dev.de", "pages.de") for n in count[name])
+    assert max(count["train.en"]) == max(count["dev.en"]) == 2 < max(count["pages.en"])
+    for code in ("de", "en"):
+        assert report["documents"][code]["mean_words"] == pytest.approx(sum(count[f"train.{code}"]) / report["kept"])
+        assert 100 < report["documents"][code]["cut"] < report["kept"]
+    assert any("</s>" in line for line in sides["train.de"]) and not any("</s>" in line for line in sides["train.en"])
+    held = {line for name in ("dev", "pages") for line in sides[f"{name}.de"]}
+    assert not held & set(sides["train.de"]) and not set(sides["pages.de"]) & set(sides["dev.de"])

@@ -439,7 +439,7 @@ def test_small_functions():
         {"testset": "t", "metric": "BLEU", "arm": a, "seed": s, "value": v}
         for a, s, v in (("x", 1, 3), ("y", 1, 1), ("x", 2, 5), ("y", 2, 4))
     ]
-    assert contrast(rows, "x", "y", "t")["values"] == [2, 1]
+    assert contrast(rows, "x", "y", "t", "BLEU")["values"] == [2, 1]
 
 
 def test_plane_keeps_the_two_main_directions():

@@ -12,7 +12,7 @@ import zstandard
 
 from workflow_scripts.languages import LANGUAGES, language
 from workflow_scripts.stage import InputError
-from workflow_scripts.text import fold, read_dictionary, read_lines, segment, words, words_of, write_lines, write_pairs
+from workflow_scripts.text import fold, read_dictionary, read_lines, segment, sentences, words, words_of, write_lines, write_pairs
 
 
 @pytest.mark.parametrize("suffix, compress", [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)])
@@ -87,6 +87,30 @@ def test_spans_point_at_their_words(code):
     spans = words(line, code)
     assert spans == sorted(spans) and all(line[s:e].strip() == line[s:e] != "" for s, e in spans)
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    "code, line, expected", [("en", "One day. </s> S is it?", "one day s is it"), ("zh", "今天 </s> 天气好。", "今天 天气 好")]
+)
+def test_a_break_between_sentences_is_no_word(code, line, expected):
+    assert segment(line, code) == expected
+    assert [line[s:e].lower() for s, e in words(line, code)] == expected.split()
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("Open it. Then close it!  Is it?", ["Open it.", "Then close it!", "Is it?"]),
+        ('He said: "Go." She went (home.) All did.', ['He said: "Go."', "She went (home.)", "All did."]),
+        ("The U.S. Army of J. Smith paid 3.5 dollars. etc. and so on", ["The U.S. Army of J. Smith paid 3.5 dollars. etc. and so on"]),
+        ("他说：“好。”然后走了。真的吗？ 是！", ["他说：“好。”", "然后走了。", "真的吗？", "是！"]),
+        ("Мир. Труд… «Май.» Всё", ["Мир.", "Труд…", "«Май.»", "Всё"]),
+        ("no end", ["no end"]),
+        (" ", []),
+    ],
+)
+def test_sentences_of_running_text(text, expected):
+    assert sentences(text) == expected
 
 
 def test_language_table():

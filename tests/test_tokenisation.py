@@ -59,6 +59,21 @@ def test_special_tokens_in_the_text_are_text_and_masks_are_masks(codec):
     assert not {mask, codec.tokenizer.eos_token_id, codec.tag("de")} & set(row)
 
 
+def test_breaks_of_documents_are_the_end_of_a_sentence(codec):
+    kind, codec = codec
+    documents = load_codec(codec.tokenizer.name_or_path, documents=True)
+    first, second, mask = "Öffnen Sie die Datei.", "das <mask> de_DE Fenster", codec.tokenizer.mask_token_id
+    eos, tag = codec.tokenizer.eos_token_id, codec.tag("de")
+    alone = codec.pieces([first, second], 99, masks=True)
+    (row,) = documents.encode([f"{first} </s> {second}"], "de", masks=True)
+    assert [i for i in row if i != tag] == [*alone[0], eos, *alone[1], eos] and row.count(tag) == 1 and row.count(mask) == 1
+    # cut anywhere, a row has no empty sentence before its end
+    for length in range(4, len(row) + 1):
+        (cut,) = documents.encode([f"{first} </s> {second}"], "de", length, masks=True)
+        body = [i for i in cut if i != tag]
+        assert len(cut) <= length and body[-1] == eos != body[-2] and body[:-1] == row[int(kind == "mbart50") :][: len(body) - 1]
+
+
 def test_long_rows_keep_their_tag(codec):
     _, codec = codec
     row = codec.encode(["Datei " * 100], "de", max_length=20)[0]

@@ -20,7 +20,7 @@ from workflow_scripts.languages import language
 from workflow_scripts.limits import Positive
 from workflow_scripts.noise import Noise, denoise
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text import MASK, read_lines, words_of, write_lines
+from workflow_scripts.text import MASK, read_sentences, words_of, write_lines
 from workflow_scripts.training import Training, write_curve
 from workflow_scripts.training import main as train_phase
 
@@ -141,7 +141,7 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
         if not text:
             raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
         with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
-            codec = trim(network, codec, (line for path in text for line in read_lines(path)), Path(folder))
+            codec = trim(network, codec, (line for path in text for line in read_sentences(path)), Path(folder))
             save_model(network, codec, output)
     else:
         save_model(network, codec, output)
@@ -175,7 +175,7 @@ def pretrain(
     """Make vocabulary and model, denoise, and measure the denoising loss against a unigram model."""
     if missing := [code for code in languages if code not in small.text]:
         raise InputError(f"backbone: `small.text` names no text for {', '.join(missing)}; it has {', '.join(small.text) or 'none'}")
-    forbidden = {leak_key(line) for path in held_out for line in read_lines(path)} - {""}
+    forbidden = {leak_key(line) for path in held_out for line in read_sentences(path)} - {""}
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         folder = Path(name)
         lines = {code: list(own_lines(small, languages, code, forbidden, task_text)) for code in languages}
@@ -219,7 +219,7 @@ def own_lines(small: Small, languages: tuple[str, ...], code: str, forbidden: se
     if small.text[code] == "task":
         files = [path for path in task_text if path.suffix == f".{code}"]
     for path in files:
-        for number, line in enumerate(read_lines(path)):
+        for number, line in enumerate(read_sentences(path)):
             if small.disjoint and number % len(languages) != place:
                 continue
             # a tab would end the noised half of a row
@@ -239,7 +239,7 @@ def build_model(small: Small, languages: tuple[str, ...], lines: list[str], task
     from transformers import MBartConfig, MBartForConditionalGeneration, set_seed
 
     text = folder / "vocabulary.txt"
-    write_lines(text, (line for source in (lines, *(read_lines(path) for path in task_text)) for line in source))
+    write_lines(text, (line for source in (lines, *(read_sentences(path) for path in task_text)) for line in source))
     sentencepiece.SentencePieceTrainer.train(
         input=str(text),
         model_prefix=str(folder / "sentencepiece"),

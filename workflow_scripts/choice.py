@@ -16,8 +16,9 @@ from workflow_scripts.stage import InputError, read_json, run, write_json
 class Choice:
     """Settings of the choice."""
 
-    by: Literal["dev_bleu", "dev_loss"] = "dev_bleu"
-    """What decides: BLEU of greedy translations of the dev set, or its loss; of the weights that a phase hands on."""
+    by: Literal["dev_bleu", "dev_rouge", "dev_loss"] = "dev_bleu"
+    """What decides: BLEU or ROUGE-L of greedy translations of the dev set (`training.dev_metric`), or its loss; of the weights that a
+    phase hands on. For the task summarisation it is ROUGE-L unless said otherwise."""
 
 
 def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], settings: Choice = Choice()) -> None:
@@ -31,18 +32,21 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
     if not sound:
         told = "; ".join(f"{point['settings']}: {point['diverged']}" for point in points)
         raise InputError(f"{output}: training diverged at every point of the grid ({told}); give other values")
-    sign = 1 if settings.by == "dev_bleu" else -1
+    sign = -1 if settings.by == "dev_loss" else 1
     chosen = max(sound, key=lambda i: sign * points[i][settings.by])
     write_json(
         output,
         {
             "by": settings.by,
             "seed": points[chosen]["seed"],
-            "points": [{key: point[key] for key in ("settings", "dev_bleu", "dev_loss", "diverged")} for point in points],
+            "points": [{key: point[key] for key in ("settings", *_MEASURED, "diverged")} for point in points],
             "chosen": chosen,
             "phases": points[chosen]["phases"],
         },
     )
+
+
+_MEASURED = ("dev_bleu", "dev_rouge", "dev_loss")
 
 
 def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
@@ -56,7 +60,7 @@ def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
     return {
         "seed": finetune["seed"],
         "settings": {key: finetune["settings"][key] for key in swept},
-        **{key: finetune["handed_on"][key] for key in ("dev_bleu", "dev_loss")},
+        **{key: finetune["handed_on"].get(key) for key in _MEASURED},
         "diverged": next((report["diverged"] for report in phases.values() if report["diverged"]), ""),
         "phases": {
             name: {

@@ -59,6 +59,7 @@ def main(
     languages: tuple[str, str],
     kind: Kind = "codeswitch",
     model: Path | None = None,
+    documents: bool = False,
     seed: int = 1,
     tokens: int = 1,
     settings: CodeSwitch = CodeSwitch(),
@@ -69,11 +70,11 @@ def main(
     `tokens` is what the pretext phase reads, updates × tokens per batch; the rounds are as many as
     that needs if every word were a single token, so they always suffice. `model` is the backbone whose
     pieces are switched by the kind ``released``; its rows hold pieces, separated by blanks, where those of
-    the other kinds hold text.
+    the other kinds hold text; `documents` says that `</s>` stands between sentences.
     """
     if (kind == "released") != bool(model):
         raise InputError("--model is for the kind released, which needs it")
-    codec = load_codec(model) if model else None
+    codec = load_codec(model, documents) if model else None
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
     running_words = sum(
         len(words_of(lines, code).starts) for text, code in zip(sides[0], languages, strict=True) for lines in chunks(read_lines(text))

@@ -35,9 +35,9 @@ from workflow_scripts.languages import LANGUAGES, language
 from workflow_scripts.lexicon import Lexicon
 from workflow_scripts.mapping import Mapping
 from workflow_scripts.representation import Representation
-from workflow_scripts.scores import Scores
+from workflow_scripts.scores import ROUGES, Scores
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.training import Training
+from workflow_scripts.training import DEV_SCORES, Training
 from workflow_scripts.word_accuracy import WordAccuracy
 
 
@@ -59,6 +59,8 @@ class Run:
 class LexiconStages:
     """How a lexicon is made: the settings of three stages, and a word list to judge it by."""
 
+    corpus: str | None = None
+    """Name of the corpus that it is learnt from; the experiment's if none is named."""
     unit: Literal["word", "piece"] = "word"
     """What has a vector and translations. `piece`: the backbone's SentencePiece pieces, as in the authors' published code."""
     backbone: str | None = None
@@ -138,13 +140,15 @@ class Experiment:
     corpus: str
     """Name of a corpus."""
     source: str
-    """Language that is translated from."""
+    """Language that is translated from, or that the documents are in."""
     target: str
-    """Language that is translated into."""
+    """Language that is translated into, or that the summaries are in."""
     backbone: str
     """Name of a backbone."""
     lexicon: str
     """Name of a lexicon."""
+    task: Literal["translation", "summarisation"] = "translation"
+    """What is learnt. Summarisation needs a corpus with `documents`; ROUGE takes BLEU's place then."""
     codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
     """Noise of the pretext task."""
     training: Training = field(default_factory=Training)
@@ -194,7 +198,7 @@ class Config:
 def load(raw: dict[str, Any]) -> Config:
     """The typed configuration; raises one `InputError` that lists everything that is wrong."""
     try:
-        config = _adapter().validate_python(_with_grids(with_published(spelt_out(raw))))
+        config = _adapter().validate_python(_with_grids(_with_rouge(with_published(spelt_out(raw)))))
     except ValidationError as error:
         raise InputError("config:\n" + "\n".join(f"  {_explain(problem)}" for problem in error.errors())) from None
     problems = list(_data_problems(config))
@@ -342,6 +346,21 @@ def _published_in(path: str, experiment: str) -> list[dict[str, Any]]:
         raise InputError(f"config:\n  experiments.{experiment}.published: {path} has no column `experiment`, or no rows")
     own = [row for row in rows if row.pop("experiment") == experiment]
     return [{key: value for key, value in row.items() if value} for row in own]
+
+
+def _with_rouge(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with ROUGE as what experiments in summarisation measure and choose by, where they do not say."""
+    experiments = raw.get("experiments") if isinstance(raw, dict) else None
+    if not isinstance(experiments, dict):
+        return raw
+    defaults = {"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}
+    filled = {}
+    for name, block in experiments.items():
+        if isinstance(block, dict) and block.get("task") == "summarisation":
+            own = {key: block.get(key, {}) for key in defaults}
+            block = {**block, **{key: {**defaults[key], **own[key]} if isinstance(own[key], dict) else own[key] for key in defaults}}
+        filled[name] = block
+    return {**raw, "experiments": filled}
 
 
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
@@ -582,17 +601,30 @@ def _corpus_problems(where: str, corpus: Corpus):
         kinds = [bool(source.file), bool(source.files), source.held_out is not None]
         if sum(kinds) != 1 or (part == "train" and kinds[2]):
             yield f"{where}.{part}: give either `file` with `columns`, `files`, or `data`" + ("" if part == "train" else ", or `held_out`")
-        columns = source.files or source.columns
+        columns = source.columns if source.format else source.files or source.columns
         if sum(kinds[:2]) != 1:
             continue
         if missing := [code for code in corpus.languages if code not in columns]:
             yield f"{where}.{part}: nothing is said about {', '.join(missing)}; it has {dict(columns)}"
         elif columns[corpus.languages[0]] == columns[corpus.languages[1]]:
             yield f"{where}.{part}: both languages are read from {columns[corpus.languages[0]]!r}; a text cannot be its own translation"
-        if unknown := columns.keys() - {*corpus.languages, *(["document"] if source.columns else [])}:
-            yield f"{where}.{part}: {', '.join(sorted(unknown))} is no language of the corpus" + (
-                " nor `document`" if source.columns else ""
-            )
+        extra = ["document", *(["heading"] if source.summary == "heading" else [])] if source.columns else []
+        if unknown := columns.keys() - {*corpus.languages, *extra}:
+            yield f"{where}.{part}: {', '.join(sorted(unknown))} is no language of the corpus" + "".join(f" nor `{name}`" for name in extra)
+        yield from _source_problems(f"{where}.{part}", source, corpus)
+    if (documents := corpus.documents) and (unknown := {documents.language, *documents.cut} - {*corpus.languages}):
+        yield f"{where}.documents: {', '.join(sorted(unknown))} is no language of the corpus, {list(corpus.languages)}"
+
+
+def _source_problems(where: str, source: Source, corpus: Corpus):
+    """What documents need of a source."""
+    if (source.summary or source.format) and not corpus.documents:
+        yield f"{where}: {'summary' if source.summary else 'format ncls'} is for a corpus with `documents`"
+    if source.summary and (source.format or not source.file or ".jsonl" in source.file or ".ndjson" in source.file):
+        yield f"{where}.summary: is for a TSV file"
+    wanted = {"first": ["document"], "heading": ["document", "heading"]}.get(source.summary or "", [])
+    if missing := [name for name in wanted if name not in source.columns]:
+        yield f"{where}.columns: summary {source.summary} needs {' and '.join(f'`{name}`' for name in missing)}"
 
 
 def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
@@ -604,7 +636,9 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
         yield f"lexicons.{name}.backbone: is for unit piece only"
     users = [config.experiments[e] for e in config.run.experiments if e in config.experiments]
     users = [e for e in users if name in lexicons_used(config, e)]
-    corpora = {e.corpus: config.corpora[e.corpus] for e in users if e.corpus in config.corpora}
+    if lexicon.corpus:
+        yield from _undefined(f"lexicons.{name}.corpus", lexicon.corpus, config.corpora)
+    corpora = {corpus: config.corpora[corpus] for e in users if (corpus := lexicon_corpus(config, e, name)) in config.corpora}
     pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
     for key in ("dictionary", "gold"):
         for pair in getattr(lexicon, key):
@@ -625,6 +659,11 @@ def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
     """The experiment's lexicon, and those that phases of the arms in the run name instead."""
     phases = [phase for arm in config.run.arms for phase in config.arms.get(arm, [])]
     return list(dict.fromkeys([experiment.lexicon, *(phase.lexicon for phase in phases if phase.lexicon)]))
+
+
+def lexicon_corpus(config: Config, experiment: Experiment, name: str) -> str:
+    """The corpus that the experiment's lexicon `name` is learnt from."""
+    return config.lexicons[name].corpus or experiment.corpus
 
 
 def _phase_problems(where: str, experiment: Experiment, phase: Phase, config: Config):
@@ -656,8 +695,8 @@ def _grid_problems(where: str, experiment: Experiment, config: Config):
             if any(phase.data == "task" and key in phase.training for phase in config.arms.get(arm, [])):
                 yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
     smallest = min([experiment.training.bleu_sentences, *experiment.grid.get("bleu_sentences", [])])
-    if experiment.grid and experiment.choice.by == "dev_bleu" and not smallest:
-        yield f"{where}.choice.by: dev_bleu needs training.bleu_sentences above 0; or choose by dev_loss"
+    if experiment.grid and experiment.choice.by != "dev_loss" and not smallest:
+        yield f"{where}.choice.by: {experiment.choice.by} needs training.bleu_sentences above 0; or choose by dev_loss"
 
 
 def _experiment_problems(where: str, experiment: Experiment, config: Config):
@@ -667,6 +706,9 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
             yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
     for name in lexicons_used(config, experiment):
         lexicon = config.lexicons.get(name)
+        learnt = config.corpora.get(lexicon.corpus or "") if lexicon else None
+        if learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
+            yield f"lexicons.{name}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
         if lexicon and lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
             yield f"lexicons.{name}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
     for key in ("corpus", "lexicon", "backbone"):
@@ -682,6 +724,16 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
         yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(experiment.representation.text)}"
     if corpus and sorted(pair) != sorted(corpus.languages):
         yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
+    if corpus and bool(corpus.documents) != (experiment.task == "summarisation"):
+        has = "has none" if experiment.task == "summarisation" else "has some: set task: summarisation"
+        yield f"{where}.task: {experiment.task} of corpus {experiment.corpus!r}, which {has} (`documents`)"
+    elif corpus and corpus.documents and corpus.documents.language != experiment.source:
+        yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
+    if experiment.decoding.min_length > experiment.decoding.max_length:
+        low, high = experiment.decoding.min_length, experiment.decoding.max_length
+        yield f"{where}.decoding: min_length {low} is more than max_length {high}"
+    if experiment.grid and experiment.choice.by not in ("dev_loss", by := DEV_SCORES[experiment.training.dev_metric]):
+        yield f"{where}.choice.by: {experiment.choice.by} is not measured: dev_metric is {experiment.training.dev_metric}; set {by}"
     backbone = config.backbones.get(experiment.backbone)
     if backbone and not (backbone.small if backbone.kind == "small" else backbone.model):
         yield f"backbones.{experiment.backbone}: kind {backbone.kind} needs `{'small' if backbone.kind == 'small' else 'model'}`"
@@ -714,9 +766,15 @@ def zero_shot_tests(config: Config, name: str) -> list[str]:
     return [
         f"{other}@{testset}"
         for other, experiment in others.items()
-        if (experiment.target, experiment.backbone) == (own.target, own.backbone) and experiment.source != own.source
+        if (experiment.task, experiment.target, experiment.backbone) == (own.task, own.target, own.backbone)
+        and experiment.source != own.source
         for testset in config.corpora[experiment.corpus].test
     ]
+
+
+def documents_of(config: Config, name: str) -> bool:
+    """Whether the text of an experiment is documents."""
+    return config.corpora[config.experiments[name].corpus].documents is not None
 
 
 def _undefined(where: str, name: str, defined: dict[str, Any]):

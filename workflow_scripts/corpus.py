@@ -11,17 +11,21 @@ Two commands, in this order:
     without any pair that equals a dev or test pair on either side.
 
 Every pair that was read is either kept or counted under exactly one reason in ``corpus.json``.
+
+For summarisation a pair is a document, its sentences joined by ``</s>``, and its summary. Long sides are cut
+then instead of removed; the summaries of test sets stay whole.
 """
 
 import functools
 import hashlib
+import itertools
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import regex
@@ -29,29 +33,60 @@ import regex
 from workflow_scripts.languages import language
 from workflow_scripts.limits import Limits, Natural, Positive, Seed
 from workflow_scripts.stage import InputError, checksum, run, write_json
-from workflow_scripts.text import chunks, fold, number_of_words, read_lines, words_of, write_pairs
+from workflow_scripts.text import BREAK, chunks, fold, number_of_words, read_lines, sentences, words_of, write_pairs
 
 
 @dataclass
 class Source:
-    """Where parallel text comes from: one TSV or JSONL file, a pair of Moses files, data that are acquired,
-    or (dev and test only) documents held out from the training source."""
+    """Where parallel text comes from: one TSV or JSONL file, a pair of Moses files, files in the format of NCLS, data that are
+    acquired, or (dev and test only) documents held out from the training source."""
 
     file: str | None = None
     """A TSV or JSONL file; may end in .gz, .xz or .zst."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column (from 1, as in `cut -f`), or key of a JSON object (dots go deeper). An extra entry `document`
-    names the column that tells which page or article a line belongs to."""
+    """Language → column (from 1, as in `cut -f`), key of a JSON object (dots go deeper) or tag (`format: ncls`). An extra entry
+    `document` names the column that tells which page or article a line belongs to, `heading` the one that tells headings."""
     files: dict[str, str] = field(default_factory=dict)
-    """Language → file with one sentence a line (Moses format)."""
+    """Language → file with one sentence a line (Moses format), or with the tags of this language (`format: ncls`)."""
     data: str | None = None
     """Name of acquired data (a block of `data`), which take the place of `file`; if they have `languages`, of `columns`, too."""
+    format: Literal["ncls"] | None = None
+    """`ncls`: tagged text as in the NCLS corpora, `file` or `files` with `columns`. Otherwise the files' names tell."""
+    summary: Literal["first", "heading"] | None = None
+    """Lines of a TSV are parts of documents, one of them the summary: the `first` of a `document`, or each heading, of the lines up
+    to the next one. In a heading's line the column `heading` starts with h, as in h1 or hd_3155364."""
     held_out: Positive | None = None
     """Take whole documents with about so many running sentences out of the training source."""
 
     def paths(self) -> list[str]:
         """The files that this source reads."""
         return [self.file] if self.file else list(self.files.values())
+
+
+@dataclass
+class Cut:
+    """How long a side may be; what is longer is cut."""
+
+    words: Positive | None = None
+    """Words, as the segmenter counts them."""
+    characters: Positive | None = None
+    """Characters that are not blank."""
+
+
+@dataclass
+class Documents:
+    """What a corpus of documents and summaries has in addition."""
+
+    language: str
+    """Language of the documents; the summaries are in the other one."""
+    cut: dict[str, Cut] = field(default_factory=dict)
+    """Language → longest side. Zan et al. have 220 words of a document, and 130 words or 160 Chinese characters of a summary."""
+    split: bool = True
+    """Whether documents that are running text are split into sentences, by their closing marks. Lists are sentences already."""
+    min_words: Positive = 1
+    """Documents of fewer words are removed."""
+    empty: Literal["refuse", "remove"] = "refuse"
+    """What becomes of a document or a summary without text."""
 
 
 @dataclass
@@ -66,6 +101,8 @@ class Corpus:
     """Text for choosing checkpoints and settings."""
     test: dict[str, Source]
     """Test sets by name."""
+    documents: Documents | None = None
+    """For summarisation: pairs are documents and their summaries. `max_words`, `max_ratio` and `held_out_min_words` do not apply."""
     max_words: Positive = 200
     """Longer sides are removed."""
     max_ratio: Annotated[float, Limits(ge=1)] = 3.0
@@ -107,6 +144,10 @@ def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> 
     if not pairs:
         raise InputError(f"{_describe(source)}: no sentence left for {name!r}; is the file empty or held_out too small?")
     check_languages(pairs, settings.languages, _describe(source if source.held_out is None else settings.train))
+    if settings.documents:
+        # a summary that is a reference stays whole
+        sides = settings.languages if name == "dev" else (settings.documents.language,)
+        pairs = cut_pairs(pairs, settings, sides)
     write_pairs(output_a, output_b, ((p.a, p.b) for p in pairs))
 
 
@@ -149,13 +190,15 @@ def train(
     leaks_b = {leak_key(line) for path in (*held_out_b, *others_b) for line in read_lines(path)} - {""}
     documents = assign_documents(settings)
     removed: Counter[str] = Counter()
+    cut: Counter[str] = Counter()
+    words: Counter[str] = Counter()
     seen: set[bytes] = set()
     read = 0
     sample: list[Pair] = []
 
     def kept() -> Iterator[tuple[str, str]]:
         nonlocal read
-        for pair, lengths, keys in measured_pairs(settings):
+        for pair, lengths, keys, shortened in measured_pairs(settings):
             read += 1
             reason = _reason_to_remove(pair, lengths, keys, settings, documents, leaks_a, leaks_b)
             if reason is None and settings.deduplicate:
@@ -167,6 +210,8 @@ def train(
                 continue
             if len(sample) < 2000 or pair.line % 97 == 0:
                 sample.append(pair)
+            cut.update(code for code, shorter in zip(languages, shortened, strict=True) if shorter)
+            words.update(dict(zip(languages, lengths, strict=True)))
             yield pair.a, pair.b
         # an error here, before the last line is written, leaves no files behind
         if not sample:
@@ -185,7 +230,12 @@ def train(
             "checksums": {path: checksum(path) for path in settings.train.paths()},
             "read": read,
             "kept": sizes,
-            "removed": {reason: removed[reason] for reason in REASONS},
+            "removed": {reason: removed[reason] for reason in (DOCUMENT_REASONS if settings.documents else REASONS)},
+            **(
+                {"documents": {code: {"cut": cut[code], "mean_words": words[code] / sizes} for code in languages}}
+                if settings.documents
+                else {}
+            ),
             "held_out": {Path(path).with_suffix("").name: sum(1 for _ in read_lines(path)) for path in held_out_a},
             "settings": {k: v for k, v in asdict(settings).items() if k not in ("train", "dev", "test")},
         },
@@ -193,14 +243,17 @@ def train(
 
 
 REASONS = ("held-out document", "empty side", "identical sides", "too long", "length ratio", "equals dev or test", "duplicate")
+DOCUMENT_REASONS = ("held-out document", "empty side", "identical sides", "too short", "equals dev or test", "duplicate")
 
 
-def measured_pairs(settings: Corpus) -> Iterator[tuple[Pair, tuple[int, int], tuple[str, str]]]:
-    """The training source's pairs, with both sides' lengths in words and both `leak_key`s."""
-    for chunk in chunks(pairs_of(settings.train, settings)):
+def measured_pairs(settings: Corpus) -> Iterator[tuple[Pair, tuple[int, int], tuple[str, str], tuple[bool, bool]]]:
+    """The training source's pairs, with both sides' lengths in words, both `leak_key`s, and which sides were cut."""
+    for whole in chunks(pairs_of(settings.train, settings)):
+        chunk = cut_pairs(whole, settings, settings.languages) if settings.documents else whole
         sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
         lengths = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
-        yield from zip(chunk, zip(*lengths, strict=True), zip(*map(leak_keys, sides), strict=True), strict=True)
+        shortened = ((old.a != new.a, old.b != new.b) for old, new in zip(whole, chunk, strict=True))
+        yield from zip(chunk, zip(*lengths, strict=True), zip(*map(leak_keys, sides), strict=True), shortened, strict=True)
 
 
 def _reason_to_remove(
@@ -219,9 +272,12 @@ def _reason_to_remove(
     if pair.a == pair.b:
         return "identical sides"
     short, long = sorted(lengths)
-    if long > settings.max_words:
+    if settings.documents:
+        if lengths[settings.languages.index(settings.documents.language)] < settings.documents.min_words:
+            return "too short"
+    elif long > settings.max_words:
         return "too long"
-    if long - short > 5 and long > settings.max_ratio * short:
+    elif long - short > 5 and long > settings.max_ratio * short:
         return "length ratio"
     if keys[0] in leaks_a or keys[1] in leaks_b:
         return "equals dev or test"
@@ -250,6 +306,37 @@ def leak_keys(lines: list[str]) -> list[str]:
     return [" ".join(line.split()) for line in "\n".join(lines).lower().translate(_KEY_CHARACTERS).split("\n")]
 
 
+def cut_pairs(pairs: list[Pair], settings: Corpus, languages: Sequence[str]) -> list[Pair]:
+    """`pairs` with the sides in some of the languages cut to what `documents.cut` allows."""
+    sides = [[pair.a for pair in pairs], [pair.b for pair in pairs]]
+    for place, code in enumerate(settings.languages):
+        if code in languages and (longest := settings.documents.cut.get(code)):
+            sides[place] = cut_lines(sides[place], code, longest)
+    return [Pair(pair.document, a, b, pair.line) for pair, a, b in zip(pairs, *sides, strict=True)]
+
+
+def cut_lines(lines: list[str], code: str, longest: Cut) -> list[str]:
+    """Lines that end before the first word, or character, too many; punctuation after the last one stays, a break does not."""
+    kept = list(lines)
+    if longest.words:
+        found = words_of(lines, code)
+        offset = 0
+        for number, line in enumerate(lines):
+            first, end = found.before[number], found.before[number + 1]
+            if end - first > longest.words:
+                kept[number] = line[: found.starts[first + longest.words] - offset]
+            offset += len(line) + 1
+    if longest.characters:
+        for number, line in enumerate(kept):
+            characters = (match for match in _CHARACTER.finditer(line) if match[0] != BREAK)
+            if too_many := next(itertools.islice(characters, longest.characters, None), None):
+                kept[number] = line[: too_many.start()]
+    return [line if line == whole else line.rstrip().removesuffix(BREAK).rstrip() for line, whole in zip(kept, lines, strict=True)]
+
+
+_CHARACTER = regex.compile(rf"{BREAK}|\S")
+
+
 def assign_documents(settings: Corpus) -> dict[str, str]:
     """Document → held-out set it belongs to, for the sets that are carved from the training source.
 
@@ -261,7 +348,7 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
         return {}
     running: Counter[str] = Counter()
     keys: set[str] = set()
-    for pair in read_pairs(settings.train, settings.languages):
+    for pair in read_pairs(settings.train, settings.languages, settings.documents):
         running[pair.document] += 0
         if _is_running(pair, settings) and (key := leak_key(pair.a)) not in keys:
             keys.add(key)
@@ -301,7 +388,10 @@ _MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
 
 
 def _is_running(pair: Pair, settings: Corpus) -> bool:
-    """A sentence rather than a heading, a menu path or a table cell."""
+    """A sentence rather than a heading, a menu path or a table cell; or a document with its summary."""
+    if settings.documents:
+        document = pair.a if settings.documents.language == settings.languages[0] else pair.b
+        return pair.a != "" != pair.b and number_of_words(document, settings.documents.language) >= settings.documents.min_words
     for line, code in zip((pair.a, pair.b), settings.languages, strict=True):
         if code != "th" and not _SENTENCE_END.search(line):
             return False
@@ -319,26 +409,50 @@ _BLOCK = 40
 
 def pairs_of(source: Source, settings: Corpus) -> Iterator[Pair]:
     """The pairs of `source`, in lower case if the corpus is to be."""
-    pairs = read_pairs(source, settings.languages)
+    pairs = read_pairs(source, settings.languages, settings.documents)
     if not settings.lowercase:
         return pairs
     a, b = settings.languages
     return (pair._replace(a=fold(pair.a, a), b=fold(pair.b, b)) for pair in pairs)
 
 
-def read_pairs(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
+Clean = Callable[[Any], str]
+"""Makes a line of what a file has for one side: a text, or a list of sentences."""
+
+
+def read_pairs(source: Source, languages: tuple[str, str], documents: Documents | None = None) -> Iterator[Pair]:
     """The pairs of `source` in order, sides stripped of surrounding blanks, streamed.
 
-    Raises `InputError` naming file and line for missing columns, files of different length, or
-    anything that `text.read_lines` refuses.
+    With `documents`, the sentences of a document are joined by `</s>`, those of a summary by blanks: a decoder would stop at `</s>`.
+    Raises `InputError` naming file and line for missing columns, files of different length, documents or summaries
+    without text, or anything that `text.read_lines` refuses.
     """
-    if source.files:
-        yield from _read_moses(source, languages)
+    clean: tuple[Clean, Clean] = (_clean, _clean)
+    if documents:
+        clean = tuple(functools.partial(_document, split=documents.split) if code == documents.language else _summary for code in languages)
+    if source.format == "ncls":
+        pairs = _read_tagged(source, languages, clean)
+    elif source.files:
+        pairs = _read_moses(source, languages, clean)
+    elif source.file and source.summary:
+        pairs = _read_grouped(source, languages, clean, documents)
     elif source.file:
         is_json = ".jsonl" in Path(source.file).name or ".ndjson" in Path(source.file).name
-        yield from (_read_jsonl if is_json else _read_tsv)(source, languages)
+        pairs = (_read_jsonl if is_json else _read_tsv)(source, languages, clean)
     else:
         raise InputError("a corpus source needs `file` with `columns`, `files`, `data`, or (dev, test) `held_out`")
+    yield from _without_empty(pairs, source, languages, documents) if documents and not source.summary else pairs
+
+
+def _without_empty(pairs: Iterator[Pair], source: Source, languages: tuple[str, str], documents: Documents) -> Iterator[Pair]:
+    """`pairs`, each of which must have text on both sides, or else is left to be removed."""
+    for pair in pairs:
+        if documents.empty == "refuse" and not (pair.a and pair.b):
+            code = languages[bool(pair.a)]
+            what = "document has no sentence" if code == documents.language else "summary is empty"
+            path = source.file or source.files[code]
+            raise InputError(f"{path}, line {pair.line}: the {what}; mend the file, or set documents.empty: remove")
+        yield pair
 
 
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff "
@@ -350,7 +464,26 @@ def _clean(text: str) -> str:
     return text if text.strip(_INVISIBLE) else ""
 
 
-def _read_moses(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
+def _document(text: str | list[str], split: bool) -> str:
+    """The sentences of a document, joined by breaks; breaks that the text has already are taken as such."""
+    parts = [part for line in _listed(text) for part in line.split(BREAK)]
+    if split and isinstance(text, str):
+        parts = [sentence for part in parts for sentence in sentences(_clean(part))]
+    return f" {BREAK} ".join(filter(None, map(_clean, parts)))
+
+
+def _summary(text: str | list[str]) -> str:
+    """A summary in one piece."""
+    return _clean(" ".join(_listed(text)).replace(BREAK, " "))
+
+
+def _listed(text: str | list[str]) -> list[str]:
+    if not isinstance(text, str | list):
+        raise TypeError(f"{type(text).__name__} where a text or a list of sentences was expected")
+    return text if isinstance(text, list) else [text]
+
+
+def _read_moses(source: Source, languages: tuple[str, str], clean: tuple[Clean, Clean]) -> Iterator[Pair]:
     path_a, path_b = (source.files.get(code) for code in languages)
     if path_a is None or path_b is None:
         raise InputError(f"files: {source.files} must name one file for each of {list(languages)}")
@@ -367,35 +500,124 @@ def _read_moses(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
                 f"{short} ends after line {number - 1}, {long} goes on at line {number}: the two sides are not aligned; "
                 "both files need the same number of lines"
             )
-        yield Pair(f"block {(number - 1) // _BLOCK}", _clean(a), _clean(b), number)
+        yield Pair(f"block {(number - 1) // _BLOCK}", clean[0](a), clean[1](b), number)
 
 
-def _read_tsv(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
+def _read_tsv(source: Source, languages: tuple[str, str], clean: tuple[Clean, Clean]) -> Iterator[Pair]:
+    for number, row in _rows(source, languages):
+        a, b = (make(row[code]) for make, code in zip(clean, languages, strict=True))
+        yield Pair(row.get("document", f"block {(number - 1) // _BLOCK}"), a, b, number)
+
+
+def _read_grouped(source: Source, languages: tuple[str, str], clean: tuple[Clean, Clean], documents: Documents) -> Iterator[Pair]:
+    """A pair for the first line of a document, or for each heading: its text is the summary, the lines after it are the document."""
+    place = languages.index(documents.language)
+    for start, group in _groups(source, languages):
+        sides = [group[0][languages[1 - place]]]
+        sides.insert(place, BREAK.join(row[documents.language] for row in group[1:]))
+        yield Pair(group[0]["document"], *(make(side) for make, side in zip(clean, sides, strict=True)), start)
+
+
+def _groups(source: Source, languages: tuple[str, str]) -> Iterator[tuple[int, list[dict[str, str]]]]:
+    """The lines that belong together, with the number of the first; those of a page before its first heading belong to none."""
+    start, group = 0, []
+    for number, row in _rows(source, languages):
+        another = not group or row["document"] != group[0]["document"]
+        begins = row["heading"].startswith("h") if source.summary == "heading" else another
+        if group and (another or begins):
+            yield start, group
+            group = []
+        if begins:
+            start = number
+        if begins or group:
+            group.append(row)
+    if group:
+        yield start, group
+
+
+def _rows(source: Source, languages: tuple[str, str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The lines of a TSV file with their numbers, as name of a column → cell."""
     columns = _columns(source, languages)
     if not all(isinstance(c, int) and c >= 1 for c in columns.values()):
         raise InputError(f"{source.file}: columns of a TSV file are numbers from 1, got {source.columns}")
-    a, b = (columns[code] - 1 for code in languages)
-    document = columns.get("document", 0) - 1
     last = max(columns.values())
     for number, line in enumerate(read_lines(Path(source.file)), 1):
         cells = line.split("\t")
         if len(cells) < last:
             raise InputError(f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}")
-        yield Pair(cells[document] if document >= 0 else f"block {(number - 1) // _BLOCK}", _clean(cells[a]), _clean(cells[b]), number)
+        yield number, {name: cells[column - 1] for name, column in columns.items()}
 
 
-def _read_jsonl(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
+def _read_jsonl(source: Source, languages: tuple[str, str], clean: tuple[Clean, Clean]) -> Iterator[Pair]:
     columns = _columns(source, languages)
     for number, line in enumerate(read_lines(Path(source.file)), 1):
         try:
             row = json.loads(line)
-            a, b = (_clean(_dig(row, columns[code])) for code in languages)
+            a, b = (make(_dig(row, columns[code])) for make, code in zip(clean, languages, strict=True))
             document = str(_dig(row, columns["document"])) if "document" in columns else f"block {(number - 1) // _BLOCK}"
             if "\\u" in line:
                 f"{a}{b}{document}".encode()  # half of a surrogate pair is no character
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"{source.file}, line {number}: not a JSON object with {columns} ({error}): {line[:80]!r}") from None
         yield Pair(document, a, b, number)
+
+
+def _read_tagged(source: Source, languages: tuple[str, str], clean: tuple[Clean, Clean]) -> Iterator[Pair]:
+    """The documents of the NCLS corpora (Zhu et al. 2019), in one file or joined by their ids from two.
+
+    A document is ``<doc id=…>`` to ``</doc>``, each on a line of its own; in it stand texts between lines like ``<Article>`` and
+    ``</Article>``. What a column names is the texts of all tags of this name, with a number or without (``ZH-REF1``,
+    ``ZH-REF2``, … are the sentences of one summary); where some end in ``-human-corrected``, as in the test sets, those alone. The
+    corpora from Chinese have no articles, for these are LCSTS's, whose files have the same form and ids.
+    """
+    columns = _columns(source, languages)
+    path_a, path_b = (Path(source.files.get(code) or source.file or "") for code in languages)
+    tag_a, tag_b = (str(columns[code]) for code in languages)
+    joined = None if path_a == path_b else {name: _tagged(path_b, line, tags, tag_b) for name, line, tags in _tagged_documents(path_b)}
+    for name, line, tags in _tagged_documents(path_a):
+        if joined is None or name in joined:
+            b = _tagged(path_a, line, tags, tag_b) if joined is None else joined[name]
+            yield Pair(name, clean[0](_tagged(path_a, line, tags, tag_a)), clean[1](b), line)
+
+
+_TAG = regex.compile(r"<(/?)([\w-]+)([^<>]*)>")
+
+
+def _tagged_documents(path: Path) -> Iterator[tuple[str, int, dict[str, str]]]:
+    """Each document's id, its line, and its texts by tag; raises `InputError` for a line that is out of place."""
+    name, start, tag, texts = None, 0, "", {}
+    number = 0
+    for number, line in enumerate(read_lines(path), 1):
+        line = line.strip()
+        found = _TAG.fullmatch(line)
+        closing, what = (bool(found[1]), found[2]) if found else (False, "")
+        if tag:
+            if closing and what == tag:
+                tag = ""
+            else:
+                texts[tag] = f"{texts[tag]} {line}".strip()
+        elif name is None and what == "doc" and not closing:
+            name, start, texts = found[3].partition("=")[2].strip(" \"'"), number, {}
+        elif name is not None and closing and what == "doc":
+            yield name, start, texts
+            name = None
+        elif name is not None and found and not closing:
+            tag, texts[what] = what, ""
+        elif line:
+            expected = "<doc id=…>" if name is None else "a tag or </doc>"
+            raise InputError(f"{path}, line {number}: expected {expected}, got {line[:60]!r}")
+    if name is not None:
+        raise InputError(f"{path}, line {start}: the document {name} has no end (</{tag or 'doc'}>)")
+
+
+def _tagged(path: Path, line: int, texts: dict[str, str], name: str) -> str | list[str]:
+    """The text of a tag, or those of its numbered or corrected likes; raises `InputError` where there is none."""
+    likes = regex.compile(rf"{regex.escape(name)}(\d*)(-human-corrected)?", regex.IGNORECASE)
+    found = [(match[2], text) for tag, text in texts.items() if (match := likes.fullmatch(tag))]
+    found = [text for corrected, text in found if corrected] or [text for _, text in found]
+    if not found:
+        raise InputError(f"{path}, line {line}: the document has no <{name}>; it has {', '.join(texts) or 'no tags'}")
+    return found[0] if len(found) == 1 else found
 
 
 def _dig(row: dict, key: str) -> str:

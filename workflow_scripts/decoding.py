@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.limits import Positive
+from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, load_codec
@@ -28,6 +28,8 @@ class Decoding:
     """Hypotheses that are kept."""
     length_penalty: float = 1.0
     """Exponent of the length by which a hypothesis' score is divided."""
+    min_length: Natural = 0
+    """Shortest hypothesis in pieces."""
     max_length: Positive = 200
     """Longest hypothesis in pieces."""
     batch_tokens: Positive = 4_096
@@ -55,12 +57,14 @@ def main(
     *,
     languages: tuple[str, str],
     n_best: Path | None = None,
+    documents: bool = False,
     threads: int = 0,
     settings: Decoding = Decoding(),
 ) -> None:
     """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
 
-    `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis.
+    `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
+    of `documents`, `</s>` stands between sentences.
     Raises `InputError` when neither output is asked for, the source is empty, or the device cannot compute as wanted.
     """
     if not (hypotheses or n_best):
@@ -69,7 +73,7 @@ def main(
         torch.set_num_threads(threads)
     if not (lines := list(read_lines(source))):
         raise InputError(f"{source}: is empty, there is nothing to translate")
-    codec = load_codec(model)
+    codec = load_codec(model, documents)
     settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
     translate = with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface
     found = translate(model, codec, lines, languages, threads, settings, settings.beam_size if n_best else 1)
@@ -107,7 +111,7 @@ def with_huggingface(
     network.generation_config.length_penalty = settings.length_penalty
     rows = codec.encode(lines, languages[0], positions(model))
     batch = max(1, settings.batch_tokens // 64)
-    return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, settings.max_length, batch)
+    return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, settings.max_length, batch, settings.min_length)
 
 
 def with_ctranslate2(
@@ -136,6 +140,7 @@ def with_ctranslate2(
             target_prefix=[[tag]] * len(sources),
             beam_size=settings.beam_size,
             length_penalty=settings.length_penalty,
+            min_decoding_length=settings.min_length,
             max_decoding_length=settings.max_length,
             max_batch_size=settings.batch_tokens,
             batch_type="tokens",

@@ -1,4 +1,4 @@
-"""One table of languages: tags of mBART-25 and mBART-50, script, segmenter, sacreBLEU tokeniser.
+"""One table of languages: tags of mBART-25 and mBART-50, script, segmenter, tokenisers of sacreBLEU and ROUGE.
 
 Codes are ISO 639-1 (as in `mBART`'s own tags). The 25 languages of `mbart-large-cc25` and the 50
 of `mbart-large-50` are there, so that a model's tags need no second list.
@@ -25,6 +25,8 @@ class Language:
     """unicode (word boundaries) | jieba | mecab | pythainlp, for scripts without spaces."""
     bleu_tokenizer: str = "13a"
     """sacreBLEU's ``tokenize`` for this language as the target."""
+    rouge_tokenizer: str = "words"
+    """words (those of the segmenter) | characters: what ROUGE counts."""
 
     @property
     def spaced(self) -> bool:
@@ -84,10 +86,20 @@ sl Slovene sl_SI Latin
 """
 
 _SEGMENTERS = {"zh": "jieba", "ja": "mecab", "th": "pythainlp"}
+_ROUGE_BY_CHARACTERS = ("zh", "ja", "km", "my")
 _BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "flores200", "km": "flores200", "my": "flores200"}
 
 LANGUAGES: dict[str, Language] = {
-    code: Language(code, name, tag, script, code in _CC25, _SEGMENTERS.get(code, "unicode"), _BLEU_TOKENIZERS.get(code, "13a"))
+    code: Language(
+        code,
+        name,
+        tag,
+        script,
+        code in _CC25,
+        _SEGMENTERS.get(code, "unicode"),
+        _BLEU_TOKENIZERS.get(code, "13a"),
+        "characters" if code in _ROUGE_BY_CHARACTERS else "words",
+    )
     for code, name, tag, script in (row.split() for row in _ROWS.replace("\n", ";").split(";") if row.strip())
 }
 

@@ -11,12 +11,24 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.acquisition import Data, needed
 from workflow_scripts.backbone import Backbone, Small
-from workflow_scripts.config import Config, Experiment, check_files, data_file, data_used, grid_points, lexicons_used, load, phase_training
+from workflow_scripts.config import (
+    Config,
+    Experiment,
+    check_files,
+    data_file,
+    data_used,
+    grid_points,
+    lexicon_corpus,
+    lexicons_used,
+    load,
+    phase_training,
+)
 from workflow_scripts.corpus import Corpus, Source, check_languages, read_pairs
 from workflow_scripts.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.languages import language
@@ -105,7 +117,13 @@ def experiments(config: Config) -> list[Experiment]:
 
 def used_lexicons(config: Config) -> list[tuple[str, str]]:
     """Corpus and lexicon, each pair once."""
-    return list(dict.fromkeys((each.corpus, name) for each in experiments(config) for name in lexicons_used(config, each)))
+    used = ((each, name) for each in experiments(config) for name in lexicons_used(config, each))
+    return list(dict.fromkeys((lexicon_corpus(config, each, name), name) for each, name in used))
+
+
+def used_corpora(config: Config) -> list[str]:
+    """The experiments' corpora, and those that lexicons are learnt from."""
+    return list(dict.fromkeys([*(each.corpus for each in experiments(config)), *(corpus for corpus, _ in used_lexicons(config))]))
 
 
 def used_backbones(config: Config) -> dict[str, list[str]]:
@@ -194,20 +212,21 @@ _HEAD = 100_000
 
 def corpora(config: Config) -> Iterator[Finding]:
     """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
-    for name in dict.fromkeys(each.corpus for each in experiments(config)):
+    for name in used_corpora(config):
         corpus = config.corpora[name]
         for part, source in {"train": corpus.train, "dev": corpus.dev, **{f"test.{t}": s for t, s in corpus.test.items()}}.items():
             if source.held_out is None and not _is_awaited(*source.paths()):
-                yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus.languages)
+                yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
 
 
-def _parallel_text(source: Source, languages: tuple[str, str]) -> str:
-    source = Source(source.file and resource(source.file), source.columns, {code: resource(path) for code, path in source.files.items()})
+def _parallel_text(source: Source, corpus: Corpus) -> str:
+    files = {code: resource(path) for code, path in source.files.items()}
+    source = replace(source, file=source.file and resource(source.file), files=files)
     where = " + ".join(source.paths())
-    pairs = list(itertools.islice(read_pairs(source, languages), _HEAD))
+    pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents), _HEAD))
     if not (whole := [pair for pair in pairs if pair.a and pair.b]):
         raise InputError(f"{where}: no pair with text on both sides in {len(pairs):,} lines; give another file, or other columns")
-    check_languages(whole[:2000], languages, where)
+    check_languages(whole[:2000], corpus.languages, where)
     return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs"
 
 
@@ -428,7 +447,7 @@ def needed_disk(config: Config) -> float:
     """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies."""
     trained = sum(phase.times * training_disk(shape, phase.training) for phase in phases(config) if (shape := shape_of(phase.backbone)))
     hub = [shape_of(config.backbones[name]) for name in used_backbones(config) if config.backbones[name].kind == "hub"]
-    text = {each.corpus: _text_bytes(config.corpora[each.corpus]) for each in experiments(config)}
+    text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(config)}
     vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(config))
     noises = {phase.noise for arm in config.run.arms for phase in config.arms[arm] if phase.data != "task"}
     copies = 1 + len(noises) * len(config.run.seeds)

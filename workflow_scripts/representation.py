@@ -58,18 +58,20 @@ def main(
     *,
     languages: tuple[str, str],
     unaligned: tuple[Path, ...] = (),
+    documents: bool = False,
     threads: int = 0,
     settings: Representation = Representation(),
 ) -> None:
     """Write the distances of one model, and some sentences' vectors (float16) to draw them.
 
-    `unaligned` are files of more text in the two languages. Raises `InputError` where there is no sentence.
+    `unaligned` are files of more text in the two languages. In the text of `documents`, `</s>` stands between sentences.
+    Raises `InputError` where there is no sentence.
     """
     from transformers import AutoModelForSeq2SeqLM
 
     if threads:
         torch.set_num_threads(threads)
-    codec = load_codec(model)
+    codec = load_codec(model, documents)
     network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
     rows = [read_rows(path, code, codec, network, settings.sentences) for path, code in zip((source, target), languages, strict=True)]
     if len(rows[0]) != len(rows[1]):

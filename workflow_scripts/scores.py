@@ -1,6 +1,7 @@
-"""scores: BLEU, chrF and TER of hypotheses.
+"""scores: BLEU, chrF and TER of translations, ROUGE of summaries.
 
-All numbers are sacreBLEU's (Post 2018), with its signatures. `significance` tests their differences.
+The first three are sacreBLEU's (Post 2018), with its signatures, ROUGE is rouge-score's (`rouge`). `significance` tests
+their differences.
 """
 
 import sys
@@ -23,8 +24,9 @@ Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", 
 class Scores:
     """Settings of metrics, and of the tests that `significance` makes."""
 
-    metrics: list[Literal["BLEU", "chrF", "TER"]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
-    """What is measured; BLEU always is."""
+    metrics: list[Literal["BLEU", "chrF", "TER", "ROUGE-1", "ROUGE-2", "ROUGE-L"]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
+    """What is measured; BLEU always is, and in its place ROUGE-L where there is any ROUGE. For the task summarisation it is the three
+    ROUGEs unless said otherwise."""
     lowercase: bool = False
     """Measure once more without case, not tested: published scores of IWSLT are often of lower-cased text."""
     tokenize: Tokenizer | None = None
@@ -65,10 +67,22 @@ def main(hypotheses: Path, references: Path, output: Path, *, language: str, set
     write_json(output, {"sentences": sentences, "metrics": result, "failed": failed, "settings": asdict(settings)})
 
 
+def leading(settings: Scores) -> str:
+    """The metric that is always measured, and that stands for the others in headlines and charts."""
+    return "ROUGE-L" if set(settings.metrics) & set(ROUGES) else "BLEU"
+
+
 def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, sacrebleu.metrics.base.Metric]:
     """The metrics by name, for one target language; `lowercase` gives those that can tell cases apart for text without."""
     tokenize = settings.tokenize or language(code).bleu_tokenizer
-    made: dict[str, sacrebleu.metrics.base.Metric] = {"BLEU": sacrebleu.metrics.BLEU(tokenize=tokenize, lowercase=lowercase)}
+    wanted = {*settings.metrics, leading(settings)}
+    made: dict[str, sacrebleu.metrics.base.Metric] = {}
+    if wanted & set(ROUGES) and not lowercase:
+        from workflow_scripts.rouge import Rouge
+
+        made |= {name: Rouge(name, code) for name in ROUGES if name in wanted}
+    if "BLEU" in wanted:
+        made["BLEU"] = sacrebleu.metrics.BLEU(tokenize=tokenize, lowercase=lowercase)
     if "chrF" in settings.metrics:
         made["chrF"] = sacrebleu.metrics.CHRF(lowercase=lowercase)
     if "TER" in settings.metrics and not lowercase:
@@ -77,6 +91,8 @@ def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, s
     return {f"{name}, lower-cased": metric for name, metric in made.items()} if lowercase else made
 
 
+ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
+"""The metrics of summaries; all of them ignore case."""
 LOWER_IS_BETTER = ("TER",)
 """Metrics that count errors."""
 

@@ -178,7 +178,18 @@ def checksum(path: Path | str) -> str:
 def provenance() -> dict[str, Any]:
     """Commit of the code and versions of the libraries that decide the numbers."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for package in ("torch", "transformers", "gensim", "numpy", "sacrebleu", "ctranslate2", "sentencepiece", "unbabel-comet", "snakemake"):
+    for package in (
+        "torch",
+        "transformers",
+        "gensim",
+        "numpy",
+        "sacrebleu",
+        "rouge-score",
+        "ctranslate2",
+        "sentencepiece",
+        "unbabel-comet",
+        "snakemake",
+    ):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     git = (

@@ -170,6 +170,9 @@ Span = tuple[int, int]
 MASK = "<mask>"
 """What stands for words that a model is to restore."""
 
+BREAK = "</s>"
+"""What stands between the sentences of a document; no word."""
+
 
 class Words(NamedTuple):
     """The words of many lines."""
@@ -194,16 +197,21 @@ def words_of(lines: Sequence[str], code: str) -> Words:
     if (locate := segmenter(code)) is None:
         from workflow_scripts.segmentation import word_spans
 
-        return Words(text, *word_spans(text))
+        return Words(text, *word_spans(_without_breaks(text)))
     spans: list[Span] = []
     before = [0]
     offset = 0
     for line in lines:
-        spans += [(offset + start, offset + end) for start, end in locate(line)]
+        spans += [(offset + start, offset + end) for start, end in locate(_without_breaks(line))]
         before.append(len(spans))
         offset += len(line) + 1
     starts, ends = np.array(spans, np.int64).reshape(-1, 2).T
     return Words(text, starts, ends, np.array(before))
+
+
+def _without_breaks(text: str) -> str:
+    """`text` with as many blanks in place of each break."""
+    return text.replace(BREAK, " " * len(BREAK))
 
 
 def words(line: str, code: str) -> list[Span]:
@@ -237,6 +245,28 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
 
         return lambda line: _only_words(line, _locate(line, word_tokenize(line, engine="newmm", keep_whitespace=False)))
     return None
+
+
+_SENTENCE_END = regex.compile(
+    # a closing mark of a script with spaces, but that of an initial (J. Smith, U.S.), before what can begin a sentence
+    r"""(?<=[.!?…؟։।]["'»”’)\]]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
+    # one of a script without
+    r"""|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])"""
+)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of running text, by their closing marks.
+
+    An abbreviation before a capital (Dr. Smith) is taken for an end: a sentence too many costs a break in a document and no word.
+    """
+    return [sentence for sentence in map(str.strip, _SENTENCE_END.split(text)) if sentence]
+
+
+def read_sentences(path: Path) -> Iterator[str]:
+    """The lines of `path`; of documents, their sentences."""
+    for line in read_lines(path):
+        yield from map(str.strip, line.split(BREAK))
 
 
 def _only_words(line: str, spans: Iterable[Span]) -> list[Span]:

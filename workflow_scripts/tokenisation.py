@@ -8,7 +8,7 @@ family       encoder reads       decoder starts      labels
 ===========  ==================  ==================  ======================
 
 In both families the decoder's input is the labels rotated by one place to the right, so that every
-row of a batch may have a language of its own.
+row of a batch may have a language of its own. The sentences of a document are joined by `</s>`.
 """
 
 import functools
@@ -19,7 +19,7 @@ from typing import Any
 
 from workflow_scripts.languages import language
 from workflow_scripts.stage import InputError
-from workflow_scripts.text import MASK, Segment, segment
+from workflow_scripts.text import BREAK, MASK, Segment, segment
 
 WORD_START = "▁"
 """What SentencePiece puts before the first piece of a word."""
@@ -31,6 +31,8 @@ class Codec:
 
     tokenizer: Any
     family: str
+    documents: bool = False
+    """Whether lines are documents: `</s>` in them stands between two sentences. In other text it is text."""
 
     def tag(self, code: str) -> int:
         """Id of the language tag; raises `InputError` for a language that the model does not know."""
@@ -46,12 +48,24 @@ class Codec:
         Special tokens that happen to stand in the text are read as text, but for `<mask>` where
         `masks` says that it is one.
         """
+        if not self.documents:
+            return [ids[: max_length - 2] for ids in self._ids(lines, masks)]
+        # a sentence has the pieces that it would have by itself
+        split = [line.split(BREAK) for line in lines]
+        sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
+        eos, rows = self.tokenizer.eos_token_id, []
+        for line in split:
+            row = [i for _ in line for i in (*next(sentences), eos)][: max_length - 2]
+            while row and row[-1] == eos:  # the last one belongs to the tag
+                row.pop()
+            rows.append(row)
+        return rows
+
+    def _ids(self, lines: list[str], masks: bool) -> list[list[int]]:
         specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())
         if any("<" in line or "_" in line for line in lines):
             lines = [_defuse(line, specials) for line in lines]
-        if not lines:
-            return []
-        return [ids[: max_length - 2] for ids in self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"]]
+        return self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"] if lines else []
 
     def encode(self, lines: list[str], code: str, max_length: int = 1024, masks: bool = False) -> list[list[int]]:
         """Rows as the encoder reads them; as labels they have the same form."""
@@ -92,8 +106,8 @@ def _defuse(line: str, specials: set[str]) -> str:
     return line
 
 
-def load_codec(folder: Path | str) -> Codec:
-    """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to.
+def load_codec(folder: Path | str, documents: bool = False) -> Codec:
+    """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to; for text that is `documents`, or not.
 
     Raises `InputError` when the folder is not there.
     """
@@ -105,7 +119,7 @@ def load_codec(folder: Path | str) -> Codec:
     restore_normaliser(tokenizer, Path(folder))
     config = AutoConfig.from_pretrained(folder)
     declared = f"{type(tokenizer).__name__} {tokenizer.init_kwargs.get('tokenizer_class')} {getattr(config, 'tokenizer_class', '')}"
-    return Codec(tokenizer, "mbart50" if "MBart50" in declared else "mbart")
+    return Codec(tokenizer, "mbart50" if "MBart50" in declared else "mbart", documents)
 
 
 def restore_normaliser(tokenizer, folder: Path) -> None:
@@ -136,4 +150,4 @@ def unit_segmenter(code: str, model: Path | None = None) -> Segment:
     if model is None:
         return functools.partial(segment, code=code)
     codec = load_codec(model)
-    return lambda line: " ".join(codec.tokens([line])[0])
+    return lambda line: " ".join(codec.tokens([line.replace(BREAK, " ")])[0])

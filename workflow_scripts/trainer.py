@@ -23,7 +23,6 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from workflow_scripts.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, looks_without_gain, prune
 from workflow_scripts.decoding import Hypothesis
 from workflow_scripts.device import pick_device, pick_precision
-from workflow_scripts.languages import language
 from workflow_scripts.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, read_json
 from workflow_scripts.tokenisation import Codec
@@ -153,7 +152,7 @@ def first_says(find: Callable[[], Any]) -> Any:
 
 
 class PhaseTrainer(Trainer):
-    """Hugging Face's Trainer with our dev set: loss over all rows, BLEU of greedy translations."""
+    """Hugging Face's Trainer with our dev set: loss over all rows, BLEU or ROUGE-L of greedy translations."""
 
     def prepare(self, codec: Codec, dev: list[Dev], settings: Training) -> None:
         """Hand over what `evaluate` needs."""
@@ -161,7 +160,7 @@ class PhaseTrainer(Trainer):
         self.begun = time.perf_counter()
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Dev loss in nats per label (no smoothing) and dev BLEU, measured by the first process for all."""
+        """Dev loss in nats per label (no smoothing) and dev score, measured by the first process for all."""
         metrics = first_says(self._look)
         self.model.train()
         self.log(metrics)
@@ -171,9 +170,9 @@ class PhaseTrainer(Trainer):
     def _look(self) -> dict[str, float]:
         metrics = {"eval_loss": dev_loss(self.model, self.codec, self.dev, precision="bfloat16" if self.args.bf16 else "float32")}
         for part in self.dev if self.settings.bleu_sentences else []:
-            bleu = dev_bleu(self.model, self.codec, part, self.settings.bleu_sentences) if part.references else None
-            if bleu is not None:
-                metrics["eval_bleu"] = bleu
+            score = dev_score(self.model, self.codec, part, self.settings) if part.references else None
+            if score is not None:
+                metrics[f"eval_{self.settings.dev_metric.partition('-')[0].lower()}"] = score
         return metrics
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -268,7 +267,7 @@ class Progress(TrainerCallback):
             self.bar.close()
 
     def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
-        names = ("loss", "learning_rate", "eval_loss", "eval_bleu")
+        names = ("loss", "learning_rate", "eval_loss", "eval_bleu", "eval_rouge")
         shown = {name: f"{logs[name]:.4g}" for name in names if name in (logs or {})}
         if not is_first_process() or not ("loss" in shown or "eval_loss" in shown):
             return
@@ -303,15 +302,19 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
 
 
 @torch.no_grad()
-def dev_bleu(network: PreTrainedModel, codec: Codec, dev: Dev, sentences: int) -> float | None:
-    """sacreBLEU of greedy translations of the first dev sentences; None where sacreBLEU is not installed."""
+def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
+    """BLEU or ROUGE-L of greedy translations of the first dev sentences; None where its library is not installed."""
     try:
-        import sacrebleu
+        from workflow_scripts.scores import Scores, metrics
+
+        metric = metrics(dev.language, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]
     except ImportError:
         return None
-    rows = [row[0] for row in dev.rows[:sentences]]
-    hypotheses = generate(network, codec, rows, dev.language, beam_size=1, batch=64)
-    return sacrebleu.corpus_bleu(hypotheses, [dev.references[:sentences]], tokenize=language(dev.language).bleu_tokenizer).score
+    rows = dev.rows[: settings.bleu_sentences]
+    # a summary is far shorter than its document
+    longest = {"max_length": max(len(row[1]) for row in rows) + 10} if codec.documents else {}
+    hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, batch=64, **longest)
+    return metric.corpus_score(hypotheses, [dev.references[: settings.bleu_sentences]]).score
 
 
 def generate(network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, **choices: int) -> list[str]:
@@ -329,6 +332,7 @@ def beam_search(
     n_best: int = 1,
     max_length: int | None = None,
     batch: int = 128,
+    min_length: int = 0,
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
 
@@ -350,6 +354,7 @@ def beam_search(
             # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
             early_stopping=beam_size > 1,
             num_return_sequences=n_best,
+            min_new_tokens=min_length,
             max_new_tokens=max_length or min(int(1.2 * padded.shape[1]) + 10, positions),
             do_sample=False,
             return_dict_in_generate=True,

@@ -69,7 +69,9 @@ class Training:
     evaluate_every: Positive = 1_000
     """Updates between two looks at the dev set, and two checkpoints."""
     bleu_sentences: Natural = 500
-    """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU off."""
+    """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU, or ROUGE-L, off."""
+    dev_metric: Literal["BLEU", "ROUGE-L"] = "BLEU"
+    """What is measured of them. For the task summarisation it is ROUGE-L unless said otherwise."""
     checkpoint: Literal["best", "last", "average", "average_best"] = "best"
     """What the phase hands on: the best by dev loss, the last, or the mean of the last or best `averaged`."""
     averaged: Positive = 5
@@ -107,6 +109,7 @@ def main(
     choice: Path | None = None,
     keep_diverged: bool = False,
     from_scratch: bool = False,
+    documents: bool = False,
     seed: int = 1,
     threads: int = 0,
     minutes: float = 0,
@@ -117,9 +120,10 @@ def main(
 
     `languages` are source and target. The task phase reads `train_source` and `train_target`; the
     pretext phase reads `noised`, a folder of rounds. `checkpoints` is a folder that survives a
-    killed run: the same call continues there. After `minutes`, the job's time, it stops with a
-    checkpoint; 0 is no limit. `attempt` counts the calls that Snakemake makes for one job: one that would
-    only repeat the one before is refused. Under torchrun (one node) the processes share the work of each update.
+    killed run: the same call continues there. In the text of `documents`, `</s>` stands between
+    sentences. After `minutes`, the job's time, it stops with a checkpoint; 0 is no limit. `attempt` counts the
+    calls that Snakemake makes for one job: one that would only repeat the one before is refused. Under torchrun
+    (one node) the processes share the work of each update.
     `choice` is what a grid search wrote: its settings replace those of `settings`, and its seed goes on
     from its checkpoints. `keep_diverged` writes the outputs even if the loss is lost, and the reason in the
     report: a point of the grid may fail.
@@ -149,7 +153,7 @@ def main(
     description = describe_phase(asdict(settings), text, start, seed, from_scratch, _NOT_SCIENCE)
     claim = claimed(checkpoints, description, attempt) if is_first_process() else nullcontext(checkpoints / fingerprint(description))
     with claim as folder:
-        codec = load_codec(start)
+        codec = load_codec(start, documents)
         if noised:
             rounds = NoisedRounds(noised, languages, codec, settings.max_length)
             dev = [Dev(rounds.read("dev", code), code) for code in languages]
@@ -336,12 +340,16 @@ def save_model(network, codec: Codec, folder: Path) -> None:
     os.replace(temporary, folder)
 
 
-CURVE = ("update", "seconds", "loss", "learning_rate", "dev_loss", "dev_bleu")
+DEV_SCORES = {"BLEU": "dev_bleu", "ROUGE-L": "dev_rouge"}
+"""`dev_metric` → its column in the curve."""
+_DEV = {name: f"eval_{name.removeprefix('dev_')}" for name in ("dev_loss", *DEV_SCORES.values())}
+"""What is measured on the dev set → its name in the Trainer's history."""
+CURVE = ("update", "seconds", "loss", "learning_rate", *_DEV)
 
 
 def write_curve(path: Path, history: list[dict]) -> None:
-    """Write the curve as TSV: smoothed training loss, dev loss (nats per label) and dev BLEU by update and time."""
-    names = {"step": "update", "eval_loss": "dev_loss", "eval_bleu": "dev_bleu"}
+    """Write the curve as TSV: smoothed training loss, dev loss (nats per label) and dev BLEU or ROUGE-L by update and time."""
+    names = {"step": "update", **{theirs: ours for ours, theirs in _DEV.items()}}
     with atomic(path) as file:
         file.write("\t".join(CURVE) + "\n")
         for entry in history:
@@ -354,10 +362,7 @@ def handed_on(history: list[dict], settings: Training) -> dict:
     """After which updates the weights were taken that the phase hands on, and how they did on the dev set (on average)."""
     updates = chosen_updates(history, settings.checkpoint, settings.averaged)
     looks = [entry for entry in history if "eval_loss" in entry and entry["step"] in updates]
-    measured = {
-        name: [look[key] for look in looks if look.get(key) is not None]
-        for name, key in (("dev_loss", "eval_loss"), ("dev_bleu", "eval_bleu"))
-    }
+    measured = {name: [look[key] for look in looks if look.get(key) is not None] for name, key in _DEV.items()}
     return {"updates": updates, **{name: sum(values) / len(values) if values else None for name, values in measured.items()}}
 
 

@@ -44,13 +44,32 @@ REPRESENTATION_METRICS = {
 }
 """Names in scores.tsv of what `representation` measures in the last decoder layer."""
 TRAINS_ON = {
-    "task": "translation, PAIR",
+    "task": "TASK, PAIR",
     "codeswitch": "restoring code-switched text",
     "mask": "restoring the same words masked (control)",
     "random": "restoring the same words switched by a scrambled lexicon (control)",
     "released": "restoring text under the noise of the published code (for comparison)",
 }
 """What a phase learns, by the kind of its data."""
+WORDS = {
+    "translation": {
+        "learns": "translate",
+        "rows": "sentence pairs to translate",
+        "pairs": "sentence pairs",
+        "pair": "a sentence and its translation",
+        "inputs": "sentences",
+        "outputs": "translations",
+    },
+    "summarisation": {
+        "learns": "summarise in another language",
+        "rows": "documents to summarise",
+        "pairs": "documents with summaries",
+        "pair": "a document and its summary",
+        "inputs": "documents",
+        "outputs": "summaries",
+    },
+}
+"""What things are called, by task."""
 
 
 def what_was_run(study: Study) -> dict[str, Any]:
@@ -71,7 +90,7 @@ PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
     "distances": ("Representation distances", representation),
     "lexicon": ("Lexicon", lexicon),
     "switched": ("Switched sentences", switched),
-    "translations": ("Translations side by side", translations),
+    "translations": ("{outputs} side by side", translations),
 }
 """The parts of an experiment's section, in order: anchor (and template), title, and the function that reads its numbers."""
 
@@ -127,7 +146,6 @@ def templates(settings: Config) -> jinja2.Environment:
         "language": language,
         "trains_on": TRAINS_ON,
         "digits": digits,
-        "parts": {name: title for name, (title, _) in PARTS.items()},
         "config": config,
         "config_hash": hashlib.sha256(config.encode()).hexdigest()[:16],
     }
@@ -141,6 +159,9 @@ def section(study: Study) -> dict[str, Any]:
     made: dict[str, Any] = {
         "study": study,
         "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "backbone", "noised")},
+        "titles": {
+            name: title.format(**{k: v.capitalize() for k, v in WORDS[study.settings.task].items()}) for name, (title, _) in PARTS.items()
+        },
         "failed": {},
     }
     for name, (_, make) in PARTS.items():
@@ -155,6 +176,7 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     study: Study = part["study"]
     pair = f"{language(study.source).name} to {language(study.target).name}"
     context = {"e": part, "s": study, "id": study.name, "pair": pair, "several": len(study.seeds) > 1, "first": first}
+    context["w"] = WORDS[study.settings.task]
     part["html"] = {}
     for name in PARTS.keys() - part["failed"].keys():
         with marked_if_it_fails(part, name):
@@ -175,7 +197,7 @@ def marked_if_it_fails(part: dict[str, Any], name: str) -> Iterator[None]:
 
 
 def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row per experiment, test set and arm, and the reduction of the distance against the gain in BLEU; empty for one experiment."""
+    """A row per experiment, test set and arm, and the reduction of the distance against the gain in score; empty for one experiment."""
     if len(sections) < 2:
         return {}
     rows = []
@@ -186,15 +208,17 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
         distances = part["distances"]["rows"] if "distances" in part else []
         after = {row["arm"]: row["pairs_rms"]["mean"] for row in distances if row["phase"] == "finetune"}
         over_seeds = {
-            (r["testset"], r["arm"]): r for r in part["scores"]["over_seeds"] if (r["metric"], r["other"]) == ("BLEU", study.baseline)
+            (r["testset"], r["arm"]): r
+            for r in part["scores"]["over_seeds"]
+            if (r["metric"], r["other"]) == (study.leading, study.baseline)
         }
         for testset, arm in itertools.product(study.testsets, study.arms):
-            cell = part["scores"]["tables"][testset]["cells"].get((arm, "BLEU"))
+            cell = part["scores"]["tables"][testset]["cells"].get((arm, study.leading))
             if cell is None:
                 continue
-            gain = contrast(part["scores"]["measures"], arm, study.baseline, testset)
+            gain = contrast(part["scores"]["measures"], arm, study.baseline, testset, study.leading)
             rows.append(
-                {"study": study, "testset": testset, "arm": arm, "bleu": cell, "gain": gain}
+                {"study": study, "testset": testset, "arm": arm, "score": cell, "gain": gain}
                 | {"markers": [r["marker"] for r in cell["seeds"] if r["marker"]], "tested": over_seeds.get((testset, arm))}
                 | {"distance": after.get(arm), "closer": after[study.baseline] - after[arm] if after else None}
             )
@@ -204,7 +228,7 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
         mine = [row for row in rows if row["arm"] == arm and row["gain"] and row["closer"] is not None]
         lines = [[(row["closer"], row["gain"]["mean"])] for row in mine]
         points.append({"name": arm, "colour": colour, "lines": lines, "labels": [row["study"].name for row in mine]})
-    return {"rows": rows, "points": points}
+    return {"rows": rows, "points": points, "metric": " or ".join(dict.fromkeys(row["study"].leading for row in rows))}
 
 
 def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -214,19 +238,26 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     measured = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
     matrices = []
-    for target in dict.fromkeys(part["study"].target for part in measured):
-        parts = {part["study"].name: part for part in measured if part["study"].target == target}
+    for target, metric in dict.fromkeys((part["study"].target, part["study"].leading) for part in measured):
+        parts = {part["study"].name: part for part in measured if (part["study"].target, part["study"].leading) == (target, metric)}
         rows, cells = {}, {}
         for name, part in parts.items():
             study: Study = part["study"]
             rows |= {f"{name}@{testset}": study.source for testset in study.testsets} | study.zero_shot
             for testset, arm in itertools.product(study.tested, study.arms):
-                if cell := part["scores"]["tables"][testset]["cells"].get((arm, "BLEU")):
+                if cell := part["scores"]["tables"][testset]["cells"].get((arm, metric)):
                     test = testset if testset in study.zero_shot else f"{name}@{testset}"
                     cells[name, test, arm] = {**cell, "own": testset not in study.zero_shot}
         arms = list(next(iter(parts.values()))["study"].arms)
         matrices.append(
-            {"target": target, "columns": {n: p["study"].source for n, p in parts.items()}, "rows": rows, "arms": arms, "cells": cells}
+            {
+                "target": target,
+                "metric": metric,
+                "columns": {n: p["study"].source for n, p in parts.items()},
+                "rows": rows,
+                "arms": arms,
+                "cells": cells,
+            }
         )
     return matrices
 
@@ -252,7 +283,7 @@ def choices(study: Study) -> dict[str, Any]:
 def score_rows(part: dict[str, Any]) -> list[tuple]:
     """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (with the tag format as signature)."""
     study: Study = part["study"]
-    head, direction = (study.name, "translation", study.corpus_name), f"{study.source}-{study.target}"
+    head, direction = (study.name, study.settings.task, study.corpus_name), f"{study.source}-{study.target}"
     rows: list[tuple] = [
         (
             *head,

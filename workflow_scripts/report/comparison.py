@@ -224,7 +224,7 @@ def bucket_accuracy(study: Study, testset: str) -> dict[str, Any]:
 # what the numbers say
 
 
-def contrast(rows: Rows, arm: str, other: str, testset: str, metric: str = "BLEU") -> dict[str, Any] | None:
+def contrast(rows: Rows, arm: str, other: str, testset: str, metric: str) -> dict[str, Any] | None:
     """`arm` − `other`, paired by seed; None where no seed has both."""
     value = {(r["arm"], r["seed"]): r["value"] for r in rows if r["testset"] == testset and r["metric"] == metric}
     shared = [score - value[other, seed] for (name, seed), score in value.items() if name == arm and (other, seed) in value]
@@ -233,24 +233,24 @@ def contrast(rows: Rows, arm: str, other: str, testset: str, metric: str = "BLEU
 
 def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
     """What the numbers say of the arms, in plain sentences and no further than they go."""
-    sentences = []
+    sentences, metric = [], study.leading
     for testset, arm in itertools.product(study.testsets, study.of_kind("codeswitch") or [a for a in study.arms if a != study.baseline]):
-        gap = contrast(rows, arm, study.baseline, testset)
+        gap = contrast(rows, arm, study.baseline, testset, metric)
         if gap is None:
             sentences.append(f"On the test set {testset}, {arm} cannot be compared with {study.baseline}: a score is missing (see below).")
             continue
-        mine, base = ([r for r in rows if (r["testset"], r["arm"], r["metric"]) == (testset, a, "BLEU")] for a in (arm, study.baseline))
-        tested = {(r["arm"], r["other"]): r for r in over_seeds if (r["testset"], r["metric"]) == (testset, "BLEU")}
+        mine, base = ([r for r in rows if (r["testset"], r["arm"], r["metric"]) == (testset, a, metric)] for a in (arm, study.baseline))
+        tested = {(r["arm"], r["other"]): r for r in over_seeds if (r["testset"], r["metric"]) == (testset, metric)}
         sentences.append(
-            f"On the test set {testset}, {arm} scores {_spread([r['value'] for r in mine])} BLEU and the baseline {study.baseline} "
-            f"{_spread([r['value'] for r in base])}, a difference of {_difference(gap)}{' with one seed' * (gap['n'] == 1)}. "
+            f"On the test set {testset}, {arm} scores {_spread([r['value'] for r in mine])} {metric} and the baseline {study.baseline} "
+            f"{_spread([r['value'] for r in base])}, a difference of {_difference(gap, metric)}{' with one seed' * (gap['n'] == 1)}. "
             f"{_verdict(arm, mine, gap, tested.get((arm, study.baseline)))}"
         )
         controls = [
-            f"{arm} − {control} ({meaning}) is {_difference(found, short=True)}{_p_of(tested, arm, control)}"
+            f"{arm} − {control} ({meaning}) is {_difference(found, metric, short=True)}{_p_of(tested, arm, control)}"
             for kind, meaning in (("random", "the alignment alone"), ("mask", "the other language's words instead of gaps"))
             for control in (study.of_kind(kind) if arm in study.of_kind("codeswitch") else [])
-            if (found := contrast(rows, arm, control, testset))
+            if (found := contrast(rows, arm, control, testset, metric))
         ]
         if controls:
             sentences.append("; ".join(controls) + ".")
@@ -262,15 +262,15 @@ def _spread(values: list[float], places: int = 2) -> str:
     return f"{found['mean']:.{places}f}" + (f" ± {found['sd']:.{places}f}" if found["n"] > 1 else "")
 
 
-def _difference(gap: dict[str, Any], short: bool = False) -> str:
+def _difference(gap: dict[str, Any], metric: str, short: bool = False) -> str:
     if gap["n"] == 1:
-        return f"{signed(gap['mean'])} BLEU"
+        return f"{signed(gap['mean'])} {metric}"
     low, high = gap["interval"]
     by_seed = f"{signed(gap['min'])} to {signed(gap['max'])} by seed"
     if short:
-        return f"{signed(gap['mean'])} BLEU ({by_seed})"
+        return f"{signed(gap['mean'])} {metric} ({by_seed})"
     return (
-        f"{signed(gap['mean'])} ± {gap['sd']:.2f} BLEU over {gap['n']} seeds ({by_seed}; "
+        f"{signed(gap['mean'])} ± {gap['sd']:.2f} {metric} over {gap['n']} seeds ({by_seed}; "
         f"95 % interval of the mean {signed(low)} to {signed(high)})"
     )
 

@@ -1,4 +1,4 @@
-"""Learning curves (Figure 2 of Zan et al.): loss and BLEU by updates and by time, and when an arm reaches the baseline's loss."""
+"""Learning curves (Figure 2 of Zan et al.): loss and score by updates and by time, and when an arm reaches the baseline's loss."""
 
 import csv
 import itertools
@@ -8,6 +8,7 @@ import numpy as np
 
 from workflow_scripts.config import Phase
 from workflow_scripts.report.study import Study, summary
+from workflow_scripts.training import DEV_SCORES
 
 
 def learning_curves(study: Study) -> dict[str, Any]:
@@ -23,8 +24,8 @@ def learning_curves(study: Study) -> dict[str, Any]:
 def curves(study: Study) -> dict[str, list[dict[str, Any]]]:
     """Series by chart; x counts an arm's updates, or minutes, of all phases. The pretext phase's training loss is dashed."""
     charts = {
-        "dev_bleu": ("dev_bleu", "update"),
-        "dev_bleu_by_time": ("dev_bleu", "seconds"),
+        "dev_score": (DEV_SCORES[study.dev_metric], "update"),
+        "dev_score_by_time": (DEV_SCORES[study.dev_metric], "seconds"),
         "dev_loss": ("dev_loss", "update"),
         "dev_loss_by_time": ("dev_loss", "seconds"),
         "loss": ("loss", "update"),
@@ -57,7 +58,7 @@ def _curve_rows(study: Study, arm: str, seed: int, phase: Phase) -> list[dict[st
 
 
 def looks(study: Study) -> list[dict[str, Any]]:
-    """A row per look at the dev set: arm, seed, phase, updates and minutes since the arm's beginning, losses and BLEU.
+    """A row per look at the dev set: arm, seed, phase, updates and minutes since the arm's beginning, losses and score.
 
     The training loss is the last one logged before.
     """
@@ -65,13 +66,13 @@ def looks(study: Study) -> list[dict[str, Any]]:
     for arm, seed in itertools.product(study.arms, study.seeds):
         for phase in study.arms[arm]:
             minutes = dict(curve(study, arm, seed, phase, "dev_loss", "seconds"))
-            bleu = dict(curve(study, arm, seed, phase, "dev_bleu"))
+            scores = dict(curve(study, arm, seed, phase, DEV_SCORES[study.dev_metric]))
             losses = curve(study, arm, seed, phase, "loss")
             for (update, loss), seconds in zip(curve(study, arm, seed, phase, "dev_loss"), minutes, strict=True):
                 before = [value for at, value in losses if at <= update]
                 rows.append(
                     {"arm": arm, "seed": seed, "phase": phase.name, "updates": update, "minutes": seconds / 60, "dev_loss": loss}
-                    | {"loss": before[-1] if before else None, "dev_bleu": bleu.get(update)}
+                    | {"loss": before[-1] if before else None, "dev_score": scores.get(update)}
                 )
     return rows
 
@@ -104,11 +105,11 @@ def first_below(points: list[tuple[float, float]], goal: float) -> float | None:
 
 
 def last_fifth(study: Study) -> dict[str, Any] | None:
-    """Gain of the baseline's dev BLEU over its last fifth of updates, each value interpolated between evaluations."""
+    """Gain of the baseline's dev score over its last fifth of updates, each value interpolated between evaluations."""
     phase = study.arms[study.baseline][-1]
     found = []
     for seed in study.seeds:
-        points = curve(study, study.baseline, seed, phase, "dev_bleu")
+        points = curve(study, study.baseline, seed, phase, DEV_SCORES[study.dev_metric])
         if len(points) > 1:
             x, y = zip(*points, strict=True)
             end = sum(p.updates for p in study.arms[study.baseline])

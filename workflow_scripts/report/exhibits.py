@@ -12,6 +12,7 @@ import zstandard
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.scores import aligned
 from workflow_scripts.stage import read_json
+from workflow_scripts.text import BREAK
 from workflow_scripts.word_accuracy import read_frequencies, tokenizer
 
 # the lexicon
@@ -77,7 +78,14 @@ def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
         rows = [line.rstrip("\n").split("\t") for line in itertools.islice(file, among)]
     if read_json(folder / "codeswitch.json")["unit"] == "piece":
         rows = [(noised.replace(" ", "").replace("▁", " ").strip(), original) for noised, original in rows]
-    return {original: noised for noised, original in rows}
+    # the sentences of a document side by side
+    split = ([side.split(BREAK) for side in row] for row in rows)
+    return {
+        old.strip(): new.strip()
+        for noised, original in split
+        if len(noised) == len(original)
+        for new, old in zip(noised, original, strict=True)
+    }
 
 
 def marked(original: str, changed: str) -> list[tuple[str, bool]]:
@@ -123,7 +131,12 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
         "compared": compared,
         "differ": bool(chosen),
         "rows": [
-            {"line": i + 1, "gap": gap[i], "source": sources[i], "reference": rare_words(references[i], wanted[i], cut)}
+            {
+                "line": i + 1,
+                "gap": gap[i],
+                "sentences": list(map(str.strip, sources[i].split(BREAK))),
+                "reference": rare_words(references[i], wanted[i], cut),
+            }
             | {"hypotheses": {arm: rare_words(lines[i], wanted[i], cut) for arm, lines in hypotheses.items()}}
             for i in shown
         ],

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.config import Config, Experiment, Phase, lexicons_used, zero_shot_tests
+from workflow_scripts.config import Config, Experiment, Phase, lexicon_corpus, lexicons_used, zero_shot_tests
+from workflow_scripts.scores import leading
 from workflow_scripts.stage import InputError, read_json
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -39,6 +40,16 @@ class Study:
     """Every JSON file that a number was taken from."""
 
     @property
+    def leading(self) -> str:
+        """The metric that stands for the others."""
+        return leading(self.settings.scores)
+
+    @property
+    def dev_metric(self) -> str:
+        """What was measured of greedy outputs on the dev set."""
+        return self.settings.training.dev_metric
+
+    @property
     def tested(self) -> list[str]:
         """All test sets with scores."""
         return [*self.testsets, *self.zero_shot]
@@ -69,7 +80,9 @@ def configured(results: Path, name: str, settings: Config) -> Study:
     """What and where the experiment `name` is."""
     chosen = settings.experiments[name]
     corpus = settings.corpora[chosen.corpus]
-    folder = f"{chosen.corpus}.{'-'.join(corpus.languages)}"
+    used = {lexicon: lexicon_corpus(settings, chosen, lexicon) for lexicon in lexicons_used(settings, chosen)}
+    folders = {each: f"{each}.{'-'.join(settings.corpora[each].languages)}" for each in (chosen.corpus, *used.values())}
+    lexicons = {lexicon: results / "lexicons" / folders[learnt] / lexicon for lexicon, learnt in used.items()}
     return Study(
         name=name,
         settings=chosen,
@@ -82,11 +95,11 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         testsets=list(corpus.test),
         zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
         run=results / "runs" / name,
-        corpus=results / "corpora" / folder,
-        lexicon=results / "lexicons" / folder / chosen.lexicon,
+        corpus=results / "corpora" / folders[chosen.corpus],
+        lexicon=lexicons[chosen.lexicon],
         backbone=results / "backbones" / chosen.backbone,
         noised=results / "codeswitch" / name,
-        other_lexicons={used: results / "lexicons" / folder / used for used in lexicons_used(settings, chosen)[1:]},
+        other_lexicons={used: path for used, path in lexicons.items() if used != chosen.lexicon},
     )
 
 
