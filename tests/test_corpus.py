@@ -398,7 +398,7 @@ def test_documents_are_cut_and_counted_and_references_are_not(tmp_path):
     files = [tmp_path / f"{name}.{code}" for code in ("de", "en") for name in ("dev", "pages")]
     for name in ("dev", "pages"):
         held_out(tmp_path / f"{name}.de", tmp_path / f"{name}.en", name=name, settings=settings)
-    train(tuple(files[:2]), tuple(files[2:]), tmp_path / "train.de", tmp_path / "train.en", tmp_path / "corpus.json", settings)
+    train(tuple(files[:2]), tuple(files[2:]), tmp_path / "train.de", tmp_path / "train.en", tmp_path / "corpus.json", settings=settings)
     report = read_json(tmp_path / "corpus.json")
     sides = {path.name: list(read_lines(path)) for path in tmp_path.glob("*.??")}
     count = {name: [number_of_words(line, name[-2:]) for line in lines] for name, lines in sides.items()}
