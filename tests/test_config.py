@@ -1,6 +1,7 @@
 """The configuration: what is refused, and with what words."""
 
 import copy
+import csv
 import json
 import re
 from pathlib import Path
@@ -34,19 +35,40 @@ def test_the_shipped_configuration_is_valid():
     assert from_plain(config.Config, json.loads(json.dumps(DEFAULT))).corpora["help"].train.columns["de"] == 4
 
 
-@pytest.mark.parametrize("recipe", sorted(Path("config").glob("*.yaml")), ids=lambda p: p.stem)
-def test_recipes_are_valid(recipe):
-    merged = copy.deepcopy(DEFAULT)
+def merge(below: dict, above: dict) -> dict:
+    """`above` laid over a copy of `below`, as Snakemake does."""
+    result = copy.deepcopy(below)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = merge(result[key], value) if both else copy.deepcopy(value)
+    return result
 
-    def merge(below, above):
-        for key, value in above.items():
-            if isinstance(value, dict) and isinstance(below.get(key), dict):
-                merge(below[key], value)
-            else:
-                below[key] = value
 
-    merge(merged, yaml.safe_load(recipe.read_text(encoding="utf-8")))
-    config.load(merged)
+def recipe(name: str) -> config.Config:
+    """A recipe's configuration; that of the analyses goes over the translation's."""
+    merged = DEFAULT
+    for part in {"analyses": ["translation", "analyses"]}.get(name, [name]):
+        merged = merge(merged, yaml.safe_load(Path(f"config/{part}.yaml").read_text(encoding="utf-8")))
+    return config.load(merged)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path("config").glob("*.yaml")))
+def test_recipes_are_valid(name):
+    assert recipe(name).run.experiments
+
+
+def test_every_published_number_belongs_to_a_recipe():
+    with open("config/published.tsv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    loaded = [recipe(name) for name in ("translation", "summarisation")]
+    found = {
+        (name, number.arm, number.testset or "", number.metric)
+        for one in loaded
+        for name, experiment in one.experiments.items()
+        if name in one.run.experiments
+        for number in experiment.published
+    }
+    assert {(row["experiment"], row["arm"], row["testset"], row["metric"]) for row in rows} == found
 
 
 def test_the_schema_is_generated():

@@ -248,7 +248,7 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
 
     `experiments: {"{other}-en": {each: {other: [de, tr]}, source: "{other}", …}}` defines `de-en` and `tr-en`;
     `each: [{source: de, target: en}, {source: en, target: de}]` lists the combinations themselves. A
-    definition of one of these names is laid over what `each` makes. In `run.experiments` the names may have
+    definition of one of these names is laid over what `each` makes, a second `each` over the first. In `run.experiments` the names may have
     the wildcards of a shell. Raises `InputError` where an `each` is malformed or makes a name twice.
     """
     if not isinstance(raw, dict):
@@ -282,12 +282,13 @@ def _spelt_section(section: str, blocks: Any) -> Any:
                 f"config:\n  {where}: wants lists of values by name, like {{other: [de, tr]}}, or a list of such values, got {each!r}"
             )
         rest = {key: value for key, value in block.items() if key != "each"}
-        for point in points:
-            if (own := _filled_in(name, point)) in made:
-                raise InputError(
-                    f"config:\n  {where}: makes {own!r} twice; the name must tell them apart, as with {{{next(iter(point))}}} in it"
-                )
-            made[own] = _filled_in(rest, point)
+        names = [_filled_in(name, point) for point in points]
+        if twice := next((own for own in names if names.count(own) > 1), None):
+            raise InputError(
+                f"config:\n  {where}: makes {twice!r} twice; the name must tell them apart, as with {{{next(iter(points[0]))}}} in it"
+            )
+        for own, point in zip(names, points, strict=True):
+            made[own] = _laid_over(made.get(own), _filled_in(rest, point))
     others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
     return {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
 

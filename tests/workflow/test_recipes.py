@@ -1,0 +1,21 @@
+"""Every recipe is planned."""
+
+import re
+from pathlib import Path
+
+import pytest
+from test_workflow import ROOT, planned, snakemake
+
+UNDER = {"analyses": ["translation"]}
+"""What a recipe is laid over, besides config.yaml."""
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))
+def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
+    recipes = [ROOT / f"config/{part}.yaml" for part in [*UNDER.get(name, []), name]]
+    for path in re.findall(r"file: (data/[\w./-]+)", recipes[-1].read_text(encoding="utf-8")):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()  # what readers bring themselves
+    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "-n")
+    assert {"finetune", "scores", "report", "all"} <= planned(said)
+    assert not list(Path(tmp_path).rglob("results/*"))
