@@ -170,7 +170,7 @@ def test_mistakes_in_data_are_named(data, message):
 
 
 def test_a_source_of_data_that_are_not_defined_is_named():
-    with pytest.raises(InputError, match="corpora.help.dev.data: 'wbe' is not defined, did you mean 'web'"):
+    with pytest.raises(InputError, match=r"corpora.help.dev.data: 'wbe' is not defined, did you mean 'web'"):
         config.load(changed("data", {"web": {"url": "http://x"}}) | {"corpora": changed("corpora/help/dev", {"data": "wbe"})["corpora"]})
     with pytest.raises(InputError, match=r"corpora.help.train: `data` takes the place of `file`"):
         config.load(changed("data", {"web": {"url": "http://x"}}) | {"corpora": changed("corpora/help/train/data", "web")["corpora"]})

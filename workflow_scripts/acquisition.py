@@ -87,7 +87,8 @@ class Data:
     languages: tuple[str, str] | None = None
     """The two languages of parallel text."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column of a TSV file or key of JSON lines, where they are not the first two in the order of `languages`."""
+    """Language → column of a TSV file or key of JSON lines, where they are not the first two in the order of `languages`; and
+    `document`, as in a corpus."""
     licence: str = ""
     """What the data may be used for."""
     citation: str = ""
@@ -239,8 +240,9 @@ def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[s
     if python["reason"]:
         raise InputError(f"mtdata: {python['reason']}")
     raw = made.with_suffix(".mtdata.tsv")
-    # its cache goes beside ours, unless the user has one
-    surroundings = {"MTDATA": str(cache_folder() / "mtdata"), **os.environ}
+    # its cache goes beside ours, unless the user has one; messages are not to be wrapped
+    surroundings = {"MTDATA": str(cache_folder() / "mtdata"), **os.environ, "COLUMNS": "1000"}
+    Path(surroundings["MTDATA"]).mkdir(parents=True, exist_ok=True)
     with open(raw, "wb") as file:
         command = [python["python"], "-m", "mtdata", "--no-pbar", "echo", settings.mtdata]
         done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings)
