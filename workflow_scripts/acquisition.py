@@ -264,7 +264,8 @@ def _from_hub(wanted: HuggingFace, made: Path) -> dict[str, Any]:
 
     patterns = wanted.files or [f"{wanted.config}/{wanted.split}/*.parquet"]
     revision = wanted.revision if wanted.files or wanted.revision else "refs/convert/parquet"
-    download = f"hf download --repo-type dataset {wanted.dataset}" + (f" --revision {revision}" if revision else "")
+    included = " ".join(f"--include '{pattern}'" for pattern in patterns)
+    download = f"hf download {wanted.dataset} --repo-type dataset{f' --revision {revision}' if revision else ''} {included}"
     try:
         folder = Path(
             snapshot_download(
@@ -283,9 +284,8 @@ def _from_hub(wanted: HuggingFace, made: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}). Run\n"
-            + "".join(f"  {download} --include '{pattern}'\n" for pattern in patterns)
-            + "where there is network, with the same HF_HOME"
+            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); run `{download}` "
+            "where there is network, with the same HF_HOME"
         ) from None
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     if not files:
@@ -308,7 +308,7 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
     except (OSError, SystemExit) as error:  # it ends the process over a wrong checksum
         raise InputError(
             f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
-            f"~/.sacrebleu/{name} to\n  {folder}\nIt downloads {', '.join(dataset.data)}"
+            f"~/.sacrebleu/{name} to {folder}; it downloads {', '.join(dataset.data)}"
         ) from None
     _write_pairs(made, read_pairs(Source(files=dict(zip(settings.languages, sides, strict=True))), settings.languages))
     return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}
