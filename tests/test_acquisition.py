@@ -271,8 +271,8 @@ def test_iwslts_archives_become_parallel_text(server, tmp_path):
 
     members = {f"de-en/train.tags.de-en.{code}": talk(code) for code in ("de", "en")}
     members |= {f"de-en/IWSLT14.TED.{part}.de-en.{code}.xml": xml(f"{part} {code}") for part in ("dev", "tst") for code in ("de", "en")}
-    server.files["/de-en.tgz"] = content = tar(**members)
-    origin = {"url": f"{server.url}/de-en.tgz", "sha256": sha256(content), "languages": ("de", "en")}
+    server.files["/uc?id=12&confirm=t"] = content = tar(**members)
+    origin = {"url": f"{server.url}/uc?id=12&confirm=t", "sha256": sha256(content), "languages": ("de", "en")}
     train = Data(**origin, member={code: f"de-en/train.tags.de-en.{code}" for code in ("de", "en")})
     assert pairs(acquired(tmp_path, train), train) == [("de & title", "en & title"), ("de one", "en one"), ("de two", "en two")]
     test = Data(**origin, member={code: [f"de-en/IWSLT14.TED.{part}.de-en.{code}.xml" for part in ("dev", "tst")] for code in ("de", "en")})
@@ -402,7 +402,7 @@ def test_a_test_set_of_sacrebleu(tmp_path):
     data, folder = {"sacrebleu": "wmt19", "languages": ["lt", "en"]}, tmp_path / "sacrebleu/wmt19"
     offline = {"SACREBLEU": str(tmp_path / "sacrebleu"), "CROSSGAP_OFFLINE": "1"}
     refused = alone(tmp_path, data, **offline)
-    assert refused.returncode == 1 and f"to {folder};" in refused.stderr and "wmt19/translation-task/test.tgz" in refused.stderr
+    assert refused.returncode == 1 and f"to {folder}," in refused.stderr and "wmt19/translation-task/test.tgz" in refused.stderr
     for field, text in (("src", "Labas rytas.\n"), ("ref", "Good morning.\n"), ("docid", "1\n"), ("genre", "news\n"), ("origlang", "lt\n")):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"wmt19.lt-en.{field}").write_text(text, encoding="utf-8")

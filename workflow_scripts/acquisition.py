@@ -18,6 +18,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -203,7 +204,8 @@ def _from_url(settings: Data, made: Path) -> dict[str, Any]:
     for side in members if isinstance(settings.member, dict) else urls:
         path, wanted = fetched.get(side) or fetched[""], members.get(side) or members.get("")
         names = wanted if isinstance(wanted, list) else [wanted]
-        files[side] = [extract(path, name, made.parent / "members" / side) for name in names] if is_archive(path.name) else [path]
+        packed = wanted or is_archive(path.name)  # a server's link need not end as the archive does
+        files[side] = [extract(path, name, made.parent / "members" / side) for name in names] if packed else [path]
     if settings.languages:
         _write_pairs(made, _parallel(files, settings, made.parent))
     elif len(files[""]) == 1 and not _is_tagged(files[""][0]):
@@ -305,10 +307,10 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
         if is_offline() and not needed(settings)[dataset.data[0]].exists():
             raise OSError("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
         sides = [dataset.get_source_file(pair), dataset.get_reference_files(pair)[0]]
-    except (OSError, SystemExit) as error:  # it ends the process over a wrong checksum
+    except (OSError, EOFError, tarfile.TarError, SystemExit) as error:  # it ends the process over a wrong checksum
         raise InputError(
             f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
-            f"~/.sacrebleu/{name} to {folder}; it downloads {', '.join(dataset.data)}"
+            f"~/.sacrebleu/{name} to {folder}, whatever is there now; it downloads {', '.join(dataset.data)}"
         ) from None
     _write_pairs(made, read_pairs(Source(files=dict(zip(settings.languages, sides, strict=True))), settings.languages))
     return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}

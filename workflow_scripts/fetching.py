@@ -209,7 +209,7 @@ def extract(archive: Path, member: str | None, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with contextlib.ExitStack() as stack:
-            if archive.suffix == ".zip":
+            if zipfile.is_zipfile(archive):
                 opened = stack.enter_context(zipfile.ZipFile(archive))
                 members = {info.filename: info for info in opened.infolist() if not info.is_dir()}
                 read = opened.open
