@@ -319,7 +319,7 @@ def test_acquired_data_are_listed_with_licence_and_citation(tmp_path):
     put(root / "data/web.txt.json", {"origin": origin, "bytes": 12345, "sha256": "f00d", "date": "2026-01-02"})
     main(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=settings)
     page = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert "web url http://x/words.txt SHA-256 f00d 12,345 2026-01-02 CC0 Nobody & al. (2020) source: results/data/{data}.json" in page
+    assert "web url http://x/words.txt SHA-256 f00d 12,345 2026-01-02 CC0 Nobody & al. (2020) source: results/data/{data}.….json" in page
     assert "http://y" not in page.partition("The configuration")[0]
 
 
