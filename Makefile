@@ -1,6 +1,7 @@
 # make demo: set everything up and run the main job, to results/report.html
 # make test: set everything up and run the tests
 # make test-comet: the tests of COMET, whose own environment is 1.4 GB
+# make test-mtdata: the tests of mtdata, whose own environment is 60 MB
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
 # make test-zero-shot: two experiments whose models translate each other's test set; minutes
@@ -8,7 +9,7 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-comet test-slurm test-plug test-zero-shot lint resume setup clean
+.PHONY: demo test test-comet test-mtdata test-slurm test-plug test-zero-shot lint resume setup clean
 
 demo: setup
 	. $(BIN)/activate && snakemake --cores all
@@ -19,6 +20,9 @@ test: setup $(VENV)/.browser
 
 test-comet: setup
 	. $(BIN)/activate && pytest tests/comet -ra
+
+test-mtdata: setup
+	. $(BIN)/activate && pytest tests/mtdata -ra
 
 test-plug: setup
 	. $(BIN)/activate && pytest tests/plug -ra

@@ -222,6 +222,11 @@ def test_acquired_data_take_the_place_of_a_file():
     assert loaded.corpora["help"].train.paths() == ["results/data/all.tsv.zst"]
     assert loaded.corpora["help"].train.columns == {"document": 1, "en": 2, "de": 3}
     assert config.data_used(loaded) == ["web", "muse", "all", "more"]
+    raw["experiments"]["help-de-en"]["representation"]["text"] = {"de": "results/data/cc.txt", "en": "en.txt"}
+    with pytest.raises(InputError, match=r"representation.text: 'results/data/cc.txt' is not defined"):
+        config.load(raw)
+    raw["data"]["cc"] = {"url": "http://x/de.txt.xz", "lines": 1000}
+    assert "cc" in config.data_used(config.load(raw))
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.tsv"
     with pytest.raises(InputError, match=r"'results/data/muse.tsv' is not defined, did you mean 'results/data/muse.txt'"):
         config.load(raw)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import zstandard
 
+from workflow_scripts.acquisition import Data
 from workflow_scripts.comet import Comet
 from workflow_scripts.config import Phase, Published, load
 from workflow_scripts.report import drawing
@@ -307,6 +308,19 @@ def test_mixed_commits_warn(tmp_path):
     assert "Mixed origins" not in report(results(tmp_path / "one"), tmp_path)[0]
     html, _ = report(results(tmp_path / "two", commit="def456"), tmp_path)
     assert "2 different commits" in plain(html) and "def456" in html
+
+
+def test_acquired_data_are_listed_with_licence_and_citation(tmp_path):
+    root, settings = results(tmp_path / "results"), configuration()
+    assert "Data that were acquired" not in report(root, tmp_path)[0]
+    settings.data = {"web": Data(url="http://x/words.txt", licence="CC0", citation="Nobody & al. (2020)"), "unused": Data(url="http://y")}
+    settings.lexicons["own"].gold["de-en"] = "results/data/web.txt"
+    origin = {"kind": "url", "url": "http://x/words.txt", "sha256": "f00d"}
+    put(root / "data/web.txt.json", {"origin": origin, "bytes": 12345, "sha256": "f00d", "date": "2026-01-02"})
+    main(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=settings)
+    page = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "web url http://x/words.txt SHA-256 f00d 12,345 2026-01-02 CC0 Nobody & al. (2020) source: results/data/{data}.….json" in page
+    assert "http://y" not in page.partition("The configuration")[0]
 
 
 def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):

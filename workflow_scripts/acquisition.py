@@ -18,6 +18,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -87,7 +88,8 @@ class Data:
     languages: tuple[str, str] | None = None
     """The two languages of parallel text."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column of a TSV file or key of JSON lines, where they are not the first two in the order of `languages`."""
+    """Language → column of a TSV file or key of JSON lines, where they are not the first two in the order of `languages`; and
+    `document`, as in a corpus."""
     licence: str = ""
     """What the data may be used for."""
     citation: str = ""
@@ -202,7 +204,8 @@ def _from_url(settings: Data, made: Path) -> dict[str, Any]:
     for side in members if isinstance(settings.member, dict) else urls:
         path, wanted = fetched.get(side) or fetched[""], members.get(side) or members.get("")
         names = wanted if isinstance(wanted, list) else [wanted]
-        files[side] = [extract(path, name, made.parent / "members" / side) for name in names] if is_archive(path.name) else [path]
+        packed = wanted or is_archive(path.name)  # a server's link need not end as the archive does
+        files[side] = [extract(path, name, made.parent / "members" / side) for name in names] if packed else [path]
     if settings.languages:
         _write_pairs(made, _parallel(files, settings, made.parent))
     elif len(files[""]) == 1 and not _is_tagged(files[""][0]):
@@ -239,8 +242,9 @@ def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[s
     if python["reason"]:
         raise InputError(f"mtdata: {python['reason']}")
     raw = made.with_suffix(".mtdata.tsv")
-    # its cache goes beside ours, unless the user has one
-    surroundings = {"MTDATA": str(cache_folder() / "mtdata"), **os.environ}
+    # its cache goes beside ours, unless the user has one; messages are not to be wrapped
+    surroundings = {"MTDATA": str(cache_folder() / "mtdata"), **os.environ, "COLUMNS": "1000"}
+    Path(surroundings["MTDATA"]).mkdir(parents=True, exist_ok=True)
     with open(raw, "wb") as file:
         command = [python["python"], "-m", "mtdata", "--no-pbar", "echo", settings.mtdata]
         done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings)
@@ -262,7 +266,8 @@ def _from_hub(wanted: HuggingFace, made: Path) -> dict[str, Any]:
 
     patterns = wanted.files or [f"{wanted.config}/{wanted.split}/*.parquet"]
     revision = wanted.revision if wanted.files or wanted.revision else "refs/convert/parquet"
-    download = f"hf download --repo-type dataset {wanted.dataset}" + (f" --revision {revision}" if revision else "")
+    included = " ".join(f"--include '{pattern}'" for pattern in patterns)
+    download = f"hf download {wanted.dataset} --repo-type dataset{f' --revision {revision}' if revision else ''} {included}"
     try:
         folder = Path(
             snapshot_download(
@@ -281,9 +286,8 @@ def _from_hub(wanted: HuggingFace, made: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}). Run\n"
-            + "".join(f"  {download} --include '{pattern}'\n" for pattern in patterns)
-            + "where there is network, with the same HF_HOME"
+            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); run `{download}` "
+            "where there is network, with the same HF_HOME"
         ) from None
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     if not files:
@@ -303,10 +307,10 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
         if is_offline() and not needed(settings)[dataset.data[0]].exists():
             raise OSError("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
         sides = [dataset.get_source_file(pair), dataset.get_reference_files(pair)[0]]
-    except (OSError, SystemExit) as error:  # it ends the process over a wrong checksum
+    except (OSError, EOFError, tarfile.TarError, SystemExit) as error:  # it ends the process over a wrong checksum
         raise InputError(
             f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
-            f"~/.sacrebleu/{name} to\n  {folder}\nIt downloads {', '.join(dataset.data)}"
+            f"~/.sacrebleu/{name} to {folder}, whatever is there now; it downloads {', '.join(dataset.data)}"
         ) from None
     _write_pairs(made, read_pairs(Source(files=dict(zip(settings.languages, sides, strict=True))), settings.languages))
     return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}

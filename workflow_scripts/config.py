@@ -502,9 +502,9 @@ def data_file(config: Config, name: str) -> str:
 def data_used(config: Config) -> list[str]:
     """Names of the data that the run reads, those that others are joined from among them."""
     corpora = {config.experiments[name].corpus for name in config.run.experiments}
-    representations = [config.experiments[name].representation.text.values() for name in config.run.experiments]
-    read = {path for where, path in _paths(config) if where.split(".")[0] != "corpora" or where.split(".")[1] in corpora}
-    read.update(itertools.chain.from_iterable(representations))
+    left_out = {f"corpora.{name}" for name in config.corpora.keys() - corpora}
+    left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
+    read = {path for where, path in _paths(config) if ".".join(where.split(".")[:2]) not in left_out}
     used = [name for name in config.data if data_file(config, name) in read]
     return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
 
@@ -581,6 +581,8 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):
             yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())
+    for name, experiment in config.experiments.items():
+        yield from ((f"experiments.{name}.representation.text", path) for path in experiment.representation.text.values())
     for name, backbone in config.backbones.items():
         yield from ((f"backbones.{name}.small.text", path) for path in (backbone.small.text.values() if backbone.small else ()))
 

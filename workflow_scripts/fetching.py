@@ -87,7 +87,7 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
             else:
                 known = "add the checksum that sha256sum prints as `sha256`"
             raise InputError(
-                f"{what}: cannot be downloaded ({reason}). Get it where there is network, {known}, put it at\n  {path}\n"
+                f"{what}: cannot be downloaded ({reason}). Get it where there is network, {known}, put it at {path} "
                 "and run the same command again"
             ) from None
         found = checksum(partial)
@@ -99,7 +99,7 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.replace(partial, path)
     if not sha256:
-        raise InputError(f"{what}: is named without its checksum; if you trust what was downloaded just now, add\n  sha256: {found}")
+        raise InputError(f"{what}: is named without its checksum; if you trust what was downloaded just now, add `sha256: {found}`")
     return path
 
 
@@ -209,7 +209,7 @@ def extract(archive: Path, member: str | None, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with contextlib.ExitStack() as stack:
-            if archive.suffix == ".zip":
+            if zipfile.is_zipfile(archive):
                 opened = stack.enter_context(zipfile.ZipFile(archive))
                 members = {info.filename: info for info in opened.infolist() if not info.is_dir()}
                 read = opened.open

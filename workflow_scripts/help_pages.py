@@ -101,7 +101,7 @@ def debian_package(name: str, suite: str, mirror: str) -> Path:
             return by_hand[-1]
         raise InputError(
             f"{mirror}: cannot be read ({reason}). Get the package {name} where there is network (apt-get download {name}, or "
-            f"https://packages.debian.org/{suite}/{name}), put it into\n  {folder}\nand run the same command again"
+            f"https://packages.debian.org/{suite}/{name}), put it into {folder} and run the same command again"
         ) from None
     return fetch(f"{mirror}/{file}", sha256)
 

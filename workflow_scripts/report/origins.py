@@ -14,12 +14,12 @@ def acquired(results: Path, config: Config) -> list[dict[str, Any]]:
     found = []
     for name in data_used(config):
         path = results / Path(data_file(config, name)).relative_to("results")
-        block, report = config.data[name], path.with_name(f"{path.name}.json")
+        block, report = config.data[name], Path(f"{path}.json")
         said = read_json(report) if report.exists() else {}
         origin = {key: value for key, value in said.get("origin", {}).items() if key not in ("kind", "sha256", "citation")}
         citation = block.citation or said.get("origin", {}).get("citation") or ""
         made = {key: said.get(key) for key in ("bytes", "sha256", "date")}
-        found.append({"name": name, "file": report.name, "origin": origin, **made, "licence": block.licence, "citation": citation})
+        found.append({"name": name, "origin": origin, **made, "licence": block.licence, "citation": citation})
     return found
 
 
