@@ -57,7 +57,9 @@ WORDS = {
         "rows": "sentence pairs to translate",
         "pairs": "sentence pairs",
         "pair": "a sentence and its translation",
+        "input": "source",
         "inputs": "sentences",
+        "output": "a translation",
         "outputs": "translations",
     },
     "summarisation": {
@@ -65,7 +67,9 @@ WORDS = {
         "rows": "documents to summarise",
         "pairs": "documents with summaries",
         "pair": "a document and its summary",
+        "input": "document",
         "inputs": "documents",
+        "output": "a summary",
         "outputs": "summaries",
     },
 }
