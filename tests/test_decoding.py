@@ -96,3 +96,9 @@ def test_all_that_the_beam_holds_with_scores(model, engine):
 def test_an_output_must_be_asked_for(tmp_path):
     with pytest.raises(InputError, match="--n-best"):
         decoding.main(tmp_path, tmp_path, languages=("de", "en"))
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_lengths_have_limits(model, engine):
+    free, long = (translate(model, engine=engine, beam_size=2, min_length=n) for n in (0, 100))
+    assert sum(map(len, long)) > 1.5 * sum(map(len, free))

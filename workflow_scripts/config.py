@@ -625,6 +625,8 @@ def _source_problems(where: str, source: Source, corpus: Corpus):
         yield f"{where}: {'summary' if source.summary else 'format ncls'} is for a corpus with `documents`"
     if source.summary and (source.format or not source.file or ".jsonl" in source.file or ".ndjson" in source.file):
         yield f"{where}.summary: is for a TSV file"
+    if source.format and source.files and (missing := [code for code in corpus.languages if code not in source.files]):
+        yield f"{where}.files: names none for {', '.join(missing)}"
     wanted = {"first": ["document"], "heading": ["document", "heading"]}.get(source.summary or "", [])
     if missing := [name for name in wanted if name not in source.columns]:
         yield f"{where}.columns: summary {source.summary} needs {' and '.join(f'`{name}`' for name in missing)}"

@@ -567,8 +567,8 @@ def _read_tagged(source: Source, languages: tuple[str, str], clean: tuple[Clean,
 
     A document is ``<doc id=…>`` to ``</doc>``, each on a line of its own; in it stand texts between lines like ``<Article>`` and
     ``</Article>``. What a column names is the texts of all tags of this name, with a number or without (``ZH-REF1``,
-    ``ZH-REF2``, … are the sentences of one summary); where some end in ``-human-corrected``, as in the test sets, those alone. The
-    corpora from Chinese have no articles, for these are LCSTS's, whose files have the same form and ids.
+    ``ZH-REF2``, … are the sentences of one summary); one that ends in ``-human-corrected``, as in the test sets, takes the place
+    of its like. Where the articles are in a file of another corpus, as LCSTS's short texts, ids join the two.
     """
     columns = _columns(source, languages)
     path_a, path_b = (Path(source.files.get(code) or source.file or "") for code in languages)
@@ -613,8 +613,9 @@ def _tagged_documents(path: Path) -> Iterator[tuple[str, int, dict[str, str]]]:
 def _tagged(path: Path, line: int, texts: dict[str, str], name: str) -> str | list[str]:
     """The text of a tag, or those of its numbered or corrected likes; raises `InputError` where there is none."""
     likes = regex.compile(rf"{regex.escape(name)}(\d*)(-human-corrected)?", regex.IGNORECASE)
-    found = [(match[2], text) for tag, text in texts.items() if (match := likes.fullmatch(tag))]
-    found = [text for corrected, text in found if corrected] or [text for _, text in found]
+    matches = sorted((match[2] or "", match[1], text) for tag, text in texts.items() if (match := likes.fullmatch(tag)))
+    # in the order of the numbers, the corrected last
+    found = list({number: text for _, number, text in matches}.values())
     if not found:
         raise InputError(f"{path}, line {line}: the document has no <{name}>; it has {', '.join(texts) or 'no tags'}")
     return found[0] if len(found) == 1 else found

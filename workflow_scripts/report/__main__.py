@@ -57,7 +57,9 @@ WORDS = {
         "rows": "sentence pairs to translate",
         "pairs": "sentence pairs",
         "pair": "a sentence and its translation",
+        "input": "source",
         "inputs": "sentences",
+        "output": "a translation",
         "outputs": "translations",
     },
     "summarisation": {
@@ -65,7 +67,9 @@ WORDS = {
         "rows": "documents to summarise",
         "pairs": "documents with summaries",
         "pair": "a document and its summary",
+        "input": "document",
         "inputs": "documents",
+        "output": "a summary",
         "outputs": "summaries",
     },
 }
@@ -159,9 +163,7 @@ def section(study: Study) -> dict[str, Any]:
     made: dict[str, Any] = {
         "study": study,
         "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "backbone", "noised")},
-        "titles": {
-            name: title.format(**{k: v.capitalize() for k, v in WORDS[study.settings.task].items()}) for name, (title, _) in PARTS.items()
-        },
+        "titles": {name: title.format(outputs=WORDS[study.settings.task]["outputs"].capitalize()) for name, (title, _) in PARTS.items()},
         "failed": {},
     }
     for name, (_, make) in PARTS.items():

@@ -134,7 +134,7 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
             {
                 "line": i + 1,
                 "gap": gap[i],
-                "sentences": list(map(str.strip, sources[i].split(BREAK))),
+                "sentences": _sentences(study, sources[i]),
                 "reference": rare_words(references[i], wanted[i], cut),
             }
             | {"hypotheses": {arm: rare_words(lines[i], wanted[i], cut) for arm, lines in hypotheses.items()}}
@@ -142,6 +142,10 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
         ],
         "low": low,
     }
+
+
+def _sentences(study: Study, source: str) -> list[str]:
+    return [sentence.strip() for sentence in source.split(BREAK)] if study.settings.task == "summarisation" else [source]
 
 
 def rare_words(line: str, wanted: set[str], cut: Callable[[str], list[str]]) -> list[tuple[str, bool]]:
