@@ -322,7 +322,7 @@ def read_pairs(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff "
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Single blanks, no NUL; nothing where there is nothing to see."""
     text = " ".join(text.replace("\0", "").split())
     return text if text.strip(_INVISIBLE) else ""
@@ -345,7 +345,7 @@ def _read_moses(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
                 f"{short} ends after line {number - 1}, {long} goes on at line {number}: the two sides are not aligned; "
                 "both files need the same number of lines"
             )
-        yield Pair(f"block {(number - 1) // _BLOCK}", _clean(a), _clean(b), number)
+        yield Pair(f"block {(number - 1) // _BLOCK}", clean(a), clean(b), number)
 
 
 def _read_tsv(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
@@ -359,7 +359,7 @@ def _read_tsv(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
         cells = line.split("\t")
         if len(cells) < last:
             raise InputError(f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}")
-        yield Pair(cells[document] if document >= 0 else f"block {(number - 1) // _BLOCK}", _clean(cells[a]), _clean(cells[b]), number)
+        yield Pair(cells[document] if document >= 0 else f"block {(number - 1) // _BLOCK}", clean(cells[a]), clean(cells[b]), number)
 
 
 def _read_jsonl(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
@@ -367,8 +367,8 @@ def _read_jsonl(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
     for number, line in enumerate(read_lines(Path(source.file)), 1):
         try:
             row = json.loads(line)
-            a, b = (_clean(_dig(row, columns[code])) for code in languages)
-            document = str(_dig(row, columns["document"])) if "document" in columns else f"block {(number - 1) // _BLOCK}"
+            a, b = (clean(dig(row, columns[code])) for code in languages)
+            document = str(dig(row, columns["document"])) if "document" in columns else f"block {(number - 1) // _BLOCK}"
             if "\\u" in line:
                 f"{a}{b}{document}".encode()  # half of a surrogate pair is no character
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -376,7 +376,8 @@ def _read_jsonl(source: Source, languages: tuple[str, str]) -> Iterator[Pair]:
         yield Pair(document, a, b, number)
 
 
-def _dig(row: dict, key: str) -> str:
+def dig(row: dict, key: str) -> str:
+    """The value of a JSON object under a key with dots."""
     for part in str(key).split("."):
         row = row[part]
     return row
