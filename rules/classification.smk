@@ -1,8 +1,7 @@
 # These make the files of experiments whose task is classification, the rules after the `>` those of all others.
 ruleorder: classification_codeswitch > codeswitch
 ruleorder: classification_finetune > finetune
-ruleorder: classification_prediction > decoding
-ruleorder: classification_scores > scores
+ruleorder: classification_prediction > decoding > scores
 
 
 rule given_lexicon:
@@ -102,10 +101,17 @@ rule classification_prediction:
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         probabilities="results/runs/{experiment}/{arm}/seed{seed}/{testset}.probabilities.tsv",
+        scores=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
+            caption="../docs/captions/accuracy.rst",
+            category="Scores",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
+        ),
     log:
-        "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.prediction.log",
+        "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.log",
     benchmark:
-        "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.{testset}.prediction.tsv"
+        "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
         experiment=any_of(CLASSIFICATIONS),
     conda:
@@ -115,35 +121,8 @@ rule classification_prediction:
         settings=lambda w: settings(CONFIG.experiments[w.experiment].classification),
     shell:
         "python -m workflow_scripts.classification predict --model {input.model:q} --examples {input.examples:q} "
-        "--hypotheses {output.hypotheses:q} --probabilities {output.probabilities:q} --language {params.language} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
-
-
-rule classification_scores:
-    input:
-        hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        examples=test_examples,
-    output:
-        scores=report(
-            "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
-            caption="../docs/captions/accuracy.rst",
-            category="Scores",
-            subcategory="{experiment}",
-            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
-        ),
-    log:
-        "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.scores.log",
-    benchmark:
-        "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.{testset}.scores.tsv"
-    wildcard_constraints:
-        experiment=any_of(CLASSIFICATIONS),
-    conda:
-        "../envs/crossgap.yaml"
-    params:
-        labels=lambda w: CONFIG.labelled[experiment_corpus(w)].labels,
-    shell:
-        "python -m workflow_scripts.classification score --hypotheses {input.hypotheses:q} --examples {input.examples:q} "
-        "--output {output.scores:q} --labels {params.labels:q} > {log:q} 2>&1"
+        "--hypotheses {output.hypotheses:q} --probabilities {output.probabilities:q} --scores {output.scores:q} "
+        "--language {params.language} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule classification_significance:

@@ -9,8 +9,8 @@ are baselines. The steps are commands:
     given dictionaries (`codeswitch`)
 ``finetune``
     some epochs with the labels, with early stopping; goes on from checkpoints like `training`
-``predict``, ``score``
-    a label for each example of a test set; accuracy, with its interval and what guessing would get
+``predict``
+    a label for each example of a test set, and the accuracy, with its interval and what guessing would get
 ``compare``
     tests of the arms' differences in accuracy, on each test set and on average over them
 """
@@ -223,52 +223,51 @@ def predict(
     examples: Path,
     hypotheses: Path,
     probabilities: Path,
+    scores: Path,
     *,
     language: str,
     threads: int = 0,
     settings: Classification = Classification(),
 ) -> None:
-    """Write the label of each example of a table, and the probabilities of all labels (with the labels in the first line).
+    """Label each example of a table; write the labels, the probabilities of all of them, a column each, and the scores.
 
-    `language` is that of the texts; mBART reads it as a tag.
+    `language` is that of the texts; mBART reads it as a tag. Raises `InputError` for a true label that the model has not learnt.
     """
     if threads:
         torch.set_num_threads(threads)
     reader = Reader(model, settings.max_length)
     network = load_classifier(model, None, settings, seed=0).to(pick_device(settings.device))
     names = [network.config.id2label[i] for i in range(network.config.num_labels)]
-    rows = [ids for ids, _ in reader.rows(read_table(examples), language, None)]
+    table = read_table(examples, names)
+    rows = [ids for ids, _ in reader.rows(table, language, names)]
     logits = label_scores(network, reader, rows, pick_precision(settings.precision, network.device))
-    write_lines(hypotheses, (names[i] for i in logits.argmax(dim=1).tolist()))
+    given = [names[i] for i in logits.argmax(dim=1).tolist()]
+    write_lines(hypotheses, given)
     shares = logits.softmax(dim=1).tolist()
     write_lines(probabilities, ["\t".join(names), *("\t".join(f"{share:.4f}" for share in row) for row in shares)])
+    write_json(scores, score([example.label for example in table], given, names))
 
 
-def score(hypotheses: Path, examples: Path, output: Path, *, labels: tuple[str, ...]) -> None:
-    """Write accuracy (with Wilson's 95 % interval) and macro F1 in per cent, what guessing gets, and the confusion matrix.
+def score(truth: list[str], given: list[str], labels: list[str]) -> dict[str, Any]:
+    """Accuracy (with Wilson's 95 % interval) and macro F1 in per cent, what guessing gets, and the confusion matrix.
 
-    Guessing is giving every example the most frequent label of the test set.
+    Guessing (`chance`) is giving every example the most frequent label of the test set.
     """
-    truth = [example.label for example in read_table(examples, list(labels))]
-    given = aligned_labels(hypotheses, len(truth))
     confusion = Counter(zip(truth, given, strict=True))
     right = sum(confusion[label, label] for label in labels)
-    accuracy, (low, high) = 100 * right / len(truth), wilson(right, len(truth))
+    low, high = wilson(right, len(truth))
     chance = 100 * max(Counter(truth).values()) / len(truth)
-    write_json(
-        output,
-        {
-            "examples": len(truth),
-            "accuracy": accuracy,
-            "low": 100 * low,
-            "high": 100 * high,
-            "macro_f1": 100 * macro_f1(confusion, labels),
-            "chance": chance,
-            "uniform": 100 / len(labels),
-            "at_chance": 100 * low <= chance,
-            "confusion": {label: {other: confusion[label, other] for other in labels} for label in labels},
-        },
-    )
+    return {
+        "examples": len(truth),
+        "accuracy": 100 * right / len(truth),
+        "low": 100 * low,
+        "high": 100 * high,
+        "macro_f1": 100 * macro_f1(confusion, labels),
+        "chance": chance,
+        "uniform": 100 / len(labels),
+        "at_chance": 100 * low <= chance,
+        "confusion": {label: {other: confusion[label, other] for other in labels} for label in labels},
+    }
 
 
 AVERAGE = "average"
@@ -337,12 +336,12 @@ class Reader:
             self.codec = load_codec(folder)
             self.tokenizer = self.codec.tokenizer
 
-    def rows(self, examples: Sequence[Example], code: str, labels: list[str] | None) -> list[Row]:
-        """Ids of each example, and its label's number; without `labels`, 0."""
+    def rows(self, examples: Sequence[Example], code: str, labels: list[str]) -> list[Row]:
+        """Ids of each example, and the number of its label."""
         texts, pairs = [example.text for example in examples], [example.pair for example in examples]
-        numbers = {label: [number] for number, label in enumerate(labels)} if labels else {}
+        numbers = {label: [number] for number, label in enumerate(labels)}
         ids = self._encode(texts, pairs if any(pairs) else None, code)
-        return list(zip(ids, [numbers.get(example.label, [0]) for example in examples], strict=True))
+        return list(zip(ids, [numbers[example.label] for example in examples], strict=True))
 
     def _encode(self, texts: list[str], pairs: list[str] | None, code: str) -> list[list[int]]:
         if not self.is_encoder:
@@ -545,4 +544,4 @@ def mean_accuracy(sums: np.ndarray) -> float:
 
 
 if __name__ == "__main__":
-    run({"switch": switch, "finetune": finetune, "predict": predict, "score": score, "compare": compare_arms})
+    run({"switch": switch, "finetune": finetune, "predict": predict, "compare": compare_arms})

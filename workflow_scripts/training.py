@@ -341,7 +341,7 @@ CURVE = ("update", "seconds", "loss", "learning_rate", "dev_loss", "dev_bleu")
 
 def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURVE) -> None:
     """Write the curve as TSV: training loss, dev loss (nats per label) and dev BLEU, or other `columns`, by update and time."""
-    names = {"step": "update", "eval_loss": "dev_loss", "eval_bleu": "dev_bleu"}
+    names = {"step": "update", "eval_loss": "dev_loss", "eval_bleu": "dev_bleu", "eval_accuracy": "dev_accuracy"}
     with atomic(path) as file:
         file.write("\t".join(columns) + "\n")
         for entry in history:

@@ -6,7 +6,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.config import Config, Experiment, Phase, lexicons_used, zero_shot_tests
+from workflow_scripts.config import (
+    ClassificationExperiment,
+    Config,
+    Experiment,
+    Phase,
+    arms_of,
+    given_dictionary,
+    is_classification,
+    labelled_languages,
+    lexicons_used,
+    switched_into,
+    zero_shot_tests,
+)
+from workflow_scripts.labelled import Labelled
+from workflow_scripts.languages import language
 from workflow_scripts.stage import InputError, read_json
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -18,7 +32,7 @@ class Study:
     """One experiment: what the configuration says of it, and the folders with its files."""
 
     name: str
-    settings: Experiment
+    settings: Experiment | ClassificationExperiment
     corpus_name: str
     source: str
     target: str
@@ -35,8 +49,19 @@ class Study:
     noised: Path
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
+    labelled: Labelled | None = None
+    """The text of a classification."""
+    dictionaries: dict[str, Path] = field(default_factory=dict)
+    """Of a classification: the folder of each given dictionary that words are switched by, by what it is called."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
+
+    @property
+    def title(self) -> str:
+        """What is learnt."""
+        if self.labelled:
+            return f"classification, learnt in {language(self.source).name}"
+        return f"{language(self.source).name} to {language(self.target).name}"
 
     @property
     def tested(self) -> list[str]:
@@ -68,6 +93,8 @@ class Study:
 def configured(results: Path, name: str, settings: Config) -> Study:
     """What and where the experiment `name` is."""
     chosen = settings.experiments[name]
+    if is_classification(chosen):
+        return _classification(results, name, chosen, settings)
     corpus = settings.corpora[chosen.corpus]
     folder = f"{chosen.corpus}.{'-'.join(corpus.languages)}"
     return Study(
@@ -87,6 +114,38 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         backbone=results / "backbones" / chosen.backbone,
         noised=results / "codeswitch" / name,
         other_lexicons={used: results / "lexicons" / folder / used for used in lexicons_used(settings, chosen)[1:]},
+    )
+
+
+def _classification(results: Path, name: str, chosen: ClassificationExperiment, settings: Config) -> Study:
+    labelled = settings.labelled[chosen.corpus]
+    code = labelled.language
+    pairs = {
+        f"{used}, {code}-{other}": (used, pair)
+        for used in lexicons_used(settings, chosen)
+        for other in switched_into(settings, chosen)
+        if (pair := given_dictionary(settings.lexicons[used], code, other))
+    }
+    lexicons = results / "lexicons" / chosen.corpus
+    return Study(
+        name=name,
+        settings=chosen,
+        corpus_name=chosen.corpus,
+        source=code,
+        target=code,
+        languages=labelled_languages(settings, chosen)[:1],
+        arms={arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
+        seeds=settings.run.seeds,
+        testsets=list(labelled.test),
+        zero_shot={},
+        run=results / "runs" / name,
+        corpus=results / "labelled" / chosen.corpus,
+        lexicon=lexicons,
+        backbone=results / "backbones" / chosen.backbone,
+        noised=results / "codeswitch" / name,
+        other_lexicons={},
+        labelled=labelled,
+        dictionaries={called: lexicons / used / pair for called, (used, pair) in pairs.items()},
     )
 
 
