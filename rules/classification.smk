@@ -1,9 +1,3 @@
-# These make the files of experiments whose task is classification, the rules after the `>` those of all others.
-ruleorder: classification_codeswitch > codeswitch
-ruleorder: classification_finetune > finetune
-ruleorder: classification_prediction > decoding > scores
-
-
 rule given_lexicon:
     input:
         dictionary=lambda w: resource(CONFIG.lexicons[w.lexicon].dictionary[f"{w.a}-{w.b}"]),
@@ -39,7 +33,7 @@ rule classification_codeswitch:
     benchmark:
         "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
     wildcard_constraints:
-        experiment=any_of(CLASSIFICATIONS),
+        experiment=CLASSIFIED,
     conda:
         "../envs/crossgap.yaml"
     params:
@@ -75,7 +69,7 @@ rule classification_finetune:
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
-        experiment=any_of(CLASSIFICATIONS),
+        experiment=CLASSIFIED,
     conda:
         "../envs/crossgap.yaml"
     resources:
@@ -113,7 +107,7 @@ rule classification_prediction:
     benchmark:
         "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
-        experiment=any_of(CLASSIFICATIONS),
+        experiment=CLASSIFIED,
     conda:
         "../envs/crossgap.yaml"
     params:
@@ -142,7 +136,7 @@ rule classification_significance:
     benchmark:
         "results/benchmarks/classification/{experiment}/significance.tsv"
     wildcard_constraints:
-        experiment=any_of(CLASSIFICATIONS),
+        experiment=CLASSIFIED,
     conda:
         "../envs/crossgap.yaml"
     params:

@@ -38,6 +38,9 @@ except InputError as error:
 
 CLASSIFICATIONS = [name for name in CONFIG.run.experiments if is_classification(CONFIG.experiments[name])]
 TRANSLATIONS = [name for name in CONFIG.run.experiments if name not in CLASSIFICATIONS]
+# patterns of names, for rules that make files of the same name; nothing matches where there are none
+CLASSIFIED = "|".join(name for name, e in CONFIG.experiments.items() if is_classification(e)) or "(?!)"
+TRANSLATED = "|".join(name for name, e in CONFIG.experiments.items() if not is_classification(e)) or "(?!)"
 
 
 wildcard_constraints:
@@ -384,11 +387,6 @@ def own_environment(wildcards):
 
 
 # labelled text and classification
-
-
-def any_of(names):
-    """A pattern for these names alone; for none of all where there are none."""
-    return "|".join(names) or "(?!)"
 
 
 def labelled_sources(wildcards):
