@@ -22,9 +22,10 @@ rule backbone:
         languages=lambda w: backbone_languages(w.backbone),
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
         held_out=lambda w, input: ["--held-out", *input.held_out] if input.held_out else [],
+        encoder=encoder_will_do,
         checkpoints="results/backbones/{backbone}/checkpoints",
         settings=backbone_settings,
     shell:
         "exec python -m workflow_scripts.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
-        "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} --checkpoints {params.checkpoints:q} "
+        "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} {params.encoder} --checkpoints {params.checkpoints:q} "
         "--threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"

@@ -11,6 +11,8 @@ rule codeswitch:
         "results/logs/codeswitch/{experiment}/{noise}.seed{seed}.log",
     benchmark:
         "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=TRANSLATED,
     conda:
         "../envs/crossgap.yaml"
     params:

@@ -14,15 +14,20 @@ shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKE
 
 from workflow_scripts.comet import Comet
 from workflow_scripts.config import (
+    arms_of,
     check_files,
     data_file,
     data_used,
     documents_of,
+    given_dictionary,
     grid_points,
+    is_classification,
+    labelled_languages,
     lexicon_corpus,
     lexicons_used,
     load,
     phase_training,
+    switched_into,
     zero_shot_tests,
 )
 from workflow_scripts.digest import digest
@@ -35,10 +40,18 @@ except InputError as error:
     raise WorkflowError(str(error)) from None
 
 
+CLASSIFICATIONS = [name for name in CONFIG.run.experiments if is_classification(CONFIG.experiments[name])]
+TRANSLATIONS = [name for name in CONFIG.run.experiments if name not in CLASSIFICATIONS]
+# patterns of names, for rules that make files of the same name; nothing matches where there are none
+CLASSIFIED = "|".join(name for name, e in CONFIG.experiments.items() if is_classification(e)) or "(?!)"
+TRANSLATED = "|".join(name for name, e in CONFIG.experiments.items() if not is_classification(e)) or "(?!)"
+
+
 wildcard_constraints:
     data=r"[\w-]+",
     suffix=r"\.(txt|tsv|jsonl)(\.(gz|xz|zst))?",
     corpus=r"[\w-]+",
+    labelled=r"[\w-]+",
     lexicon=r"[\w-]+",
     backbone=r"[\w-]+",
     experiment=r"[\w-]+",
@@ -49,6 +62,7 @@ wildcard_constraints:
     a=r"[a-z]{2,3}",
     b=r"[a-z]{2,3}",
     part=r"dev|test/[\w-]+",
+    labelled_part=r"train|dev|test/[\w-]+",
     noise=r"(codeswitch|mask|random|released)(\.[\w-]+)?",
     phase="pretext|finetune",
 
@@ -88,7 +102,7 @@ def held_out_parts(corpus):
 
 def zero_shot_references(corpus, lang):
     """References in `lang` that models trained on this corpus are measured by elsewhere: no training text may have them."""
-    users = [name for name in CONFIG.run.experiments if CONFIG.experiments[name].corpus == corpus]
+    users = [name for name in TRANSLATIONS if CONFIG.experiments[name].corpus == corpus]
     tests = [test.split("@") for name in users if CONFIG.experiments[name].target == lang for test in zero_shot_tests(CONFIG, name)]
     corpora = {(CONFIG.experiments[other].corpus, testset) for other, testset in tests} - {(corpus, testset) for _, testset in tests}
     return sorted(text(other, f"test/{testset}", lang) for other, testset in corpora)
@@ -170,10 +184,8 @@ def lexicon_settings(wildcards):
 
 
 def lexicon_reports():
-    experiments = CONFIG.run.experiments
-    return sorted(
-        {lexicon_file(name, "lexicon.json", used) for name in experiments for used in lexicons_used(CONFIG, CONFIG.experiments[name])}
-    )
+    learnt = {lexicon_file(name, "lexicon.json", used) for name in TRANSLATIONS for used in lexicons_used(CONFIG, CONFIG.experiments[name])}
+    return sorted(learnt | {path for name in CLASSIFICATIONS for path in given_lexicons(name, "lexicon.json")})
 
 
 # backbones
@@ -183,8 +195,20 @@ def backbone_users(backbone):
     return [e for name, e in CONFIG.experiments.items() if name in CONFIG.run.experiments and e.backbone == backbone]
 
 
+def languages_of(experiment):
+    """The languages of an experiment's text."""
+    return labelled_languages(CONFIG, experiment) if is_classification(experiment) else [experiment.source, experiment.target]
+
+
 def backbone_languages(backbone):
-    return sorted({code for e in backbone_users(backbone) for code in (e.source, e.target)})
+    return sorted({code for e in backbone_users(backbone) for code in languages_of(e)})
+
+
+def encoder_will_do(wildcards):
+    """A model without a decoder can only be finetuned to classify."""
+    users = backbone_users(wildcards.backbone)
+    pretext = any(has_pretext(arm) for e in users for arm in arms_of(CONFIG, e))
+    return "" if pretext or not all(map(is_classification, users)) else "--encoder-will-do"
 
 
 def reads_text(wildcards):
@@ -196,19 +220,28 @@ def reads_text(wildcards):
 def backbone_task_text(wildcards):
     if not reads_text(wildcards):
         return []
-    return sorted({text(e.corpus, "train", code) for e in backbone_users(wildcards.backbone) for code in (e.source, e.target)})
+    users = backbone_users(wildcards.backbone)
+    read = {text(e.corpus, "train", code) for e in users if not is_classification(e) for code in (e.source, e.target)}
+    read |= {labelled_file(e.corpus, "train") for e in users if is_classification(e)}
+    if CONFIG.backbones[wildcards.backbone].trim:
+        # switched words need their pieces, and no other text has them
+        read |= {path for name in CLASSIFICATIONS if CONFIG.experiments[name] in users for path in given_lexicons(name)}
+    return sorted(read)
 
 
 def backbone_held_out(wildcards):
     if not reads_text(wildcards):
         return []
+    users = backbone_users(wildcards.backbone)
     return sorted(
         {
             text(e.corpus, part, code)
-            for e in backbone_users(wildcards.backbone)
+            for e in users
+            if not is_classification(e)
             for part in held_out_parts(e.corpus)
             for code in (e.source, e.target)
         }
+        | {labelled_file(e.corpus, part) for e in users if is_classification(e) for part in labelled_parts(e.corpus)[1:]}
     )
 
 
@@ -228,8 +261,9 @@ def backbone_settings(wildcards):
 
 
 def direction(wildcards):
+    """Source and target; of a classification the language of its training text."""
     experiment = CONFIG.experiments[wildcards.experiment]
-    return [experiment.source, experiment.target]
+    return languages_of(experiment)[:1] if is_classification(experiment) else languages_of(experiment)
 
 
 def documents(wildcards):
@@ -247,7 +281,8 @@ def experiment_languages(wildcards):
 
 def testsets(experiment):
     """The experiment's own test sets."""
-    return list(CONFIG.corpora[CONFIG.experiments[experiment].corpus].test)
+    chosen = CONFIG.experiments[experiment]
+    return list((CONFIG.labelled if is_classification(chosen) else CONFIG.corpora)[chosen.corpus].test)
 
 
 def phases_of(wildcards):
@@ -388,15 +423,105 @@ def own_environment(wildcards):
     return {} if by_snakemake else {"environment": "results/environments/comet.json"}
 
 
+# labelled text and classification
+
+
+def labelled_sources(wildcards):
+    """The files of all parts: what one has, others leave out."""
+    labelled = CONFIG.labelled[wildcards.labelled]
+    return list(dict.fromkeys(resource(s.file) for s in (labelled.train, labelled.dev, *labelled.test.values()) if s.file))
+
+
+def labelled_settings(wildcards):
+    """The labelled text's block, with the embedded files where they really are."""
+    block = dataclasses.asdict(CONFIG.labelled[wildcards.labelled])
+    for source in (block["train"], block["dev"], *block["test"].values()):
+        source["file"] = source["file"] and resource(source["file"])
+    return json.dumps(block, ensure_ascii=False)
+
+
+def labelled_parts(labelled):
+    return ["train", "dev", *(f"test/{name}" for name in CONFIG.labelled[labelled].test)]
+
+
+def labelled_language(labelled, part):
+    block = CONFIG.labelled[labelled]
+    return (block.test[part.removeprefix("test/")].language if part.startswith("test/") else None) or block.language
+
+
+def labelled_file(labelled, part, suffix=""):
+    """A part's sentences, or with `.tsv` its examples and with `.json` its report."""
+    return f"results/labelled/{labelled}/{part}.{labelled_language(labelled, part)}{suffix}"
+
+
+def test_examples(wildcards):
+    return labelled_file(experiment_corpus(wildcards), f"test/{wildcards.testset}", ".tsv")
+
+
+def given_lexicons(name, file=None, lexicon=None):
+    """For each language that is switched into, the lexicon made of a given dictionary (or another `file` beside it)."""
+    experiment = CONFIG.experiments[name]
+    code = CONFIG.labelled[experiment.corpus].language
+    return [
+        f"results/lexicons/{experiment.corpus}/{used}/{given_dictionary(CONFIG.lexicons[used], code, other)}/{file or f'{code}-{other}.tsv'}"
+        for used in ([lexicon] if lexicon else lexicons_used(CONFIG, experiment))
+        for other in switched_into(CONFIG, experiment)
+        if given_dictionary(CONFIG.lexicons[used], code, other)
+    ]
+
+
+def switched_while_finetuning(wildcards):
+    """The lexicons by which the finetuning text is switched, if it is."""
+    experiment = CONFIG.experiments[wildcards.experiment]
+    if not experiment.classification.switch_while_finetuning:
+        return {}
+    return {"lexicons": given_lexicons(wildcards.experiment, lexicon=experiment.lexicon)}
+
+
+def finetuning_settings(wildcards):
+    experiment = CONFIG.experiments[wildcards.experiment]
+    labelled, chosen = CONFIG.labelled[experiment.corpus], experiment.classification
+    noise = dataclasses.asdict(experiment.codeswitch) if chosen.switch_while_finetuning else None
+    block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase(wildcards, "finetune").epochs}
+    return json.dumps({**block, "classification": dataclasses.asdict(chosen), "codeswitch": noise}, ensure_ascii=False)
+
+
+def predicted_labels(wildcards):
+    """What all arms answer on all test sets with all seeds, in this order."""
+    return [
+        f"results/runs/{wildcards.experiment}/{arm}/seed{seed}/{testset}.hyp"
+        for arm in arms_of(CONFIG, CONFIG.experiments[wildcards.experiment])
+        for testset in testsets(wildcards.experiment)
+        for seed in CONFIG.run.seeds
+    ]
+
+
+def classification_reports(name):
+    """What the report draws from, of a classification."""
+    experiment = CONFIG.experiments[name]
+    inputs = {f"results/runs/{name}/significance.json", f"results/backbones/{experiment.backbone}/backbone.json"}
+    inputs |= {labelled_file(experiment.corpus, part, ".json") for part in labelled_parts(experiment.corpus)}
+    for arm in arms_of(CONFIG, experiment):
+        for seed in CONFIG.run.seeds:
+            run = f"results/runs/{name}/{arm}/seed{seed}"
+            inputs |= {f"{run}/{t}.scores.json" for t in testsets(name)} | {f"{run}/{p.name}/curve.tsv" for p in CONFIG.arms[arm]}
+            if has_pretext(arm):
+                inputs.add(f"results/codeswitch/{name}/{CONFIG.arms[arm][0].noise}/seed{seed}")
+    return inputs
+
+
+# the report
+
+
 def has_pretext(arm):
     return len(CONFIG.arms[arm]) > 1
 
 
 def report_inputs():
     """Everything that the report draws from."""
-    inputs = set(lexicon_reports())
+    inputs = {*lexicon_reports(), *(path for name in CLASSIFICATIONS for path in classification_reports(name))}
     inputs.update(f"{data_file(CONFIG, name)}.json" for name in data_used(CONFIG))
-    for name in CONFIG.run.experiments:
+    for name in TRANSLATIONS:
         experiment = CONFIG.experiments[name]
         inputs.add(f"results/corpora/{corpus_folder(experiment.corpus)}/corpus.json")
         for used in lexicons_used(CONFIG, experiment):

@@ -8,6 +8,8 @@ rule decoding:
         "results/logs/decoding/{experiment}/{arm}.seed{seed}.{testset}.log",
     benchmark:
         "results/benchmarks/decoding/{experiment}/{arm}.seed{seed}.{testset}.tsv"
+    wildcard_constraints:
+        experiment=TRANSLATED,
     conda:
         "../envs/crossgap.yaml"
     params:

@@ -14,6 +14,8 @@ rule scores:
         "results/logs/scores/{experiment}/{arm}.seed{seed}.{testset}.log",
     benchmark:
         "results/benchmarks/scores/{experiment}/{arm}.seed{seed}.{testset}.tsv"
+    wildcard_constraints:
+        experiment=TRANSLATED,
     conda:
         "../envs/crossgap.yaml"
     params:

@@ -60,6 +60,8 @@ rule finetune:
         "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
+    wildcard_constraints:
+        experiment=TRANSLATED,
     conda:
         "../envs/crossgap.yaml"
     resources:

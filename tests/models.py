@@ -3,7 +3,20 @@
 from pathlib import Path
 
 import sentencepiece
-from transformers import MBart50Tokenizer, MBartConfig, MBartForConditionalGeneration, MBartTokenizer, set_seed
+from tokenizers import BertWordPieceTokenizer
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertTokenizer,
+    MBart50Tokenizer,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    MBartTokenizer,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
+    XLMRobertaTokenizer,
+    set_seed,
+)
 from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
 
 from workflow_scripts.backbone import mbart_tokenizer
@@ -59,5 +72,36 @@ def small_model(folder: Path, family: str = "mbart") -> Path:
         tokenizer_class={"cc25": "MBartTokenizer", "mbart50": "MBart50Tokenizer"}.get(family),
     )
     MBartForConditionalGeneration(config).save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder / "model"
+
+
+def small_encoder(folder: Path, kind: str) -> Path:
+    """A tiny mBERT (`bert`, cased) or XLM-R (`xlm-roberta`) with random weights, in the format of the hub's models."""
+    model = train_sentencepiece(folder)
+    if kind == "bert":
+        pieces = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+        pieces.train(str(folder / "text.txt"), vocab_size=500, show_progress=False)
+        tokenizer = BertTokenizer(vocab=pieces.get_vocab(), do_lower_case=False)
+    else:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+        vocabulary = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
+        specials = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
+        tokenizer = XLMRobertaTokenizer(vocab=[*specials, *vocabulary, ("<mask>", 0.0)])
+    set_seed(1)
+    shape = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 66,
+        "initializer_range": 0.2,
+    }
+    if kind == "bert":
+        network = BertForMaskedLM(BertConfig(**shape))
+    else:
+        network = XLMRobertaForMaskedLM(XLMRobertaConfig(**shape, type_vocab_size=1, layer_norm_eps=1e-5))
+    network.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
     return folder / "model"

@@ -77,6 +77,7 @@ def main(
     languages: tuple[str, ...],
     task_text: tuple[Path, ...] = (),
     held_out: tuple[Path, ...] = (),
+    encoder_will_do: bool = False,
     checkpoints: Path = Path("checkpoints"),
     seed: int = 1,
     threads: int = 0,
@@ -89,10 +90,11 @@ def main(
     `task_text` is the training text of the experiments that use it; with the backbone's own text it
     decides the vocabulary (a real mBART's covers the world's languages and domains), but the model
     is not trained on it; a real model is trimmed to it. `held_out` are dev and test sets, none of whose sentences may be in the
-    pretraining text. `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
+    pretraining text. With `encoder_will_do` a model may be loaded that has no decoder, to classify with.
+    `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     if settings.kind == "hub":
-        details = fetch(settings, languages, output, (*task_text, *held_out))
+        details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do)
         write_curve(curve, [])
     else:
         if settings.small is None:
@@ -105,11 +107,14 @@ def main(
 # a model that exists
 
 
-def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tuple[Path, ...] = ()) -> dict:
+def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tuple[Path, ...] = (), encoder_will_do: bool = False) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
     `text` is all that the experiments read and write, for trimming.
     """
+    from transformers import AutoConfig
+
+    from workflow_scripts.classification import ENCODERS
     from workflow_scripts.tokenisation import load_codec
     from workflow_scripts.trainer import load_model
     from workflow_scripts.training import save_model
@@ -130,21 +135,30 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
                 f"backbone {settings.model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
                 f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {settings.model}`, then set HF_HUB_OFFLINE=1"
             ) from None
+    if Path(local).is_dir() and (kind := AutoConfig.from_pretrained(local).model_type) != "mbart":
+        if kind not in ENCODERS:
+            raise InputError(f"backbone {settings.model!r} is a {kind} model; an mBART is needed")
+        if not encoder_will_do:
+            raise InputError(
+                f"backbone {settings.model!r} is an encoder ({kind}), which has nothing to write text with: an mBART is needed for "
+                "translation and for arms with a pretext phase; let the classification name `arms` that only finetune"
+            )
+        if settings.trim:
+            raise InputError(f"backbone {settings.model!r} is an encoder ({kind}); only an mBART can be trimmed, leave `trim` out")
+        return fetch_encoder(settings, Path(local), output)
     codec = load_codec(local)
     for code in languages:
         codec.tag(code)
     network = load_model(local, Training(dropout=0.1), seed=0)
-    if network.config.model_type != "mbart":
-        raise InputError(f"backbone {settings.model!r} is a {network.config.model_type} model; an mBART is needed")
     pieces = len(codec.tokenizer)
     if settings.trim:
         if not text:
             raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
         with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
             codec = trim(network, codec, (line for path in text for line in read_sentences(path)), Path(folder))
-            save_model(network, codec, output)
+            save_model(network, codec.tokenizer, output)
     else:
-        save_model(network, codec, output)
+        save_model(network, codec.tokenizer, output)
     return {
         "model": settings.model,
         "revision": settings.revision,
@@ -152,6 +166,26 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
         "vocabulary_before_trimming": pieces,
+    }
+
+
+def fetch_encoder(settings: Backbone, local: Path, output: Path) -> dict:
+    """Save a model such as mBERT or XLM-R in place, without the head that it was pretrained with."""
+    from transformers import AutoModel, AutoTokenizer
+
+    from workflow_scripts.tokenisation import restore_normaliser
+    from workflow_scripts.training import save_model
+
+    tokenizer = AutoTokenizer.from_pretrained(local)
+    restore_normaliser(tokenizer, local)
+    network = AutoModel.from_pretrained(local)
+    save_model(network, tokenizer, output)
+    return {
+        "model": settings.model,
+        "revision": settings.revision,
+        "family": network.config.model_type,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "vocabulary": len(tokenizer),
     }
 
 

@@ -162,13 +162,13 @@ def last_complete_checkpoint(folder: Path) -> str | None:
     return None
 
 
-def chosen_updates(history: list[dict], which: str, count: int) -> list[int]:
+def chosen_updates(history: list[dict], which: str, count: int, by: str = "eval_loss") -> list[int]:
     """After which updates the weights are taken that a phase hands on: one, or `count` for an average.
 
-    `history` has an entry with `step` and `eval_loss` for each look at the dev set. `which` is `best` or
-    `last`, `average` (of the last) or `average_best`.
+    `history` has an entry with `step` and what is chosen `by`, the smaller the better, for each look at the dev
+    set. `which` is `best` or `last`, `average` (of the last) or `average_best`.
     """
-    looks = [(entry["eval_loss"], entry["step"]) for entry in history if "eval_loss" in entry]
+    looks = [(entry[by], entry["step"]) for entry in history if by in entry]
     if which in ("best", "average_best"):
         looks.sort()
     else:
@@ -176,16 +176,16 @@ def chosen_updates(history: list[dict], which: str, count: int) -> list[int]:
     return sorted(step for _, step in looks[: count if which.startswith("average") else 1])
 
 
-def looks_without_gain(history: list[dict]) -> int:
-    """How many looks at the dev set have passed since the best loss."""
-    losses = [entry["eval_loss"] for entry in history if "eval_loss" in entry]
+def looks_without_gain(history: list[dict], by: str = "eval_loss") -> int:
+    """How many looks at the dev set have passed since the best loss, or whatever they are judged `by`."""
+    losses = [entry[by] for entry in history if by in entry]
     return len(losses) - 1 - losses.index(min(losses)) if losses else 0
 
 
-def prune(folder: Path, history: list[dict], which: str, count: int) -> None:
+def prune(folder: Path, history: list[dict], which: str, count: int, by: str = "eval_loss") -> None:
     """Remove all checkpoints but the newest two and those that the phase would hand on if it ended now."""
     paths = checkpoints_of(folder)
-    wanted = {*chosen_updates(history, which, count), *(update_of(path) for path in paths[-2:])}
+    wanted = {*chosen_updates(history, which, count, by), *(update_of(path) for path in paths[-2:])}
     for path in paths:
         if update_of(path) not in wanted:
             shutil.rmtree(path)

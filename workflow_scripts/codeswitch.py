@@ -94,14 +94,9 @@ def main(
             if codec:
                 rows = released_side(source, codec, candidates, seed, number, side, settings.noise)
             else:
-                rows = switched_side(source, code, candidates, kind, seed, number, side, settings.noise, languages[1 - side])
+                rows = switched_side(source, Lookup(candidates, code, languages[1 - side]), kind, seed, number, side, settings.noise)
             write_lines(output / f"{name}.{code}.tsv.zst", _count(rows, Counter() if name == "dev" else total))
-        report[code] = {
-            **total,
-            "rate": total["replaced"] / max(1, total["words"]),
-            "coverage": total["replaceable"] / max(1, total["words"]),
-            "shortfall": 1 - total["replaced"] / max(1, total["budget"]),
-        }
+        report[code] = _shares(total)
     write_json(
         output / "codeswitch.json",
         {
@@ -114,6 +109,68 @@ def main(
             "settings": asdict(settings),
         },
     )
+
+
+def one_sided(
+    text: Path,
+    dev: Path,
+    lexicons: tuple[Path, ...],
+    output: Path,
+    *,
+    language: str,
+    into: tuple[str, ...],
+    kind: Kind = "codeswitch",
+    seed: int = 1,
+    tokens: int = 1,
+    settings: CodeSwitch = CodeSwitch(),
+) -> None:
+    """Like `main`, for text in one language: each sentence draws one of the languages `into`, of which each has a lexicon.
+
+    Raises `InputError` for a lexicon that has no word of the text, and for the kind ``released``, which needs two sides.
+    """
+    if kind == "released":
+        raise InputError("the noise `released` is for two sides of parallel text; take codeswitch, mask or random")
+    counts = count_words(text, language)
+    if not counts:
+        raise InputError(f"{text}: no words to switch")
+    lookup = Lookups(load_lookups(lexicons, language, into, counts, settings, seed if kind == "random" else None))
+    rounds = max(1, -(-tokens // counts.total()))
+    total: Counter[str] = Counter()
+    for name, source, number in (("dev", dev, _DEV_ROUND), *((f"round{r}", text, r) for r in range(rounds))):
+        rows = switched_side(source, lookup, kind, seed, number, 0, settings.noise)
+        write_lines(output / f"{name}.{language}.tsv.zst", _count(rows, Counter() if name == "dev" else total))
+    write_json(
+        output / "codeswitch.json",
+        {
+            "kind": kind,
+            "unit": "word",
+            "rounds": rounds,
+            "languages": [language],
+            "into": into,
+            "seed": seed,
+            "sides": {language: _shares(total)},
+            "settings": asdict(settings),
+        },
+    )
+
+
+def load_lookups(
+    lexicons: tuple[Path, ...], code: str, into: tuple[str, ...], counts: Counter[str], settings: CodeSwitch, scrambled: int | None = None
+) -> list["Lookup"]:
+    """The candidates in each language of `into`, with a seed `scrambled`; raises `InputError` where `counts` has no word of a lexicon."""
+    lookups = []
+    for path, other in zip(lexicons, into, strict=True):
+        candidates = load_candidates(path)
+        if not any(word in counts for word in candidates):
+            raise InputError(f"{path}: has no word of the text in {code}; give a dictionary {code}-{other} for it")
+        if scrambled is not None:
+            # there is no text in the other language: a word is as frequent as those that it translates
+            frequency: Counter[str] = Counter()
+            for word, row in candidates.items():
+                frequency.update(dict.fromkeys(row, counts[word]))
+            candidates = permute_candidates(candidates, frequency, settings.frequency_bin, scrambled)
+        lookups.append(Lookup(candidates, code, other))
+    return lookups
 
 
 # the dev text's noise; no training text has so many rounds
@@ -164,9 +221,9 @@ class Lookup(dict):
 
     limit = 1_000_000
 
-    def __init__(self, candidates: Candidates, code: str):
+    def __init__(self, candidates: Candidates, code: str, into: str = ""):
         super().__init__()
-        self.code = code
+        self.code, self.into = code, into
         self.rows = [[], *candidates.values()]
         self.choices = np.array([len(row) for row in self.rows])
         self.folded = {word: number for number, word in enumerate(candidates, 1)}
@@ -177,15 +234,49 @@ class Lookup(dict):
         self[word] = number = self.folded.get(fold(word, self.code), 0)
         return number
 
+    def numbers(self, surface: list[str], *_: object) -> np.ndarray:
+        """The row of each word."""
+        return np.fromiter(map(self.__getitem__, surface), np.int64, len(surface))
+
+    def language_of(self, row: int) -> str:
+        """The language of a row's candidates."""
+        return self.into
+
+
+class Lookups:
+    """Candidates in several languages, of which each sentence draws one. Their rows stand one after the other."""
+
+    def __init__(self, lookups: list[Lookup]):
+        self.lookups = lookups
+        self.code = lookups[0].code
+        self.rows = [row for lookup in lookups for row in lookup.rows]
+        self.choices = np.concatenate([lookup.choices for lookup in lookups])
+        self.starts = np.cumsum([0, *(len(lookup.rows) for lookup in lookups[:-1])])
+        self.languages = [lookup.into for lookup in lookups for _ in lookup.rows]
+
+    def numbers(self, surface: list[str], before: np.ndarray, seed: int, stream: int, first: int) -> np.ndarray:
+        """The row of each word; both sides of a round draw the same language for a sentence."""
+        drawn = philox.integers(len(before) - 1, len(self.lookups), seed, _LANGUAGES + stream // 2, first)
+        of_word = np.repeat(drawn, np.diff(before))
+        found = (self.lookups[language][word] for language, word in zip(of_word.tolist(), surface, strict=True))
+        return np.fromiter(found, np.int64, len(surface)) + self.starts[of_word]
+
+    def language_of(self, row: int) -> str:
+        """The language of a row's candidates."""
+        return self.languages[row]
+
+
+# streams of the languages' draws; those of noise are smaller
+_LANGUAGES = 1 << 33
+
 
 def switched_side(
-    text: Path, code: str, candidates: Candidates, kind: Kind, seed: int, round_number: int, side: int, noise: Noise, into: str
+    text: Path, lookup: Lookup | Lookups, kind: Kind, seed: int, round_number: int, side: int, noise: Noise
 ) -> Iterator[tuple[str, str, dict[str, float]]]:
     """Each line of `text` as (noised, original, counts) for one round; the counts of a chunk come with its first line."""
-    lookup = Lookup(candidates, code)
     first = 0
     for lines in chunks(read_lines(text)):
-        noised, counts = switch_lines(lines, lookup, kind, seed, 2 * round_number + side, first, noise, into)
+        noised, counts = switch_lines(lines, lookup, kind, seed, 2 * round_number + side, first, noise)
         for new, line in zip(noised, lines, strict=True):
             yield new, line, counts
             counts = {}
@@ -194,34 +285,36 @@ def switched_side(
 
 def switch_lines(
     lines: list[str],
-    lookup: Lookup,
+    lookup: Lookup | Lookups,
     kind: Kind = "codeswitch",
     seed: int = 1,
     stream: int = 0,
     first: int = 0,
     noise: Noise = Noise(),
-    into: str = "",
 ) -> tuple[list[str], dict[str, float]]:
     """Sentences with their words switched (or masked), and the counts behind the realised rate.
 
-    `first` is the number of the first sentence in its text; `into` is the candidates' language, by whose
-    rules they are capitalised. The positions depend on seed, stream (round and side) and the sentence's
+    `first` is the number of the first sentence in its text. Candidates are capitalised by the rules of their
+    language. The positions depend on seed, stream (round and side) and the sentence's
     number alone: all kinds hit the same.
     """
     words = words_of(lines, lookup.code)
     surface = words.strings()
-    rows = np.fromiter(map(lookup.__getitem__, surface), np.int64, len(surface))
-    hits = span_noise.choose_words(lookup.choices[rows], words.before, noise, seed, stream, first)
+    rows = lookup.numbers(surface, words.before, seed, stream, first)
+    choices = lookup.choices[rows]
+    hits = span_noise.choose_words(choices, words.before, noise, seed, stream, first)
     counts = {
         "words": len(surface),
-        "replaceable": int(np.count_nonzero(rows)),
+        "replaceable": int(np.count_nonzero(choices)),
         "replaced": len(hits.words),
         "budget": noise.rate * len(surface),
     }
     if kind == "mask":
         return span_noise.mask(words, hits.words), counts
-    candidates = [lookup.rows[row][pick] for row, pick in zip(rows[hits.words].tolist(), hits.picks.tolist(), strict=True)]
-    new = [match_case(surface[word], candidate, into) for word, candidate in zip(hits.words.tolist(), candidates, strict=True)]
+    new = [
+        match_case(surface[word], lookup.rows[row][pick], lookup.language_of(row))
+        for word, row, pick in zip(hits.words.tolist(), rows[hits.words].tolist(), hits.picks.tolist(), strict=True)
+    ]
     return replace_words(words, hits.words, new, spaced=language(lookup.code).spaced), counts
 
 
@@ -251,6 +344,15 @@ def replace_words(words: Words, hit: np.ndarray, new: list[str], spaced: bool = 
     lines = "".join([*pieces, text[at:]]).split("\n")
     # text from the corpus stage has single blanks already, but for those put between two new words
     return [line if spaced and "  " not in line else " ".join(line.split()) for line in lines]
+
+
+def _shares(total: Counter) -> dict[str, float]:
+    return {
+        **total,
+        "rate": total["replaced"] / max(1, total["words"]),
+        "coverage": total["replaceable"] / max(1, total["words"]),
+        "shortfall": 1 - total["replaced"] / max(1, total["budget"]),
+    }
 
 
 def _count(rows: Iterator[tuple[str, str, dict]], total: Counter) -> Iterator[str]:

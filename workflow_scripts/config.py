@@ -18,19 +18,22 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
+import regex
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
 from workflow_scripts.acquisition import ORIGINS, Data, columns_of, languages_of, suffix
 from workflow_scripts.backbone import Backbone
 from workflow_scripts.choice import Choice
+from workflow_scripts.classification import Classification, Significance
 from workflow_scripts.codeswitch import CodeSwitch
 from workflow_scripts.comet import Comet
 from workflow_scripts.corpus import Corpus, Source
 from workflow_scripts.decoding import Decoding
 from workflow_scripts.embeddings import Embeddings
+from workflow_scripts.labelled import TEXT_COLUMNS, Labelled
 from workflow_scripts.languages import LANGUAGES, language
 from workflow_scripts.lexicon import Lexicon
 from workflow_scripts.mapping import Mapping
@@ -85,8 +88,10 @@ class Phase:
 
     data: Literal["codeswitch", "mask", "random", "released", "task"]
     """What is trained on: a restore task on noised text, or the task itself."""
-    updates: int
+    updates: int | None = None
     """Updates of the weights."""
+    epochs: int | None = None
+    """Instead of updates, for the task phase of a classification: how often all examples are seen."""
     start: Literal["previous", "scratch"] = "previous"
     """`previous`: the phase before, or the backbone. `scratch`: random weights in the backbone's shape."""
     lexicon: str | None = None
@@ -172,6 +177,47 @@ class Experiment:
 
 
 @dataclass
+class ClassificationExperiment:
+    """Classification of texts, or pairs of texts: finetuned in one language, tested in others."""
+
+    task: Literal["classification"]
+    """What is finetuned for."""
+    corpus: str
+    """Name of a corpus in `labelled`."""
+    backbone: str
+    """Name of a backbone. An encoder such as mBERT or XLM-R can be finetuned, but has no pretext phase."""
+    lexicon: str | None = None
+    """Name of a lexicon of given dictionaries (`mapping.mode: dictionary`), for a pretext phase."""
+    into: list[str] | None = None
+    """Languages that words are switched into; those of the test sets by default."""
+    arms: list[str] | None = None
+    """Those of the run's arms that this experiment takes; all by default."""
+    codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
+    """Noise of the pretext task."""
+    training: Training = field(default_factory=Training)
+    """Training settings of the pretext phase."""
+    classification: Classification = field(default_factory=Classification)
+    """Settings of finetuning; the epochs stand in the arms."""
+    scores: Significance = field(default_factory=Significance)
+    """Tests of significance."""
+    published: list[Published] = field(default_factory=list)
+    """Published numbers of this experiment; the metric is `accuracy`, the test set `average` their mean."""
+    grid: ClassVar[dict[str, list[Any]]] = {}
+    """Nothing is chosen from a grid."""
+
+
+def _task(experiment: Any) -> str:
+    """The kind of an experiment's settings, raw or checked."""
+    task = experiment.get("task") if isinstance(experiment, dict) else getattr(experiment, "task", None)
+    return "classification" if task == "classification" else "translation"
+
+
+AnyExperiment = Annotated[
+    Annotated[Experiment, Tag("translation")] | Annotated[ClassificationExperiment, Tag("classification")], Discriminator(_task)
+]
+
+
+@dataclass
 class Config:
     """The whole configuration."""
 
@@ -185,10 +231,12 @@ class Config:
     """Backbones by name."""
     arms: dict[str, list[Phase]]
     """Ways to train by name: phases, one after the other."""
-    experiments: dict[str, Experiment]
+    experiments: dict[str, AnyExperiment]
     """Experiments by name."""
     data: dict[str, Data] = field(default_factory=dict)
     """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
+    labelled: dict[str, Labelled] = field(default_factory=dict)
+    """Texts with labels by name, for `task: classification`."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -265,7 +313,7 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     return spelt
 
 
-_DEFINITIONS = ("data", "corpora", "lexicons", "backbones", "experiments")
+_DEFINITIONS = ("data", "corpora", "labelled", "lexicons", "backbones", "experiments")
 """The sections in which a definition may have an `each`."""
 
 
@@ -373,7 +421,7 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
     for name, block in experiments.items():
         training = block.get("training") if isinstance(block, dict) else None
         lists = {key: value for key, value in training.items() if _is_grid(key, value)} if isinstance(training, dict) else {}
-        if lists:
+        if lists and _task(block) != "classification":
             first = {key: value[0] for key, value in lists.items()}
             grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1}}
             block = {**block, "training": {**training, **first}, "grid": grid}
@@ -419,7 +467,10 @@ def _dataclasses(kind: Any) -> list[type]:
 
 
 def _explain(problem: dict[str, Any]) -> str:
-    where = ".".join(str(part) for part in problem["loc"])
+    loc = problem["loc"]
+    if loc[:1] == ("experiments",):
+        loc = (*loc[:2], *loc[3:])  # without the kind of experiment, which is no key
+    where = ".".join(str(part) for part in loc)
     if problem["type"] == "unexpected_keyword_argument":
         key = str(problem["loc"][-1])
         known = sorted({f.name for kind in _dataclasses(Config) for f in dataclasses.fields(kind)})
@@ -448,20 +499,27 @@ def _problems(config: Config):
         or not all(0 <= seed < 2**32 for seed in config.run.seeds)
     ):
         yield f"run.seeds: {config.run.seeds} must be different whole numbers from 0 to 2³² − 1, at least one"
-    for section in ("corpora", "lexicons", "backbones", "arms", "experiments"):
+    for section in ("corpora", "labelled", "lexicons", "backbones", "arms", "experiments"):
         for name in getattr(config, section):
             if not _is_name(name):
                 yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
     for name, corpus in config.corpora.items():
         yield from _corpus_problems(f"corpora.{name}", corpus)
+    for name, labelled in config.labelled.items():
+        yield from _labelled_problems(f"labelled.{name}", labelled)
     for name, lexicon in config.lexicons.items():
         yield from _lexicon_problems(name, lexicon, config)
     for name, phases in config.arms.items():
         if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1 or len(phases) > 2:
             yield f"arms.{name}: an arm is one `data: task` phase, with at most one pretext phase before it"
         for phase in phases:
-            if phase.updates < 1:
-                yield f"arms.{name}: updates must be at least 1, got {phase.updates}"
+            if (phase.updates is None) == (phase.epochs is None):
+                yield f"arms.{name}: a phase has either updates or epochs"
+            if phase.epochs is not None and phase.data != "task":
+                yield f"arms.{name}: a pretext phase counts updates; epochs are for the task phase of a classification"
+            for key in ("updates", "epochs"):
+                if (count := getattr(phase, key)) is not None and count < 1:
+                    yield f"arms.{name}: {key} must be at least 1, got {count}"
             for key in phase.training:
                 yield from _undefined(f"arms.{name}.training", key, {f.name: 0 for f in dataclasses.fields(Training)})
             if "updates" in phase.training:
@@ -470,9 +528,12 @@ def _problems(config: Config):
                 TypeAdapter(Training).validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
             except ValidationError as error:
                 yield from (f"arms.{name}.training.{_explain(problem)}" for problem in error.errors())
-    totals = {name: sum(p.updates for p in config.arms[name]) for name in config.run.arms if name in config.arms}
+    totals = {name: _length(config.arms[name]) for name in config.run.arms if name in config.arms}
     if len(set(totals.values())) > 1:
-        yield f"run.arms: all arms need the same number of updates in all, or the comparison means nothing: {totals}"
+        yield (
+            "run.arms: all arms need the same number of updates in all (of epochs, where the task counts those), "
+            f"or the comparison means nothing: {totals}"
+        )
     made = {data_file(config, name): name for name in config.data}
     for where, path in _paths(config):
         if path.startswith("results/data/"):
@@ -482,13 +543,37 @@ def _problems(config: Config):
     for name, backbone in config.backbones.items():
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
-    for name, experiment in config.experiments.items():
+    for name, experiment in translations(config).items():
         if experiment.word_accuracy.low >= experiment.word_accuracy.high:
             low, high = experiment.word_accuracy.low, experiment.word_accuracy.high
             yield f"experiments.{name}.word_accuracy: low must be less than high, got {low} and {high}"
     for name in config.run.experiments:
         if name in config.experiments:
-            yield from _experiment_problems(f"experiments.{name}", config.experiments[name], config)
+            problems = _classification_problems if is_classification(config.experiments[name]) else _experiment_problems
+            yield from problems(f"experiments.{name}", config.experiments[name], config)
+
+
+def is_classification(experiment: Experiment | ClassificationExperiment) -> bool:
+    """Whether an experiment's task is classification."""
+    return isinstance(experiment, ClassificationExperiment)
+
+
+def translations(config: Config) -> dict[str, Experiment]:
+    """The experiments that are no classification."""
+    return {name: experiment for name, experiment in config.experiments.items() if not is_classification(experiment)}
+
+
+def arms_of(config: Config, experiment: Experiment | ClassificationExperiment) -> list[str]:
+    """The arms of the run that an experiment takes."""
+    chosen = experiment.arms if is_classification(experiment) else None
+    return [arm for arm in config.run.arms if chosen is None or arm in chosen]
+
+
+def _length(phases: list[Phase]) -> str:
+    """What must be the same for all arms: updates of all phases, or epochs of the last."""
+    if phases and phases[-1].epochs is not None:
+        return f"{phases[-1].epochs} epochs"
+    return f"{sum(phase.updates or 0 for phase in phases)} updates"
 
 
 # data
@@ -502,7 +587,7 @@ def data_file(config: Config, name: str) -> str:
 def data_used(config: Config) -> list[str]:
     """Names of the data that the run reads, those that others are joined from among them."""
     corpora = {config.experiments[name].corpus for name in config.run.experiments}
-    left_out = {f"corpora.{name}" for name in config.corpora.keys() - corpora}
+    left_out = {f"{section}.{name}" for section in ("corpora", "labelled") for name in getattr(config, section).keys() - corpora}
     left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
     read = {path for where, path in _paths(config) if ".".join(where.split(".")[:2]) not in left_out}
     used = [name for name in config.data if data_file(config, name) in read]
@@ -578,10 +663,13 @@ def _paths(config: Config) -> Iterator[tuple[str, str]]:
     for name, corpus in config.corpora.items():
         for part, source in (("train", corpus.train), ("dev", corpus.dev), *((f"test.{n}", s) for n, s in corpus.test.items())):
             yield from ((f"corpora.{name}.{part}", path) for path in source.paths())
+    for name, labelled in config.labelled.items():
+        for part, source in {"train": labelled.train, "dev": labelled.dev, **labelled.test}.items():
+            yield from ((f"labelled.{name}.{part}", path) for path in [source.file] if path)
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):
             yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())
-    for name, experiment in config.experiments.items():
+    for name, experiment in translations(config).items():
         yield from ((f"experiments.{name}.representation.text", path) for path in experiment.representation.text.values())
     for name, backbone in config.backbones.items():
         yield from ((f"backbones.{name}.small.text", path) for path in (backbone.small.text.values() if backbone.small else ()))
@@ -632,6 +720,106 @@ def _source_problems(where: str, source: Source, corpus: Corpus):
         yield f"{where}.columns: summary {source.summary} needs {' and '.join(f'`{name}`' for name in missing)}"
 
 
+def _labelled_problems(where: str, labelled: Labelled):
+    for part, source in (("train", labelled.train), ("dev", labelled.dev), *((f"test.{n}", s) for n, s in labelled.test.items())):
+        try:
+            language(source.language or labelled.language)
+        except InputError as error:
+            yield f"{where}.{part}.language: {error}"
+        if not part.startswith("test.") and source.language not in (None, labelled.language):
+            yield f"{where}.{part}.language: {source.language!r} is not {labelled.language!r}; only test sets may be in another language"
+        if not source.file and (part == "train" or source.held_out is None):
+            yield f"{where}.{part}: give a `file` with `columns`" + ("" if part == "train" else ", or `held_out`")
+        if part == "train" and source.held_out is not None:
+            yield f"{where}.train.held_out: is for dev and test sets"
+        if not source.file and source.language not in (None, labelled.language):
+            yield f"{where}.{part}: without a file it is held out from the training text, which is in {labelled.language!r}"
+        if source.file and (missing := {"text", "label"} - source.columns.keys()):
+            yield f"{where}.{part}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
+        for key in source.columns:
+            yield from _undefined(f"{where}.{part}.columns", key, dict.fromkeys(TEXT_COLUMNS))
+        try:
+            groups = regex.compile(source.label_pattern or "()").groups
+        except regex.error as error:
+            yield f"{where}.{part}.label_pattern: {source.label_pattern!r} is no regular expression: {error}"
+        else:
+            if not groups:
+                yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
+    if len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
+        yield f"{where}.labels: {labelled.labels} must be at least two different labels"
+    if not labelled.test:
+        yield f"{where}.test: names no test set"
+    for name in labelled.test:
+        if name == "average" or not _is_name(name):
+            yield f"{where}.test.{name}: a test set cannot be called average, and its name has letters, digits, - and _ only"
+
+
+def labelled_languages(config: Config, experiment: ClassificationExperiment) -> list[str]:
+    """The languages of a classification's texts, that of the training text first."""
+    labelled = config.labelled[experiment.corpus]
+    return list(dict.fromkeys([labelled.language, *(source.language or labelled.language for source in labelled.test.values())]))
+
+
+def switched_into(config: Config, experiment: ClassificationExperiment) -> list[str]:
+    """The languages that a classification's pretext task switches words into."""
+    own, *tested = labelled_languages(config, experiment)
+    return [code for code in dict.fromkeys(tested if experiment.into is None else experiment.into) if code != own]
+
+
+def given_dictionary(lexicon: LexiconStages, code: str, other: str) -> str | None:
+    """The key of the dictionary of two languages, whichever comes first in it."""
+    return next((pair for pair in (f"{code}-{other}", f"{other}-{code}") if pair in lexicon.dictionary), None)
+
+
+def _classification_problems(where: str, experiment: ClassificationExperiment, config: Config):
+    yield from _undefined(f"{where}.corpus", experiment.corpus, config.labelled)
+    yield from _undefined(f"{where}.backbone", experiment.backbone, config.backbones)
+    for arm in experiment.arms or ():
+        yield from _undefined(f"{where}.arms", arm, dict.fromkeys(config.run.arms))
+    if not (arms := arms_of(config, experiment)):
+        yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
+    phases = [(arm, phase) for arm in arms for phase in config.arms.get(arm, [])]
+    for arm, phase in phases:
+        if phase.data == "task" and phase.epochs is None:
+            yield f"arms.{arm}: the task phase of {where}, a classification, has `epochs` instead of updates"
+        if phase.data == "task" and phase.training:
+            yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.classification"
+        if phase.data == "released":
+            yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
+    switched = [f"arms.{arm}" for arm, phase in phases if phase.name == "pretext"]
+    switched += [f"{where}.classification.switch_while_finetuning"] if experiment.classification.switch_while_finetuning else []
+    used = lexicons_used(config, experiment)
+    if switched and not used:
+        yield f"{where}.lexicon: is missing; {switched[0]} needs one"
+    for name in used:
+        yield from _undefined(f"{where}.lexicon", name, config.lexicons)
+    for number in experiment.published:
+        yield from _undefined(f"{where}.published: arm", number.arm, config.arms)
+    if experiment.corpus not in config.labelled:
+        return
+    lengths = {f"{where}.classification": experiment.classification.max_length}
+    yield from _backbone_problems(where, experiment, labelled_languages(config, experiment), lengths, config)
+    if not switched:
+        return
+    code = config.labelled[experiment.corpus].language
+    into = switched_into(config, experiment)
+    if not into:
+        yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into"
+    for name in used:
+        if (lexicon := config.lexicons.get(name)) is None:
+            continue
+        if lexicon.unit != "word" or lexicon.mapping.mode != "dictionary":
+            yield f"lexicons.{name}.mapping.mode: must be dictionary (and unit word), as {where} has no parallel text to learn from"
+        for other in into:
+            if other not in LANGUAGES:
+                yield f"{where}.into: {other!r} is no language that is known"
+            elif not given_dictionary(lexicon, code, other):
+                yield (
+                    f"lexicons.{name}.dictionary: {code}-{other} is missing, which {where} needs for its texts in {other}; "
+                    f"give a file of word pairs (MUSE's format), or name the languages to switch into in {where}.into"
+                )
+
+
 def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
     if lexicon.unit == "piece":
         yield from _undefined(f"lexicons.{name}.backbone", lexicon.backbone or "", config.backbones)
@@ -640,7 +828,7 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
     elif lexicon.backbone:
         yield f"lexicons.{name}.backbone: is for unit piece only"
     users = [config.experiments[e] for e in config.run.experiments if e in config.experiments]
-    users = [e for e in users if name in lexicons_used(config, e)]
+    users = [e for e in users if not is_classification(e) and name in lexicons_used(config, e)]
     if lexicon.corpus:
         yield from _undefined(f"lexicons.{name}.corpus", lexicon.corpus, config.corpora)
     corpora = {corpus: config.corpora[corpus] for e in users if (corpus := lexicon_corpus(config, e, name)) in config.corpora}
@@ -660,10 +848,10 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
                 yield f"lexicons.{name}.vectors: mapping.mode mapped needs the mapped vectors of {code!r}"
 
 
-def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
-    """The experiment's lexicon, and those that phases of the arms in the run name instead."""
-    phases = [phase for arm in config.run.arms for phase in config.arms.get(arm, [])]
-    return list(dict.fromkeys([experiment.lexicon, *(phase.lexicon for phase in phases if phase.lexicon)]))
+def lexicons_used(config: Config, experiment: Experiment | ClassificationExperiment) -> list[str]:
+    """The experiment's lexicon, and those that phases of its arms name instead."""
+    phases = [phase for arm in arms_of(config, experiment) for phase in config.arms.get(arm, [])]
+    return [name for name in dict.fromkeys([experiment.lexicon, *(phase.lexicon for phase in phases)]) if name]
 
 
 def lexicon_corpus(config: Config, experiment: Experiment, name: str) -> str:
@@ -707,6 +895,8 @@ def _grid_problems(where: str, experiment: Experiment, config: Config):
 def _experiment_problems(where: str, experiment: Experiment, config: Config):
     yield from _grid_problems(where, experiment, config)
     for arm in config.run.arms:
+        if any(phase.epochs is not None for phase in config.arms.get(arm, [])):
+            yield f"arms.{arm}: {where}, a translation, counts updates; epochs are for classification"
         for phase in config.arms.get(arm, []):
             yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
     for name in lexicons_used(config, experiment):
@@ -739,20 +929,25 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
         yield f"{where}.decoding: min_length {low} is more than max_length {high}"
     if experiment.grid and experiment.choice.by not in ("dev_loss", by := DEV_SCORES[experiment.training.dev_metric]):
         yield f"{where}.choice.by: {experiment.choice.by} is not measured: dev_metric is {experiment.training.dev_metric}; set {by}"
+    yield from _backbone_problems(where, experiment, pair, {}, config)
+
+
+def _backbone_problems(where: str, experiment: AnyExperiment, codes: list[str], lengths: dict[str, int], config: Config):
+    """What is wrong with an experiment's backbone for texts in these languages; `lengths` are other settings of the longest row."""
     backbone = config.backbones.get(experiment.backbone)
     if backbone and not (backbone.small if backbone.kind == "small" else backbone.model):
         yield f"backbones.{experiment.backbone}: kind {backbone.kind} needs `{'small' if backbone.kind == 'small' else 'model'}`"
     if backbone and backbone.kind == "small" and backbone.small:
         positions = backbone.small.max_positions
-        lengths = {f"{where}.training": experiment.training.max_length}
+        lengths = {f"{where}.training": experiment.training.max_length, **lengths}
         lengths[f"backbones.{experiment.backbone}.small.training"] = backbone.small.training.max_length
-        for arm in config.run.arms:
+        for arm in arms_of(config, experiment):
             own = [phase.training.get("max_length") for phase in config.arms.get(arm, [])]
             lengths[f"arms.{arm}.training"] = max((length for length in own if isinstance(length, int)), default=0)
         for block, longest in lengths.items():
             if longest > positions:
                 yield f"{block}.max_length: {longest} is more than the backbone's {positions} positions"
-        for code in pair:
+        for code in codes:
             if code not in backbone.small.text:
                 has = list(backbone.small.text)
                 yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {has}"
@@ -760,14 +955,14 @@ def _experiment_problems(where: str, experiment: Experiment, config: Config):
 
 def _all_tests(config: Config, corpus: Corpus) -> list[str]:
     """The test sets of a corpus, and those of all experiments as models of another translate them."""
-    others = {name: config.corpora[e.corpus].test for name, e in config.experiments.items() if e.corpus in config.corpora}
+    others = {name: config.corpora[e.corpus].test for name, e in translations(config).items() if e.corpus in config.corpora}
     return [*corpus.test, *(f"{name}@{testset}" for name, tests in others.items() for testset in tests)]
 
 
 def zero_shot_tests(config: Config, name: str) -> list[str]:
     """Test sets of other experiments in the run that `name` translates without having learnt their source, as `{other}@{testset}`."""
-    own = config.experiments[name]
-    others = {other: config.experiments[other] for other in config.run.experiments if config.run.zero_shot and other != name}
+    own, known = config.experiments[name], translations(config)
+    others = {other: known[other] for other in config.run.experiments if config.run.zero_shot and other in known and other != name}
     return [
         f"{other}@{testset}"
         for other, experiment in others.items()
@@ -817,8 +1012,9 @@ def schema() -> dict[str, Any]:
         ],
     }
     for section in _DEFINITIONS:
-        definition = made["properties"][section]["additionalProperties"]["$ref"].rpartition("/")[2]
-        made["$defs"][definition]["properties"]["each"] = each
+        block = made["properties"][section]["additionalProperties"]
+        for kind in block.get("oneOf", [block]):
+            made["$defs"][kind["$ref"].rpartition("/")[2]]["properties"]["each"] = each
     return made
 
 

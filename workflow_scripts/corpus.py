@@ -427,7 +427,7 @@ def read_pairs(source: Source, languages: tuple[str, str], documents: Documents 
     Raises `InputError` naming file and line for missing columns, files of different length, documents or summaries
     without text, or anything that `text.read_lines` refuses.
     """
-    clean: tuple[Clean, Clean] = (_clean, _clean)
+    clean: tuple[Clean, Clean] = (clean_text, clean_text)
     if documents:
         clean = tuple(functools.partial(_document, split=documents.split) if code == documents.language else _summary for code in languages)
     if source.format == "ncls":
@@ -458,7 +458,7 @@ def _without_empty(pairs: Iterator[Pair], source: Source, languages: tuple[str, 
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff "
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Single blanks, no NUL; nothing where there is nothing to see."""
     text = " ".join(text.replace("\0", "").split())
     return text if text.strip(_INVISIBLE) else ""
@@ -468,13 +468,13 @@ def _document(text: str | list[str], split: bool) -> str:
     """The sentences of a document, joined by breaks; breaks that the text has already are taken as such."""
     parts = [part for line in _listed(text) for part in line.split(BREAK)]
     if split and isinstance(text, str):
-        parts = [sentence for part in parts for sentence in sentences(_clean(part))]
-    return f" {BREAK} ".join(filter(None, map(_clean, parts)))
+        parts = [sentence for part in parts for sentence in sentences(clean_text(part))]
+    return f" {BREAK} ".join(filter(None, map(clean_text, parts)))
 
 
 def _summary(text: str | list[str]) -> str:
     """A summary in one piece."""
-    return _clean(" ".join(_listed(text)).replace(BREAK, " "))
+    return clean_text(" ".join(_listed(text)).replace(BREAK, " "))
 
 
 def _listed(text: str | list[str]) -> list[str]:
@@ -553,8 +553,8 @@ def _read_jsonl(source: Source, languages: tuple[str, str], clean: tuple[Clean, 
     for number, line in enumerate(read_lines(Path(source.file)), 1):
         try:
             row = json.loads(line)
-            a, b = (make(_dig(row, columns[code])) for make, code in zip(clean, languages, strict=True))
-            document = str(_dig(row, columns["document"])) if "document" in columns else f"block {(number - 1) // _BLOCK}"
+            a, b = (make(dig(row, columns[code])) for make, code in zip(clean, languages, strict=True))
+            document = str(dig(row, columns["document"])) if "document" in columns else f"block {(number - 1) // _BLOCK}"
             if "\\u" in line:
                 f"{a}{b}{document}".encode()  # half of a surrogate pair is no character
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -621,7 +621,8 @@ def _tagged(path: Path, line: int, texts: dict[str, str], name: str) -> str | li
     return found[0] if len(found) == 1 else found
 
 
-def _dig(row: dict, key: str) -> str:
+def dig(row: dict, key: str) -> str:
+    """The value of a JSON object under a key with dots."""
     for part in str(key).split("."):
         row = row[part]
     return row

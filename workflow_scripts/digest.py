@@ -182,6 +182,8 @@ def settings_of(failure: Failure) -> tuple[str, str]:
         small = f"backbones.{failure.wildcards.get('backbone', '…')}.small"
         block = f"{small if failure.rule == 'backbone' else experiment}.training"
         return block, f"set {block}.micro_batch_tokens"
+    if failure.rule.startswith("classification_"):
+        return f"{experiment}.classification", f"set {experiment}.classification.micro_batch"
     block = f"{experiment}.{failure.rule.partition('_')[0]}"
     return block, f"lower {block}.batch_tokens" if failure.rule.startswith(("decoding", "representation")) else ""
 

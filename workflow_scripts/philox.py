@@ -57,6 +57,16 @@ def integer(state, n):
 
 
 @njit(cache=True)
+def integers(sentences, n, seed, stream, first):
+    """For each of so many sentences from number `first` on, a whole number below `n`."""
+    state, drawn = np.empty(STATE, np.uint64), np.empty(sentences, np.int64)
+    for sentence in range(sentences):
+        start(state, seed, stream, first + sentence)
+        drawn[sentence] = integer(state, n)
+    return drawn
+
+
+@njit(cache=True)
 def poisson(state, mean):
     """A number from the Poisson distribution of a small mean, by multiplying uniform numbers (Knuth)."""
     limit, product, n = math.exp(-mean), 1.0, 0

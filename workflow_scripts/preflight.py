@@ -5,11 +5,13 @@ what the profile asks of Slurm. Long files are read at their beginning only, and
 Everything that is wrong is listed at once, each with the way out.
 """
 
+import dataclasses
 import functools
 import itertools
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,20 +19,29 @@ from typing import Any, NamedTuple
 
 from workflow_scripts.acquisition import Data, needed
 from workflow_scripts.backbone import Backbone, Small
+from workflow_scripts.classification import ENCODERS
 from workflow_scripts.config import (
+    ClassificationExperiment,
     Config,
     Experiment,
+    arms_of,
     check_files,
     data_file,
     data_used,
+    given_dictionary,
     grid_points,
+    is_classification,
+    labelled_languages,
     lexicon_corpus,
     lexicons_used,
     load,
     phase_training,
+    switched_into,
+    translations,
 )
 from workflow_scripts.corpus import Corpus, Source, check_languages, read_pairs
 from workflow_scripts.fetching import Unreachable, cache_folder, size_of
+from workflow_scripts.labelled import LabelledSource, read_examples
 from workflow_scripts.languages import language
 from workflow_scripts.partitions import check_job, gpus_of, read_accounts, read_partitions, said
 from workflow_scripts.sizes import MBART_LARGE, Shape, gpu_gigabytes, training_disk, training_memory, vectors_disk
@@ -80,6 +91,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Everything that was found, right or wrong."""
     yield from data(config)
     yield from corpora(config)
+    yield from labelled(config)
     yield from lexicons(config)
     yield from backbones(config)
     yield from comet(config)
@@ -111,8 +123,13 @@ def judged(about: str, look: Callable[..., str], *arguments: Any, verdict: str =
 
 
 def experiments(config: Config) -> list[Experiment]:
-    """The experiments of the run."""
-    return [config.experiments[name] for name in config.run.experiments]
+    """The experiments of the run that are no classification."""
+    return [each for name, each in translations(config).items() if name in config.run.experiments]
+
+
+def classifications(config: Config) -> dict[str, ClassificationExperiment]:
+    """The classifications of the run, by name."""
+    return {name: config.experiments[name] for name in config.run.experiments if is_classification(config.experiments[name])}
 
 
 def used_lexicons(config: Config) -> list[tuple[str, str]]:
@@ -131,6 +148,8 @@ def used_backbones(config: Config) -> dict[str, list[str]]:
     used: dict[str, set[str]] = {}
     for each in experiments(config):
         used.setdefault(each.backbone, set()).update((each.source, each.target))
+    for each in classifications(config).values():
+        used.setdefault(each.backbone, set()).update(labelled_languages(config, each))
     return {name: sorted(codes) for name, codes in used.items()}
 
 
@@ -152,7 +171,7 @@ def phases(config: Config) -> Iterator[Phase]:
         if small := config.backbones[name].small:
             yield Phase("backbone", f"backbones.{name}.small.training", config.backbones[name], small.training, 1)
     seeds = len(config.run.seeds)
-    for name, each in zip(config.run.experiments, experiments(config), strict=True):
+    for name, each in ((name, each) for name, each in translations(config).items() if name in config.run.experiments):
         points = grid_points(each)
         for arm, point in itertools.product(config.run.arms, points or [None]):
             for phase in config.arms[arm]:
@@ -161,6 +180,21 @@ def phases(config: Config) -> Iterator[Phase]:
                 times = 1 + seeds / len(points) if points else seeds
                 training = phase_training(each, phase, point)
                 yield Phase(rule, f"experiments.{name}.training", config.backbones[each.backbone], training, times)
+    for name, each in classifications(config).items():
+        chosen, backbone = each.classification, config.backbones[each.backbone]
+        for phase in itertools.chain.from_iterable(config.arms[arm] for arm in arms_of(config, each)):
+            if phase.name == "pretext":
+                yield Phase("pretext", f"experiments.{name}.training", backbone, phase_training(each, phase), seeds)
+                continue
+            training = Training(
+                updates=phase.epochs * chosen.looks,
+                evaluate_every=1,
+                batch_tokens=chosen.batch_size * chosen.max_length,
+                micro_batch_tokens=chosen.micro_batch and chosen.micro_batch * chosen.max_length,
+                precision=chosen.precision,
+                device=chosen.device,
+            )
+            yield Phase("classification_finetune", f"experiments.{name}.classification", backbone, training, seeds)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -230,6 +264,24 @@ def _parallel_text(source: Source, corpus: Corpus) -> str:
     return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs"
 
 
+def labelled(config: Config) -> Iterator[Finding]:
+    """Whether labelled text is what the configuration says: files, columns, labels."""
+    for name in dict.fromkeys(each.corpus for each in classifications(config).values()):
+        block = config.labelled[name]
+        for part, source in {"train": block.train, "dev": block.dev, **{f"test.{t}": s for t, s in block.test.items()}}.items():
+            if source.file:
+                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block.labels)
+
+
+def _labelled_text(source: LabelledSource, labels: list[str]) -> str:
+    source = dataclasses.replace(source, file=resource(source.file))
+    counts = Counter(example.label for example in itertools.islice(read_examples(source, labels, Counter()), _HEAD))
+    if not counts:
+        raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
+    told = ", ".join(f"{counts[label]:,} {label}" for label in labels)
+    return f"{source.file}, {'the first ' if counts.total() == _HEAD else ''}{counts.total():,} examples: {told}"
+
+
 def lexicons(config: Config) -> Iterator[Finding]:
     """Whether word lists and vectors are there and in their formats."""
     for corpus, name in used_lexicons(config):
@@ -240,6 +292,14 @@ def lexicons(config: Config) -> Iterator[Finding]:
         for code in codes:
             if (path := block.vectors.get(code)) and not _is_awaited(path):
                 yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
+    given = {
+        (name, given_dictionary(config.lexicons[name], config.labelled[each.corpus].language, other))
+        for each in classifications(config).values()
+        for name in lexicons_used(config, each)
+        for other in switched_into(config, each)
+    }
+    for name, pair in sorted((name, pair) for name, pair in given if pair):
+        yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(config.lexicons[name].dictionary[pair]))
 
 
 def _word_list(path: str) -> str:
@@ -265,7 +325,7 @@ def backbones(config: Config) -> Iterator[Finding]:
             for code in (code for code in codes if not _is_awaited(block.small.text[code])):
                 yield judged(f"backbones.{name}.small.text.{code}", _monolingual_text, block.small, code)
         elif folder := located(block.model, block.revision):
-            yield judged(f"backbones.{name}.model", _model_in, folder, codes)
+            yield judged(f"backbones.{name}.model", _model_in, folder, codes, not _writes(config, name))
         else:
             yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, codes, verdict="note")
 
@@ -294,15 +354,24 @@ def located(model: str, revision: str | None) -> Path | None:
         return None
 
 
-def _model_in(folder: Path, codes: list[str]) -> str:
+def _writes(config: Config, backbone: str) -> bool:
+    """Whether the backbone is to write text: to translate, or to restore it."""
+    users = [config.experiments[name] for name in config.run.experiments if config.experiments[name].backbone == backbone]
+    return any(not is_classification(each) or any(len(config.arms[arm]) > 1 for arm in arms_of(config, each)) for each in users)
+
+
+def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> str:
     for what, patterns in (
         ("config.json", ["config.json"]),
         ("weights (model.safetensors or pytorch_model.bin)", ["*.safetensors", "pytorch_model*.bin"]),
-        ("tokenizer (tokenizer.json or sentencepiece.bpe.model)", ["tokenizer.json", "sentencepiece.bpe.model"]),
+        ("tokenizer (tokenizer.json or sentencepiece.bpe.model)", ["tokenizer.json", "sentencepiece.bpe.model", "vocab.txt"]),
     ):
         if not any(path.stat().st_size for pattern in patterns for path in folder.glob(pattern)):
             raise InputError(f"{folder}: no {what} is there; download or copy the model again")
-    if (kind := _read_model_config(folder).get("model_type")) != "mbart":
+    kind = _read_model_config(folder).get("model_type")
+    if encoder_will_do and kind in ENCODERS:
+        return f"{folder}, an encoder ({kind})"
+    if kind != "mbart":
         raise InputError(f"{folder}: is a model of type {kind!r}; an mBART is needed")
     from workflow_scripts.tokenisation import load_codec
 
@@ -405,7 +474,10 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
         elif given.size is None:
             yield Finding("note", about, f"{needed}; {given.where}")
         elif need > given.size:
-            way = f"set {phase.where}.micro_batch_tokens to less than {phase.training.batch_tokens}, or ask for more"
+            smaller = f"{phase.where}.micro_batch_tokens to less than {phase.training.batch_tokens}"
+            if rule == "classification_finetune":
+                smaller = f"{phase.where}.micro_batch to less than batch_size"
+            way = f"set {smaller}, or ask for more"
             yield Finding("WRONG", about, f"{needed}, but {given.where} {_gigabytes(given.size)}; {way}")
         else:
             yield Finding("ok", about, f"{needed}; {given.where} {_gigabytes(given.size)}")

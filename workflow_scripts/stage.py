@@ -127,9 +127,10 @@ def from_plain(kind: Any, value: Any) -> Any:
         return [from_plain(parts[0], item) for item in value]
     if isinstance(value, list) and get_origin(kind) is tuple:
         return tuple(value)
-    for part in parts:
-        if is_dataclass(part) and isinstance(value, dict):
-            return from_plain(part, value)
+    choices = [part for part in parts if is_dataclass(part)]
+    if choices and isinstance(value, dict):
+        # of several kinds, the one that has all these settings
+        return from_plain(next((kind for kind in choices if value.keys() <= {f.name for f in fields(kind)}), choices[0]), value)
     return value
 
 

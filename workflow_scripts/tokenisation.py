@@ -64,12 +64,21 @@ class Codec:
     def _ids(self, lines: list[str], masks: bool) -> list[list[int]]:
         specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())
         if any("<" in line or "_" in line for line in lines):
-            lines = [_defuse(line, specials) for line in lines]
+            lines = [defuse(line, specials) for line in lines]
         return self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"] if lines else []
 
     def encode(self, lines: list[str], code: str, max_length: int = 1024, masks: bool = False) -> list[list[int]]:
         """Rows as the encoder reads them; as labels they have the same form."""
         return self._framed(self.pieces(lines, max_length, masks), code)
+
+    def encode_pairs(self, lines: list[str], others: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
+        """Rows of pairs of texts, ``X </s> </s> Y`` in the place of X; of a pair that is too long, the longer text is cut first."""
+        room, eos = max_length - 4, self.tokenizer.eos_token_id
+        rows = []
+        for first, second in zip(self.pieces(lines, sys.maxsize), self.pieces(others, sys.maxsize), strict=True):
+            kept = max(room - len(second), room - room // 2)
+            rows.append([*first[:kept], eos, eos, *second[: room - min(len(first), kept)]])
+        return self._framed(rows, code)
 
     def tokens(self, lines: list[str]) -> list[list[str]]:
         """The pieces of each line as text; what the vocabulary lacks is `<unk>`."""
@@ -99,7 +108,8 @@ def decoder_input(labels: list[int]) -> list[int]:
     return [labels[-1], *labels[:-1]]
 
 
-def _defuse(line: str, specials: set[str]) -> str:
+def defuse(line: str, specials: set[str]) -> str:
+    """`line` with special tokens that stand in it taken apart, so that they are read as text."""
     for special in specials:
         if special in line:
             line = line.replace(special, f"{special[0]} {special[1:]}")

@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,54 @@ def train(
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     parts = processes * math.ceil(settings.batch_tokens / (processes * (settings.micro_batch_tokens or settings.batch_tokens)))
     updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
+
+    def look() -> dict[str, float]:
+        metrics = {"eval_loss": dev_loss(network, codec, dev, precision=precision)}
+        for part in dev if settings.bleu_sentences else []:
+            score = dev_score(network, codec, part, settings) if part.references else None
+            if score is not None:
+                metrics[f"eval_{settings.dev_metric.partition('-')[0].lower()}"] = score
+        return metrics
+
+    # with the same chance for each piece, a model that knows nothing has ln(vocabulary)
+    uniform = math.log(network.config.vocab_size)
+    return fit(
+        network,
+        [part for update in updates for part in split_batch(update, parts)],
+        parts // processes,
+        lambda rows: collate(rows, codec.tokenizer.pad_token_id),
+        pick_loss(network, settings, precision),
+        look,
+        Watch(folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform),
+        Progress([sum(len(target) for _, target in update) for update in updates]),
+        seed,
+    )
+
+
+def fit(
+    network: PreTrainedModel,
+    batches: Sequence[list],
+    accumulated: int,
+    collate: Callable[[list], dict[str, torch.Tensor]],
+    loss: Callable[..., torch.Tensor],
+    look: Callable[[], dict[str, float]],
+    watch: "Watch",
+    progress: "Progress",
+    seed: int,
+) -> list[dict]:
+    """Train `network` in place on `batches`, of which `accumulated` make an update on each device; return the history.
+
+    `look` measures the dev set; the settings, the folder of checkpoints and the time are those of `watch`. Raises as `train` does.
+    """
+    settings, folder = watch.settings, watch.folder
+    device = pick_device(settings.device)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
     every = min(settings.evaluate_every, settings.updates)
     arguments = TrainingArguments(
         output_dir=str(folder),
         max_steps=settings.updates,
         per_device_train_batch_size=1,  # an item of the dataset is a whole batch
-        gradient_accumulation_steps=parts // processes,
+        gradient_accumulation_steps=accumulated,
         train_sampling_strategy="sequential",
         learning_rate=settings.learning_rate,
         lr_scheduler_type="polynomial",
@@ -75,7 +117,7 @@ def train(
         adam_epsilon=settings.adam_eps,
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.max_grad_norm,
-        bf16=precision == "bfloat16",
+        bf16=pick_precision(settings.precision, device) == "bfloat16",
         use_cpu=device.type == "cpu",
         ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
         ddp_find_unused_parameters=False,
@@ -94,19 +136,18 @@ def train(
     )
     # with more, the Trainer would hand two items at once to the collator; several GPUs are torchrun's business
     arguments._n_gpu = min(arguments.n_gpu, 1)
-    watch = Watch(folder, settings, Deadline(minutes), math.log(network.config.vocab_size))
     trainer = PhaseTrainer(
         model=network,
         args=arguments,
-        train_dataset=[part for update in updates for part in split_batch(update, parts)],
-        eval_dataset=updates[:1],  # the Trainer wants one; `evaluate` looks at `dev`
-        data_collator=lambda items: collate(items[0], codec.tokenizer.pad_token_id),
-        compute_loss_func=pick_loss(network, settings, precision),
-        callbacks=[Progress([sum(len(target) for _, target in update) for update in updates]), watch],
+        train_dataset=batches,
+        eval_dataset=batches,  # the Trainer wants one; `evaluate` looks at the dev set
+        data_collator=lambda items: collate(items[0]),
+        compute_loss_func=loss,
+        callbacks=[progress, watch],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
-    trainer.prepare(codec, dev, settings)
+    trainer.prepare(look)
     watch.look = trainer.evaluate
     last = first_says(lambda: last_complete_checkpoint(folder))
     if last and watch.out_of_patience(history := read_json(Path(last) / "trainer_state.json")["log_history"]):
@@ -119,7 +160,7 @@ def train(
     if watch.stopped:
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
     if is_first_process():
-        chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged)
+        chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged, watch.by)
         average_weights(network, [folder / f"checkpoint-{update}" / "model.safetensors" for update in chosen])
     return trainer.state.log_history
 
@@ -152,27 +193,19 @@ def first_says(find: Callable[[], Any]) -> Any:
 
 
 class PhaseTrainer(Trainer):
-    """Hugging Face's Trainer with our dev set: loss over all rows, BLEU or ROUGE-L of greedy translations."""
+    """Hugging Face's Trainer with a look at our dev set."""
 
-    def prepare(self, codec: Codec, dev: list[Dev], settings: Training) -> None:
-        """Hand over what `evaluate` needs."""
-        self.codec, self.dev, self.settings = codec, dev, settings
+    def prepare(self, look: Callable[[], dict[str, float]]) -> None:
+        """Hand over what `evaluate` measures."""
+        self.look = look
         self.begun = time.perf_counter()
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Dev loss in nats per label (no smoothing) and dev score, measured by the first process for all."""
-        metrics = first_says(self._look)
+        """What the dev set says, measured by the first process for all."""
+        metrics = first_says(self.look)
         self.model.train()
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        return metrics
-
-    def _look(self) -> dict[str, float]:
-        metrics = {"eval_loss": dev_loss(self.model, self.codec, self.dev, precision="bfloat16" if self.args.bf16 else "float32")}
-        for part in self.dev if self.settings.bleu_sentences else []:
-            score = dev_score(self.model, self.codec, part, self.settings) if part.references else None
-            if score is not None:
-                metrics[f"eval_{self.settings.dev_metric.partition('-')[0].lower()}"] = score
         return metrics
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -185,14 +218,17 @@ class PhaseTrainer(Trainer):
 class Watch(TrainerCallback):
     """Ends a phase before its last update: out of time, out of patience, or with a loss that is lost."""
 
-    def __init__(self, folder: Path, settings: Training, deadline: Deadline, uniform: float):
-        self.folder, self.settings, self.deadline, self.uniform = folder, settings, deadline, uniform
+    def __init__(
+        self, folder: Path, settings: Training, deadline: Deadline, guess: str = "", lost: float = math.inf, by: str = "eval_loss"
+    ):
+        """A loss above `lost` is lost, after the warm-up; `guess` says what guessing costs. Looks at the dev set are judged `by`."""
+        self.folder, self.settings, self.deadline, self.guess, self.lost, self.by = folder, settings, deadline, guess, lost, by
         self.stopped = ""
         self.look: Callable[[], object] = lambda: None
 
     def out_of_patience(self, history: list[dict]) -> bool:
         """Whether the phase is to end for want of a better dev loss."""
-        return bool(self.settings.patience) and looks_without_gain(history) >= self.settings.patience
+        return bool(self.settings.patience) and looks_without_gain(history, self.by) >= self.settings.patience
 
     def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
         # a phase that was stopped at a look makes up for it
@@ -220,13 +256,12 @@ class Watch(TrainerCallback):
         rate = next((entry["learning_rate"] for entry in reversed(state.log_history) if "learning_rate" in entry), 0.0)
         for name in ("loss", "eval_loss"):
             value = (logs or {}).get(name, 0.0)
-            # with the same chance for each piece, a model that knows nothing has ln(vocabulary)
-            lost = state.global_step > args.warmup_steps and value > 1.5 * self.uniform
+            lost = state.global_step > args.warmup_steps and value > self.lost
             if lost or not math.isfinite(value):
                 raise Diverged(
                     state.log_history,
                     f"{'dev' if name == 'eval_loss' else 'training'} loss {value:.4g} at update {state.global_step} "
-                    f"(learning rate {rate:.3g}; guessing costs {self.uniform:.3g}): training has diverged; "
+                    f"(learning rate {rate:.3g}{f'; {self.guess}' if self.guess else ''}): training has diverged; "
                     "lower learning_rate, raise warmup_updates, set max_grad_norm: 1.0 or precision: float32",
                 )
         if is_first_process():
@@ -236,21 +271,22 @@ class Watch(TrainerCallback):
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: D102
         if self.out_of_patience(state.log_history):
-            print(f"no better dev loss for {self.settings.patience} looks: the phase ends after update {state.global_step}", flush=True)
+            what = self.by.removeprefix("eval_")
+            print(f"no better dev {what} for {self.settings.patience} looks: the phase ends after update {state.global_step}", flush=True)
             control.should_save = control.should_training_stop = True
         else:
             self._stop_if_told(args, state, control)
 
     def on_save(self, args, state, control, **kwargs):  # noqa: D102
         if is_first_process():
-            prune(self.folder, state.log_history, self.settings.checkpoint, self.settings.averaged)
+            prune(self.folder, state.log_history, self.settings.checkpoint, self.settings.averaged, self.by)
 
 
 class Progress(TrainerCallback):
-    """A bar in a terminal, plain lines elsewhere: loss, learning rate, target tokens per second, time left."""
+    """A bar in a terminal, plain lines elsewhere: loss, learning rate, target tokens (or another unit) per second, time left."""
 
-    def __init__(self, tokens: list[int]):
-        self.tokens = tokens
+    def __init__(self, sizes: list[int], unit: str = "tokens"):
+        self.sizes, self.unit = sizes, unit
         self.bar = None
 
     def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
@@ -267,12 +303,12 @@ class Progress(TrainerCallback):
             self.bar.close()
 
     def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
-        names = ("loss", "learning_rate", "eval_loss", "eval_bleu", "eval_rouge")
+        names = ("loss", "learning_rate", "eval_loss", "eval_bleu", "eval_rouge", "eval_error")
         shown = {name: f"{logs[name]:.4g}" for name in names if name in (logs or {})}
         if not is_first_process() or not ("loss" in shown or "eval_loss" in shown):
             return
         taken = max(time.perf_counter() - self.begun, 1e-9)
-        shown["tokens/s"] = f"{sum(self.tokens[self.first : state.global_step]) / taken:,.0f}"
+        shown[f"{self.unit}/s"] = f"{sum(self.sizes[self.first : state.global_step]) / taken:,.0f}"
         if self.bar is not None:
             self.bar.set_postfix(shown)
             return

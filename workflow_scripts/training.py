@@ -100,7 +100,7 @@ def main(
     report: Path,
     checkpoints: Path,
     *,
-    languages: tuple[str, str],
+    languages: tuple[str, ...],
     train_source: Path | None = None,
     train_target: Path | None = None,
     dev_source: Path | None = None,
@@ -118,7 +118,7 @@ def main(
 ) -> None:
     """Train one phase and write `model` (Hugging Face format), its learning `curve` and a `report`.
 
-    `languages` are source and target. The task phase reads `train_source` and `train_target`; the
+    `languages` are source and target (one, where all text is in one). The task phase reads `train_source` and `train_target`; the
     pretext phase reads `noised`, a folder of rounds. `checkpoints` is a folder that survives a
     killed run: the same call continues there. In the text of `documents`, `</s>` stands between
     sentences. After `minutes`, the job's time, it stops with a checkpoint; 0 is no limit. `attempt` counts the
@@ -170,7 +170,7 @@ def main(
             history, diverged = reason.history, str(reason)
         if not is_first_process():
             return
-        save_model(network, codec, model)
+        save_model(network, codec.tokenizer, model)
         write_curve(curve, history)
         write_json(
             report,
@@ -216,7 +216,7 @@ class ParallelText:
 class NoisedRounds:
     """Rows of a restore task: round r of either language is epoch r, read when its turn comes."""
 
-    def __init__(self, folder: Path, languages: tuple[str, str], codec: Codec, max_length: int):
+    def __init__(self, folder: Path, languages: tuple[str, ...], codec: Codec, max_length: int):
         self.folder, self.languages, self.codec, self.max_length = folder, languages, codec, max_length
         self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
         if not self.count:
@@ -330,12 +330,12 @@ def collate(rows: list[Row], pad: int) -> dict[str, torch.Tensor]:
 # files
 
 
-def save_model(network, codec: Codec, folder: Path) -> None:
+def save_model(network, tokenizer, folder: Path) -> None:
     """Write model and tokenizer; the folder takes its name when all is there."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     network.save_pretrained(temporary)
-    codec.tokenizer.save_pretrained(temporary)
+    tokenizer.save_pretrained(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
 
@@ -347,15 +347,15 @@ _DEV = {name: f"eval_{name.removeprefix('dev_')}" for name in ("dev_loss", *DEV_
 CURVE = ("update", "seconds", "loss", "learning_rate", *_DEV)
 
 
-def write_curve(path: Path, history: list[dict]) -> None:
-    """Write the curve as TSV: smoothed training loss, dev loss (nats per label) and dev BLEU or ROUGE-L by update and time."""
-    names = {"step": "update", **{theirs: ours for ours, theirs in _DEV.items()}}
+def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURVE) -> None:
+    """Write the curve as TSV: training loss, dev loss (nats per label) and dev BLEU or ROUGE-L, or other `columns`, by update and time."""
+    names = {"step": "update", **{theirs: ours for ours, theirs in _DEV.items()}, "eval_accuracy": "dev_accuracy"}
     with atomic(path) as file:
-        file.write("\t".join(CURVE) + "\n")
+        file.write("\t".join(columns) + "\n")
         for entry in history:
             row = {names.get(k, k): v for k, v in entry.items()}
             if "loss" in row or "dev_loss" in row:
-                file.write("\t".join(_number(row.get(name)) for name in CURVE) + "\n")
+                file.write("\t".join(_number(row.get(name)) for name in columns) + "\n")
 
 
 def handed_on(history: list[dict], settings: Training) -> dict:

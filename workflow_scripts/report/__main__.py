@@ -24,7 +24,7 @@ from markupsafe import Markup
 
 from workflow_scripts.config import Config
 from workflow_scripts.languages import language
-from workflow_scripts.report import drawing
+from workflow_scripts.report import drawing, labels
 from workflow_scripts.report.comparison import contrast, digits, published, scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves
 from workflow_scripts.report.exhibits import lexicon, switched, translations
@@ -76,6 +76,11 @@ WORDS = {
 """What things are called, by task."""
 
 
+def words_of(study: Study) -> dict[str, str]:
+    """What things are called in an experiment's task."""
+    return WORDS.get(study.settings.task, WORDS["translation"])
+
+
 def what_was_run(study: Study) -> dict[str, Any]:
     """Arms, corpus, backbone, and the choice from a grid."""
     return {
@@ -99,6 +104,26 @@ PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
 """The parts of an experiment's section, in order: anchor (and template), title, and the function that reads its numbers."""
 
 
+def what_was_classified(study: Study) -> dict[str, Any]:
+    """Arms, labelled text and backbone of a classification."""
+    return {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+
+
+CLASSIFICATION_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
+    "run": ("What was run", what_was_classified),
+    "scores": ("Accuracy", labels.accuracy),
+    "curves": ("Learning curves", labels.curves),
+    "lexicon": ("Dictionaries", labels.dictionaries),
+    "switched": ("Switched sentences", switched),
+}
+"""The same of a classification; the templates are in a folder of their own, where they differ."""
+
+
+def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:
+    """The parts of an experiment's section."""
+    return CLASSIFICATION_PARTS if study.labelled else PARTS
+
+
 def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (), settings: Config) -> None:
     """Write the page and the table of scores from the files under `results`.
 
@@ -107,7 +132,7 @@ def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (
     """
     studies = [configured(results, name, settings) for name in settings.run.experiments]
     sections = [section(each) for each in studies]
-    if all(part["failed"].keys() == PARTS.keys() for part in sections):
+    if all(part["failed"].keys() == part["titles"].keys() for part in sections):
         raise InputError(f"{next(iter(sections[0]['failed'].values()))}; the report is made of a finished run (snakemake --cores all)")
     made = templates(settings)
     for number, part in enumerate(sections):
@@ -116,6 +141,7 @@ def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (
     common = {
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
+        "accuracies": labels.accuracies(sections),
         "cost": cost(results),
         "data": acquired(results, settings),
         "provenance": provenances(results, [path for each in studies for path in each.read]),
@@ -125,7 +151,9 @@ def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (
         for path, part in zip(pages, sections, strict=True):
             with atomic(path) as file:
                 back = "../" * len(path.parent.relative_to(html.parent).parts) + html.name
-                file.write(page.render(experiments=[part], linked={}, back=back, **{**common, "overview": {}, "zero_shot": []}))
+                file.write(
+                    page.render(experiments=[part], linked={}, back=back, **{**common, "overview": {}, "zero_shot": [], "accuracies": []})
+                )
     with atomic(html) as file:
         file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
     with atomic(scores) as file:
@@ -163,10 +191,10 @@ def section(study: Study) -> dict[str, Any]:
     made: dict[str, Any] = {
         "study": study,
         "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "backbone", "noised")},
-        "titles": {name: title.format(outputs=WORDS[study.settings.task]["outputs"].capitalize()) for name, (title, _) in PARTS.items()},
+        "titles": {name: title.format(outputs=words_of(study)["outputs"].capitalize()) for name, (title, _) in parts_of(study).items()},
         "failed": {},
     }
-    for name, (_, make) in PARTS.items():
+    for name, (_, make) in parts_of(study).items():
         with marked_if_it_fails(made, name):
             made[name] = make(study)
     made["published"] = published(study, score_rows(made)) if "run" in made else []
@@ -176,13 +204,13 @@ def section(study: Study) -> dict[str, Any]:
 def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) -> None:
     """Put the HTML of an experiment's parts under `html`; the `first` experiment of a page has what is explained once."""
     study: Study = part["study"]
-    pair = f"{language(study.source).name} to {language(study.target).name}"
-    context = {"e": part, "s": study, "id": study.name, "pair": pair, "several": len(study.seeds) > 1, "first": first}
-    context["w"] = WORDS[study.settings.task]
+    context = {"e": part, "s": study, "id": study.name, "pair": study.title, "several": len(study.seeds) > 1, "first": first}
+    context["w"] = words_of(study)
     part["html"] = {}
-    for name in PARTS.keys() - part["failed"].keys():
+    for name in part["titles"].keys() - part["failed"].keys():
+        own = [f"classification/{name}.html.j2"] if study.labelled else []
         with marked_if_it_fails(part, name):
-            part["html"][name] = Markup(made.get_template(f"{name}.html.j2").render(context))
+            part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
 
 
 @contextlib.contextmanager
@@ -205,7 +233,7 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
     rows = []
     for part in sections:
         study: Study = part["study"]
-        if "scores" in part["failed"]:
+        if "scores" in part["failed"] or study.labelled:
             continue
         distances = part["distances"]["rows"] if "distances" in part else []
         after = {row["arm"]: row["pairs_rms"]["mean"] for row in distances if row["phase"] == "finetune"}
@@ -230,7 +258,7 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
         mine = [row for row in rows if row["arm"] == arm and row["gain"] and row["closer"] is not None]
         lines = [[(row["closer"], row["gain"]["mean"])] for row in mine]
         points.append({"name": arm, "colour": colour, "lines": lines, "labels": [row["study"].name for row in mine]})
-    return {"rows": rows, "points": points, "metric": " or ".join(dict.fromkeys(row["study"].leading for row in rows))}
+    return {"rows": rows, "points": points, "metric": " or ".join(dict.fromkeys(row["study"].leading for row in rows))} if rows else {}
 
 
 def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -285,6 +313,8 @@ def choices(study: Study) -> dict[str, Any]:
 def score_rows(part: dict[str, Any]) -> list[tuple]:
     """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (with the tag format as signature)."""
     study: Study = part["study"]
+    if study.labelled:
+        return labels.score_rows(study, part["scores"]["measures"]) if "scores" in part else []
     head, direction = (study.name, study.settings.task, study.corpus_name), f"{study.source}-{study.target}"
     rows: list[tuple] = [
         (

@@ -110,14 +110,14 @@ def correct(study: Study, rows: Rows, *family: str) -> None:
         row["p"] = row["p_single"]
     if study.settings.scores.correction == "none":
         return
-    for _, group in _grouped([row for row in rows if row["p_single"] is not None], *family):
+    for _, group in grouped([row for row in rows if row["p_single"] is not None], *family):
         for at, p in holm({at: row["p_single"] for at, row in enumerate(group)}).items():
             group[at]["p"] = p
 
 
 def table(study: Study, rows: Rows) -> dict[str, Any]:
     """The main table of one test set: arms × metrics, and the metrics' signatures."""
-    cells = {(arm, metric): list(group) for (arm, metric), group in _grouped(rows, "arm", "metric")}
+    cells = {(arm, metric): list(group) for (arm, metric), group in grouped(rows, "arm", "metric")}
     metrics = list(dict.fromkeys(metric for _, metric in cells))
     text = [["arm", *metrics]]
     text += [[arm, *(_plain(cells.get((arm, metric), []), digits(metric)) for metric in metrics)] for arm in study.arms]
@@ -153,7 +153,7 @@ def _plain(seeds: Rows, places: int) -> str:
     if not seeds:
         return "–"
     markers = " ".join(r["marker"] for r in seeds if r["marker"])
-    return f"{_spread([r['value'] for r in seeds], places)} {markers}".strip()
+    return f"{spread([r['value'] for r in seeds], places)} {markers}".strip()
 
 
 def published(study: Study, rows: list[tuple]) -> Rows:
@@ -183,7 +183,7 @@ def _other_conditions(study: Study, number: Published, signature: str) -> Iterat
     backbone = study.json(study.backbone / "backbone.json")
     if number.backbone and number.backbone != backbone.get("model"):
         yield f"backbone {number.backbone} there, {backbone.get('model') or study.backbone.name} here"
-    updates = sum(phase.updates for phase in study.arms[number.arm])
+    updates = sum(phase.updates or 0 for phase in study.arms[number.arm])
     if number.updates and number.updates != updates:
         yield f"{number.updates:,} updates there, {updates:,} here"
 
@@ -242,8 +242,8 @@ def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
         mine, base = ([r for r in rows if (r["testset"], r["arm"], r["metric"]) == (testset, a, metric)] for a in (arm, study.baseline))
         tested = {(r["arm"], r["other"]): r for r in over_seeds if (r["testset"], r["metric"]) == (testset, metric)}
         sentences.append(
-            f"On the test set {testset}, {arm} scores {_spread([r['value'] for r in mine])} {metric} and the baseline {study.baseline} "
-            f"{_spread([r['value'] for r in base])}, a difference of {_difference(gap, metric)}{' with one seed' * (gap['n'] == 1)}. "
+            f"On the test set {testset}, {arm} scores {spread([r['value'] for r in mine])} {metric} and the baseline {study.baseline} "
+            f"{spread([r['value'] for r in base])}, a difference of {_difference(gap, metric)}{' with one seed' * (gap['n'] == 1)}. "
             f"{_verdict(arm, mine, gap, tested.get((arm, study.baseline)))}"
         )
         controls = [
@@ -257,7 +257,8 @@ def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
     return sentences or [f"Only one arm was run, {study.baseline}; there is nothing to compare it with."]
 
 
-def _spread(values: list[float], places: int = 2) -> str:
+def spread(values: list[float], places: int = 2) -> str:
+    """The mean of some seeds' values, and their deviation."""
     found = summary(values)
     return f"{found['mean']:.{places}f}" + (f" ± {found['sd']:.{places}f}" if found["n"] > 1 else "")
 
@@ -299,7 +300,8 @@ def _verdict(arm: str, rows: Rows, gap: dict[str, Any], tested: dict[str, Any] |
     return f"The choice of test sentences alone could make such a difference (p = {p:.3f})."
 
 
-def _grouped(rows: Rows, *keys: str):
+def grouped(rows: Rows, *keys: str):
+    """The rows by what they have under these keys."""
     groups: dict[tuple, list] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)

@@ -48,21 +48,33 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
     return _svg(title, width, height, parts + _legend([s for s in series if s["lines"] or s.get("dashed")], left, 16))
 
 
-def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, width: int = 540) -> str:
+def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tuple[str, float] | None = None, width: int = 540) -> str:
     """A dot per row with its name at the left and its number at the right.
 
     Each of `rows` has `name`, `colour`, `value` and may have `low` and `high` (drawn as a bar) and
-    `values` (small dots, one a seed).
+    `values` (small dots, one a seed). `line` is a name and a number that a dashed line goes through.
     """
     every = [v for r in rows for v in (r["value"], r.get("low"), r.get("high"), *r.get("values", [])) if v is not None]
     if not every:
         return _svg(title, width, 60, [_text(width / 2, 35, "no numbers", "middle")])
+    every += [line[1]] if line else []
     xs = ticks(min(every), max(every))
     left, right, step = 24 + 7 * max(len(r["name"]) for r in rows), 70, 26
     bottom = 12 + step * len(rows)
     at = _scale(xs[0], xs[-1], left, width - right)
     parts = [_line(at(x), 8, at(x), bottom, "grid") + _text(at(x), bottom + 16, label(x, xs), "middle") for x in xs]
     parts.append(_text((left + width - right) / 2, bottom + 36, x_label, "middle"))
+    if line:
+        x = at(line[1])
+        parts.append(f'<line x1="{x:.1f}" y1="8" x2="{x:.1f}" y2="{bottom}" class="axis" stroke-dasharray="5 3"/>')
+        parts.append(
+            _text(
+                x,
+                bottom + 56,
+                f"dashed: {line[0]}, {line[1]:.2f}",
+                "middle" if left + 60 < x < width - 90 else "start" if x < width / 2 else "end",
+            )
+        )
     for index, row in enumerate(rows):
         y = 8 + step * (index + 0.5)
         parts += [_text(left - 10, y + 4, row["name"], "end"), _text(width - right + 10, y + 4, f"{row['value']:.2f}", "start")]
@@ -72,7 +84,7 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, width: in
             )
         parts += [f'<circle cx="{at(v):.1f}" cy="{y}" r="2.5" fill="{_colour(row)}" opacity=".6"/>' for v in row.get("values", [])]
         parts.append(f'<circle cx="{at(row["value"]):.1f}" cy="{y}" r="5" fill="{_colour(row)}"/>')
-    return _svg(title, width, bottom + 46, parts)
+    return _svg(title, width, bottom + (66 if line else 46), parts)
 
 
 def scatter(title: str, source: list[Point], target: list[Point], names: tuple[str, str], half: float, *, size: int = 260) -> str:

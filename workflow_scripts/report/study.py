@@ -6,7 +6,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.config import Config, Experiment, Phase, lexicon_corpus, lexicons_used, zero_shot_tests
+from workflow_scripts.config import (
+    ClassificationExperiment,
+    Config,
+    Experiment,
+    Phase,
+    arms_of,
+    given_dictionary,
+    is_classification,
+    labelled_languages,
+    lexicon_corpus,
+    lexicons_used,
+    switched_into,
+    zero_shot_tests,
+)
+from workflow_scripts.labelled import Labelled
+from workflow_scripts.languages import language
 from workflow_scripts.scores import leading
 from workflow_scripts.stage import InputError, read_json
 
@@ -19,7 +34,7 @@ class Study:
     """One experiment: what the configuration says of it, and the folders with its files."""
 
     name: str
-    settings: Experiment
+    settings: Experiment | ClassificationExperiment
     corpus_name: str
     source: str
     target: str
@@ -36,8 +51,19 @@ class Study:
     noised: Path
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
+    labelled: Labelled | None = None
+    """The text of a classification."""
+    dictionaries: dict[str, Path] = field(default_factory=dict)
+    """Of a classification: the folder of each given dictionary that words are switched by, by what it is called."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
+
+    @property
+    def title(self) -> str:
+        """What is learnt."""
+        if self.labelled:
+            return f"classification, learnt in {language(self.source).name}"
+        return f"{language(self.source).name} to {language(self.target).name}"
 
     @property
     def leading(self) -> str:
@@ -79,6 +105,8 @@ class Study:
 def configured(results: Path, name: str, settings: Config) -> Study:
     """What and where the experiment `name` is."""
     chosen = settings.experiments[name]
+    if is_classification(chosen):
+        return _classification(results, name, chosen, settings)
     corpus = settings.corpora[chosen.corpus]
     used = {lexicon: lexicon_corpus(settings, chosen, lexicon) for lexicon in lexicons_used(settings, chosen)}
     folders = {each: f"{each}.{'-'.join(settings.corpora[each].languages)}" for each in (chosen.corpus, *used.values())}
@@ -100,6 +128,38 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         backbone=results / "backbones" / chosen.backbone,
         noised=results / "codeswitch" / name,
         other_lexicons={used: path for used, path in lexicons.items() if used != chosen.lexicon},
+    )
+
+
+def _classification(results: Path, name: str, chosen: ClassificationExperiment, settings: Config) -> Study:
+    labelled = settings.labelled[chosen.corpus]
+    code = labelled.language
+    pairs = {
+        f"{used}, {code}-{other}": (used, pair)
+        for used in lexicons_used(settings, chosen)
+        for other in switched_into(settings, chosen)
+        if (pair := given_dictionary(settings.lexicons[used], code, other))
+    }
+    lexicons = results / "lexicons" / chosen.corpus
+    return Study(
+        name=name,
+        settings=chosen,
+        corpus_name=chosen.corpus,
+        source=code,
+        target=code,
+        languages=labelled_languages(settings, chosen)[:1],
+        arms={arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
+        seeds=settings.run.seeds,
+        testsets=list(labelled.test),
+        zero_shot={},
+        run=results / "runs" / name,
+        corpus=results / "labelled" / chosen.corpus,
+        lexicon=lexicons,
+        backbone=results / "backbones" / chosen.backbone,
+        noised=results / "codeswitch" / name,
+        other_lexicons={},
+        labelled=labelled,
+        dictionaries={called: lexicons / used / pair for called, (used, pair) in pairs.items()},
     )
 
 

@@ -1,0 +1,149 @@
+rule given_lexicon:
+    input:
+        dictionary=lambda w: resource(CONFIG.lexicons[w.lexicon].dictionary[f"{w.a}-{w.b}"]),
+        text=lambda w: labelled_file(w.labelled, "train"),
+    output:
+        ab="results/lexicons/{labelled}/{lexicon}/{a}-{b}/{a}-{b}.tsv",
+        ba="results/lexicons/{labelled}/{lexicon}/{a}-{b}/{b}-{a}.tsv",
+        report="results/lexicons/{labelled}/{lexicon}/{a}-{b}/lexicon.json",
+    log:
+        "results/logs/lexicon/{labelled}/{lexicon}/{a}-{b}.log",
+    benchmark:
+        "results/benchmarks/lexicon/{labelled}/{lexicon}/{a}-{b}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        side=lambda w: "a" if CONFIG.labelled[w.labelled].language == w.a else "b",
+        settings=lambda w: settings(CONFIG.lexicons[w.lexicon].lexicon),
+    shell:
+        "python -m workflow_scripts.lexicon --dictionary {input.dictionary:q} --text-{params.side} {input.text:q} "
+        "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "
+        "--languages {wildcards.a:q} {wildcards.b:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule classification_codeswitch:
+    input:
+        text=lambda w: labelled_file(experiment_corpus(w), "train"),
+        dev=lambda w: labelled_file(experiment_corpus(w), "dev"),
+        lexicons=lambda w: given_lexicons(w.experiment, lexicon=w.noise.partition(".")[2] or CONFIG.experiments[w.experiment].lexicon),
+    output:
+        folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
+    log:
+        "results/logs/codeswitch/{experiment}/{noise}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=CLASSIFIED,
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        language=direction,
+        into=lambda w: switched_into(CONFIG, CONFIG.experiments[w.experiment]),
+        kind=lambda w: w.noise.partition(".")[0],
+        tokens=pretext_tokens,
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].codeswitch),
+    shell:
+        "python -m workflow_scripts.classification switch --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
+        "--output {output.folder:q} --language {params.language:q} --into {params.into:q} --kind {params.kind} "
+        "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule classification_finetune:
+    input:
+        unpack(switched_while_finetuning),
+        start=phase_start("finetune"),
+        train=lambda w: labelled_file(experiment_corpus(w), "train", ".tsv"),
+        dev=lambda w: labelled_file(experiment_corpus(w), "dev", ".tsv"),
+    output:
+        model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
+        curve=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/finetune/curve.tsv",
+            caption="../docs/captions/curve.rst",
+            category="Learning curves",
+            subcategory="{experiment}",
+            labels={"arm": "{arm}", "seed": "{seed}", "phase": "finetune"},
+        ),
+        report="results/runs/{experiment}/{arm}/seed{seed}/finetune/training.json",
+    log:
+        "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",
+    benchmark:
+        "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
+    wildcard_constraints:
+        experiment=CLASSIFIED,
+    conda:
+        "../envs/crossgap.yaml"
+    resources:
+        runtime=0,  # minutes; no limit unless the profile's set-resources name one
+        attempt=lambda wildcards, attempt: attempt,
+    params:
+        from_scratch=from_scratch("finetune"),
+        lexicons=lambda w, input: flags(input, "lexicons"),
+        into=lambda w, input: ["--into", *switched_into(CONFIG, CONFIG.experiments[w.experiment])] if input.get("lexicons") else [],
+        checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
+        settings=finetuning_settings,
+    shell:
+        "exec python -m workflow_scripts.classification finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
+        "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
+        "{params.from_scratch} {params.lexicons:q} {params.into:q} --seed {wildcards.seed} --threads {threads} "
+        "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule classification_prediction:
+    input:
+        model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
+        examples=test_examples,
+    output:
+        hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
+        probabilities="results/runs/{experiment}/{arm}/seed{seed}/{testset}.probabilities.tsv",
+        scores=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
+            caption="../docs/captions/accuracy.rst",
+            category="Scores",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
+        ),
+    log:
+        "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.log",
+    benchmark:
+        "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.{testset}.tsv"
+    wildcard_constraints:
+        experiment=CLASSIFIED,
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        language=lambda w: labelled_language(experiment_corpus(w), f"test/{w.testset}"),
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].classification),
+    shell:
+        "python -m workflow_scripts.classification predict --model {input.model:q} --examples {input.examples:q} "
+        "--hypotheses {output.hypotheses:q} --probabilities {output.probabilities:q} --scores {output.scores:q} "
+        "--language {params.language} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule classification_significance:
+    input:
+        systems=predicted_labels,
+        examples=lambda w: [labelled_file(experiment_corpus(w), f"test/{name}", ".tsv") for name in testsets(w.experiment)],
+    output:
+        report(
+            "results/runs/{experiment}/significance.json",
+            caption="../docs/captions/accuracy_significance.rst",
+            category="Significance",
+            subcategory="{experiment}",
+            labels={"test set": "all", "arm": "every two", "seed": "each, and all"},
+        ),
+    log:
+        "results/logs/classification/{experiment}/significance.log",
+    benchmark:
+        "results/benchmarks/classification/{experiment}/significance.tsv"
+    wildcard_constraints:
+        experiment=CLASSIFIED,
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        names=lambda w: arms_of(CONFIG, CONFIG.experiments[w.experiment]),
+        testsets=lambda w: testsets(w.experiment),
+        seeds=CONFIG.run.seeds,
+        settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
+    shell:
+        "python -m workflow_scripts.classification compare --systems {input.systems:q} --examples {input.examples:q} --output {output:q} "
+        "--names {params.names:q} --testsets {params.testsets:q} --seeds {params.seeds} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,115 @@
+"""A tiny classification, from labelled text to the report."""
+
+import csv
+
+import pytest
+from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
+
+from workflow_scripts.stage import read_json
+from workflow_scripts.text import read_lines
+
+ARMS = {
+    "finetune-2e": [{"data": "task", "epochs": 2}],
+    **{
+        f"{arm}-2e": [{"data": data, "updates": 4}, {"data": "task", "epochs": 2}]
+        for arm, data in (("csr", "codeswitch"), ("random", "random"))
+    },
+}
+APPLICATIONS = {
+    "file": "applications.tsv",
+    "columns": {"document": 1, "label": 1, "text": 3},
+    "label_pattern": "^(swriter|scalc)/",
+    "label_names": {"swriter": "Writer", "scalc": "Calc & co."},
+}
+CONTENT = {
+    **{key: TINY[key] for key in ("corpora", "backbones")},
+    "run": {"experiments": ["applications"], "arms": list(ARMS), "seeds": [1]},
+    "labelled": {
+        "applications": {
+            "language": "en",
+            "labels": ["Writer", "Calc & co."],
+            "train": APPLICATIONS,
+            "dev": {"held_out": 0.2},
+            "test": {
+                "de": {**APPLICATIONS, "language": "de", "columns": {"document": 1, "label": 1, "text": 4}, "held_out": 0.2},
+                "en": {"held_out": 0.2},
+            },
+            "min_words": 4,
+        }
+    },
+    "lexicons": {"given": {"mapping": {"mode": "dictionary"}, "dictionary": {"de-en": "resources/wiktionary/de-en.tsv.xz"}}},
+    "arms": ARMS,
+    "experiments": {
+        "applications": {
+            "task": "classification",
+            "corpus": "applications",
+            "backbone": "tiny",
+            "lexicon": "given",
+            "training": {"batch_tokens": 800, "learning_rate": 0.005, "warmup_updates": 3, "max_length": 96, "evaluate_every": 2},
+            "classification": {"batch_size": 32, "learning_rate": 0.001, "max_length": 48, "examples": 150},
+            "scores": {"samples": 40},
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A finished run of the tiny classification."""
+    folder = lay_out(tmp_path_factory.mktemp("classification"))
+    rows = read_lines(ROOT / "resources/libreoffice-help/en-de.tsv.xz")
+    chosen = [line for line in rows if line.startswith(("swriter/", "scalc/", "shared/"))][::10]
+    (folder / "applications.tsv").write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
+    arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(folder, CONTENT), "--cores", "2"]
+    snakemake(folder, *arguments)
+    return folder, arguments
+
+
+def test_the_report_says_how_the_arms_do_and_what_guessing_gets(done):
+    folder, _ = done
+    page = (folder / "results/report.html").read_text(encoding="utf-8")
+    assert "This part could not be made" not in page and "Calc &amp; co." in page
+    assert "guess" in page
+    with open(folder / "results/scores.tsv", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["metric"] == "accuracy"]
+    assert {row["task"] for row in rows} == {"classification"}
+    assert {(row["testset"], row["direction"], row["arm"]) for row in rows} == {
+        (testset, direction, arm) for testset, direction in (("de", "en-de"), ("en", "en-en"), ("average", "en")) for arm in ARMS
+    }
+    accuracy = {(row["arm"], row["testset"]): float(row["value"]) for row in rows}
+    assert accuracy["csr-2e", "average"] == pytest.approx((accuracy["csr-2e", "de"] + accuracy["csr-2e", "en"]) / 2, abs=1e-4)
+
+
+def test_pages_of_the_test_sets_are_not_trained_on(done):
+    folder, _ = done
+    tables = {
+        part: list(read_lines(folder / f"results/labelled/applications/{part}.tsv"))
+        for part in ("train.en", "dev.en", "test/en.en", "test/de.de")
+    }
+    lines = {part: {line.split("\t")[1] for line in table} for part, table in tables.items()}
+    assert not lines["train.en"] & (lines["dev.en"] | lines["test/en.en"])
+    german = {line.split("\t")[2]: line.split("\t")[3] for line in read_lines(folder / "applications.tsv")}
+    assert not {german.get(line) for line in lines["train.en"]} & lines["test/de.de"]
+
+
+def test_foreign_words_are_restored_in_the_language_of_the_text(done):
+    folder, _ = done
+    report = read_json(folder / "results/codeswitch/applications/codeswitch/seed1/codeswitch.json")
+    assert report["into"] == ["de"] and 0.1 < report["sides"]["en"]["rate"] <= 0.36
+
+
+def test_other_words_of_finetuning_train_again_and_nothing_else(done):
+    folder, arguments = done
+    content = {**CONTENT, "experiments": {"applications": {**CONTENT["experiments"]["applications"]}}}
+    content["experiments"]["applications"]["classification"] = {
+        **CONTENT["experiments"]["applications"]["classification"],
+        "switch_while_finetuning": True,
+    }
+    write_config(folder, content)
+    assert planned(snakemake(folder, *arguments, "-n")) == {
+        "classification_finetune",
+        "classification_prediction",
+        "classification_significance",
+        "report",
+        "all",
+    }
