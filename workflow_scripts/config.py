@@ -974,7 +974,7 @@ def zero_shot_tests(config: Config, name: str) -> list[str]:
 
 def documents_of(config: Config, name: str) -> bool:
     """Whether the text of an experiment is documents."""
-    return config.corpora[config.experiments[name].corpus].documents is not None
+    return not is_classification(own := config.experiments[name]) and config.corpora[own.corpus].documents is not None
 
 
 def _undefined(where: str, name: str, defined: dict[str, Any]):
