@@ -132,7 +132,7 @@ def summaries(path: str, value):
     """The recipe of summaries over config.yaml, with one value set."""
     raw = copy.deepcopy(DEFAULT)
     raw["run"]["experiments"] = RECIPE["run"]["experiments"]
-    for section in ("corpora", "experiments"):
+    for section in ("corpora", "backbones", "experiments"):
         raw[section] |= copy.deepcopy(RECIPE[section])
     raw["lexicons"]["unsupervised"]["corpus"] = "help"
     *folders, last = path.split("/")
