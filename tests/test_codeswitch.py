@@ -8,7 +8,17 @@ import pytest
 import zstandard
 from models import manual_pairs
 
-from workflow_scripts.codeswitch import CodeSwitch, Lookup, main, match_case, permute_candidates, replace_words, switch_lines
+from workflow_scripts.codeswitch import (
+    CodeSwitch,
+    Lookup,
+    Lookups,
+    main,
+    match_case,
+    one_sided,
+    permute_candidates,
+    replace_words,
+    switch_lines,
+)
 from workflow_scripts.noise import Noise, choose_words, denoise, mask
 from workflow_scripts.philox import generator
 from workflow_scripts.stage import InputError, read_json
@@ -216,3 +226,61 @@ def test_a_lookup_that_forgets_finds_the_same(monkeypatch):
     monkeypatch.setattr(Lookup, "limit", 3)
     lookup = Lookup(CANDIDATES, "de")
     assert switch_lines(text, lookup, seed=3) == whole and len(lookup) <= 3
+
+
+# ---------------------------------------------------------------------------------------------
+# one side, several dictionaries
+
+
+ENGLISH = manual_pairs(400)[1]
+WORDS = sorted({fold(word, "en") for word in words_of(ENGLISH, "en").strings() if word.isalpha()})
+
+
+def one_side(folder, kind="codeswitch", words=WORDS, **changes):
+    """The rows of the first round of English text that is switched into German and French, and the report."""
+    (folder / "text.en").write_text("".join(f"{line}\n" for line in ENGLISH), encoding="utf-8")
+    lexicons = []
+    for code in ("de", "fr"):
+        # every other word has a translation in either language
+        rows = (f"{word}\t{code}ð{word}\t1\t1.0\n" for word in words if len(word) % 2 or code == "de")
+        (folder / f"en-{code}.tsv").write_text("".join(rows), encoding="utf-8")
+        lexicons.append(folder / f"en-{code}.tsv")
+    out = folder / kind
+    one_sided(folder / "text.en", folder / "text.en", tuple(lexicons), out, language="en", into=("de", "fr"), kind=kind, **changes)
+    with zstandard.open(out / "round0.en.tsv.zst", "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n").split("\t") for line in file], read_json(out / "codeswitch.json")
+
+
+def test_each_sentence_is_switched_into_one_language_drawn_for_it(tmp_path):
+    rows, report = one_side(tmp_path)
+    assert [original for _, original in rows] == ENGLISH
+    drawn = [{code for code in ("de", "fr") if f"{code}ð" in noised.lower()} for noised, _ in rows]
+    assert all(len(codes) <= 1 for codes in drawn) and 120 < drawn.count({"fr"}) < 240 and 120 < drawn.count({"de"}) < 240
+    assert report["into"] == ["de", "fr"] and report["sides"]["en"]["rate"] == pytest.approx(0.35, abs=0.03)
+    assert one_side(tmp_path)[0] == rows != one_side(tmp_path, seed=2)[0]
+
+
+def test_controls_hit_the_same_words_of_one_side(tmp_path):
+    switched, masked, scrambled = (one_side(tmp_path, kind)[0] for kind in ("codeswitch", "mask", "random"))
+    for (a, original), (b, _), (c, _) in zip(switched, masked, scrambled, strict=True):
+        # word by word, where nothing in a word is left but what stands around it
+        hit, too = ([x != y for x, y in zip(side.split(), original.split(), strict=True)] for side in (a, c))
+        assert hit == too and (MASK in b) == any(hit)
+    assert switched != scrambled
+
+
+def test_rounds_differ_and_suffice(tmp_path):
+    rows, report = one_side(tmp_path, tokens=15_000)
+    assert report["rounds"] > 1 and len(list((tmp_path / "codeswitch").glob("round*.en.tsv.zst"))) == report["rounds"]
+
+
+def test_one_language_alone_switches_as_two_sides_do():
+    lookup = Lookup(CANDIDATES, "de", "en")
+    assert switch_lines([LINE] * 50, Lookups([lookup]), seed=3) == switch_lines([LINE] * 50, lookup, seed=3)
+
+
+def test_a_dictionary_without_a_word_of_the_text_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"en-de\.tsv: has no word of the text in en; give a dictionary en-de for it"):
+        one_side(tmp_path, words=["xyzzy"])
+    with pytest.raises(InputError, match="the noise `released` is for two sides"):
+        one_side(tmp_path, kind="released")

@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -369,3 +370,83 @@ def test_a_table_of_published_numbers_that_is_none_is_refused(tmp_path, content,
         (tmp_path / "published.tsv").write_text(content)
     with pytest.raises(InputError, match=f"help-de-en.published: .*published.tsv.*{message}"):
         config.load(changed("experiments/help-de-en/published", str(tmp_path / "published.tsv")))
+
+
+# ---------------------------------------------------------------------------------------------
+# classification
+
+
+def classified(path: str = "", value=None):
+    """config.yaml with the recipe config/help-modules.yaml laid over it, and one value set; `...` deletes the key."""
+    raw, recipe = copy.deepcopy(DEFAULT), yaml.safe_load(Path("config/help-modules.yaml").read_text(encoding="utf-8"))
+    for section, content in recipe.items():
+        raw[section] = {**raw.get(section, {}), **content}
+    *folders, last = path.split("/")
+    node = raw
+    for key in folders:
+        node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
+    if value is ...:
+        del node[last]
+    elif path:
+        node[last] = value
+    return raw
+
+
+def test_the_task_chooses_the_kind_of_experiment():
+    loaded = config.load(classified())
+    experiment = loaded.experiments["help-modules"]
+    assert config.is_classification(experiment) and not config.is_classification(loaded.experiments["help-de-en"])
+    assert config.switched_into(loaded, experiment) == ["de"] and config.arms_of(loaded, experiment) == loaded.run.arms
+    again = from_plain(config.Config, json.loads(json.dumps(dataclasses.asdict(loaded))))
+    assert again.experiments["help-modules"] == experiment
+
+
+MODULES = "labelled/modules"
+EXPERIMENT = "experiments/help-modules"
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        (f"{EXPERIMENT}/clasification", {}, r"experiments\.help-modules\.clasification: unknown key, did you mean 'classification'"),
+        (f"{EXPERIMENT}/classification/learning_rate", -1, r"help-modules\.classification\.learning_rate: input should be greater than 0"),
+        (f"{EXPERIMENT}/training/learning_rate", [1e-3, 2e-3], r"training\.learning_rate: input should be a valid number"),
+        (f"{EXPERIMENT}/corpus", "module", "'module' is not defined, did you mean 'modules'"),
+        (f"{EXPERIMENT}/lexicon", ..., r"lexicon: is missing; arms\.csr-10e needs one"),
+        (f"{EXPERIMENT}/lexicon", "unsupervised", r"lexicons\.unsupervised\.mapping\.mode: must be dictionary"),
+        (f"{EXPERIMENT}/into", ["de", "fr"], r"lexicons\.wiktionary\.dictionary: en-fr is missing, which .*; give a file of word pairs"),
+        (f"{EXPERIMENT}/into", ["en"], r"into: no language but 'en'"),
+        (f"{EXPERIMENT}/arms", ["finetune"], r"arms: 'finetune' is not defined"),
+        (f"{EXPERIMENT}/arms", [], "none of the run's arms"),
+        (f"{EXPERIMENT}/classification/max_length", 600, r"classification\.max_length: 600 is more than the backbone's 512 positions"),
+        ("lexicons/wiktionary/dictionary", {}, r"lexicons\.wiktionary\.dictionary: en-de is missing"),
+        ("arms/finetune-10e", [{"data": "task", "epochs": 9}], "same number of updates in all .*9 epochs"),
+        (
+            "arms/finetune-10e",
+            [{"data": "task", "updates": 9}],
+            "the task phase of experiments.help-modules, a classification, has `epochs`",
+        ),
+        ("arms/finetune-10e", [{"data": "task", "updates": 9, "epochs": 10}], "a phase has either updates or epochs"),
+        ("arms/finetune-10e", [{"data": "task"}], "a phase has either updates or epochs"),
+        ("arms/finetune-10e", [{"data": "task", "epochs": 0}], "epochs must be at least 1, got 0"),
+        ("arms/csr-10e", [{"data": "codeswitch", "epochs": 1}, {"data": "task", "epochs": 10}], "a pretext phase counts updates"),
+        ("arms/mask-10e/0/data", "released", "`released` needs parallel text"),
+        ("run/experiments", ["help-de-en"], r"arms\.finetune-10e: experiments\.help-de-en, a translation, counts updates"),
+        (f"{MODULES}/labels", ["Writer", "Writer"], "at least two different labels"),
+        (f"{MODULES}/language", "eng", "unknown language 'eng'"),
+        (f"{MODULES}/test/de/language", "fr", r"small\.text: no text for 'fr'"),
+        (f"{MODULES}/test/average", {"held_out": 0.1}, "cannot be called average"),
+        (f"{MODULES}/test", {}, "names no test set"),
+        (f"{MODULES}/dev", {}, "give a `file` with `columns`, or `held_out`"),
+        (f"{MODULES}/dev/held_out", 0.7, "held_out: input should be less than or equal to 0.4"),
+        (f"{MODULES}/train/held_out", 0.1, "is for dev and test sets"),
+        (f"{MODULES}/train/columns", {"text": 3}, "say nothing about label"),
+        (f"{MODULES}/train/columns/txt", 3, "'txt' is not defined, did you mean 'text'"),
+        (f"{MODULES}/train/label_pattern", "(", "is no regular expression"),
+        (f"{MODULES}/train/label_pattern", "scalc", "needs a group that is the label"),
+        (f"{MODULES}/train/file", "{x}.tsv", "'{x}.tsv' has braces"),
+    ],
+)
+def test_mistakes_in_a_classification_are_named(path, value, message):
+    with pytest.raises(InputError, match=message):
+        config.load(classified(path, value))

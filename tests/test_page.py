@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import html5lib
 import pytest
+import test_labels
 from browser import launch_options
 from playwright.sync_api import sync_playwright
 from test_report import BLEU, configuration, put, results
@@ -214,3 +215,23 @@ def test_the_file_is_small_and_valid(page, report):
     html5lib.HTMLParser(strict=True).parse(report.read_text(encoding="utf-8"))
     ids = page.locator("[id]").evaluate_all("all => all.map(each => each.id)")
     assert len(ids) == len(set(ids)) > 10
+
+
+def test_the_page_of_a_classification(browser, tmp_path):
+    test_labels.results(tmp_path / "results", (1, 2))
+    test_labels.results(tmp_path / "results", (1, 2), name="again")
+    test_labels.made(tmp_path, test_labels.configuration((1, 2), ("labels", "again")))
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    for width in (360, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(STICKING_OUT) == [] and page.evaluate("document.documentElement.scrollWidth") == width
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert [(ratio, text) for ratio, text in page.evaluate(CONTRASTS) if ratio < 4.5] == []
+    charts = page.evaluate(CHARTS)
+    assert len(charts) == 12 and all(chart["label"] == chart["title"] and chart["table"] for chart in charts)
+    for column in page.evaluate(SORTED):
+        assert all(look["whole"] for look in column["looks"])
+    html5lib.HTMLParser(strict=True).parse(page.content())
+    page.close()

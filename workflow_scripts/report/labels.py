@@ -1,17 +1,19 @@
 """Classification: accuracy by language with what guessing gets (Table V of Zan et al.), its curves, labels and dictionaries."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from workflow_scripts.classification import AVERAGE
 from workflow_scripts.languages import language
+from workflow_scripts.lexicon import read_lexicon
 from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, correct, grouped, spread
 from workflow_scripts.report.curves import curve
-from workflow_scripts.report.exhibits import lexicon_examples
-from workflow_scripts.report.study import Study, signed, summary
+from workflow_scripts.report.study import Study, evenly, signed, summary
 from workflow_scripts.significance import marker
+from workflow_scripts.text import count_words
 
 # what was run
 
@@ -201,15 +203,20 @@ def curves(study: Study) -> dict[str, Any]:
 
 
 def dictionaries(study: Study) -> dict[str, Any]:
-    """Size and coverage of each given dictionary, and entries."""
+    """Size and coverage of each given dictionary, and the entries of frequent words."""
     found = {}
+    counts = count_words(study.corpus / f"train.{study.source}", study.source) if study.dictionaries else Counter()
     for called, folder in study.dictionaries.items():
         report, direction = study.json(folder / "lexicon.json"), called.rpartition(" ")[2]
+        entries: dict[str, list[str]] = {}
+        for word, candidate, _ in read_lexicon(folder / f"{direction}.tsv"):
+            entries.setdefault(word, []).append(candidate)
+        frequent = sorted(entries, key=lambda word, entries=entries: -counts[word])[:400]
         found[called] = {
             **report["directions"][direction],
             "file": report["dictionary"],
             "languages": direction.split("-"),
-            "examples": lexicon_examples(folder / f"{direction}.tsv"),
+            "examples": [(word, entries[word]) for word in evenly(frequent, 20)],
         }
     return {"dictionaries": found}
 
