@@ -180,7 +180,7 @@ def clean(folder: Path, source: Source, languages: tuple[str, str] = ("de", "en"
         Path(path).write_bytes(lines([line]))
     outputs = folder / "out/train.a", folder / "out/train.b"
     try:
-        train((), (), *outputs, folder / "out/corpus.json", Corpus(languages, source, Source(files=dev), {}))
+        train((), (), *outputs, folder / "out/corpus.json", settings=Corpus(languages, source, Source(files=dev), {}))
     except InputError:
         assert not list(folder.glob("out/*")), "a refused corpus leaves files behind"
         raise
@@ -263,7 +263,7 @@ def test_text_that_runs_from_right_to_left(tmp_path):
     assert len(clean(tmp_path, Source(files=files), ("ar", "en"))[0]) == 30
     swapped = Source(files={"ar": files["en"], "en": files["ar"]})
     with pytest.raises(InputError, match=r"the Arabic side is written in Latin script; .*exchange the columns"):
-        train((), (), tmp_path / "a", tmp_path / "b", tmp_path / "c", Corpus(("ar", "en"), swapped, swapped, {}))
+        train((), (), tmp_path / "a", tmp_path / "b", tmp_path / "c", settings=Corpus(("ar", "en"), swapped, swapped, {}))
 
 
 @pytest.mark.parametrize(
@@ -352,12 +352,12 @@ def test_documents_without_text_may_be_removed(tmp_path):
     (tmp_path / "x.de").write_text("Eins\nnichts\n\n")
     files = {code: str(tmp_path / f"x.{code}") for code in ("en", "de")}
     settings = Corpus(("en", "de"), Source(files=files), Source(files=files), {}, documents=Documents("en", empty="remove"))
-    train((), (), tmp_path / "t.en", tmp_path / "t.de", tmp_path / "corpus.json", settings)
+    train((), (), tmp_path / "t.en", tmp_path / "t.de", tmp_path / "corpus.json", settings=settings)
     report = read_json(tmp_path / "corpus.json")
     assert (report["read"], report["kept"], report["removed"]["empty side"]) == (3, 1, 2)
     settings.documents.empty = "refuse"
     with pytest.raises(InputError, match=r"x\.en, line 2: the document has no sentence"):
-        train((), (), tmp_path / "u.en", tmp_path / "u.de", tmp_path / "u.json", settings)
+        train((), (), tmp_path / "u.en", tmp_path / "u.de", tmp_path / "u.json", settings=settings)
     assert not list(tmp_path.glob("u.*"))
 
 

@@ -304,12 +304,14 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     spelt = {section: _spelt_section(section, blocks) if section in _DEFINITIONS else blocks for section, blocks in raw.items()}
     run, experiments = spelt.get("run"), spelt.get("experiments")
     if isinstance(run, dict) and isinstance(run.get("experiments"), list) and isinstance(experiments, dict):
-        found = [fnmatch.filter(experiments, str(name)) if set("*?[") & set(str(name)) else [name] for name in run["experiments"]]
-        if nothing := [name for name, names in zip(run["experiments"], found, strict=True) if not names]:
-            raise InputError(
-                f"config:\n  run.experiments: {nothing[0]!r} is like no experiment; there is {', '.join(map(str, experiments))}"
-            )
-        spelt["run"] = {**run, "experiments": list(dict.fromkeys(itertools.chain(*found)))}
+        names: list[Any] = []
+        for name in run["experiments"]:
+            alike = [name]
+            if set("*?[") & set(str(name)) and not (alike := [each for each in fnmatch.filter(experiments, name) if each not in names]):
+                known = ", ".join(map(str, experiments))
+                raise InputError(f"config:\n  run.experiments: {name!r} is like no experiment, or no further one; there is {known}")
+            names += alike
+        spelt["run"] = {**run, "experiments": names}
     return spelt
 
 

@@ -13,7 +13,7 @@ UNDER = {"analyses": ["translation"]}
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))
 def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     recipes = [ROOT / f"config/{part}.yaml" for part in [*UNDER.get(name, []), name]]
-    for path in re.findall(r"file: (data/[\w./-]+)", recipes[-1].read_text(encoding="utf-8")):
+    for path in re.findall(r"\b(data/[A-Z][\w./-]+)", recipes[-1].read_text(encoding="utf-8")):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()  # what readers bring themselves
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "-n")
