@@ -61,12 +61,8 @@ def test_recipes_are_valid(name):
 def test_every_published_number_belongs_to_a_recipe():
     with open("config/published.tsv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    table = Path("docs/reproduce.md").read_text(encoding="utf-8")
-    assert not [
-        row
-        for row in rows
-        if not {row["value"], f"{100 * float(row['value']):.1f}"} & set(re.findall(r"-?\d+\.\d+", table)) and row["metric"] != "COMET"
-    ]
+    told = set(re.findall(r"-?\d+\.\d+", Path("docs/reproduce.md").read_text(encoding="utf-8")))
+    assert not [row for row in rows if row["metric"] != "COMET" and row["value"] not in told]
     loaded = [recipe(name) for name in ("translation", "summarisation", "inference")]
     found = {
         (name, number.arm, number.testset or "", number.metric)
