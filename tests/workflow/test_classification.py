@@ -10,10 +10,7 @@ from workflow_scripts.text import read_lines
 
 ARMS = {
     "finetune-2e": [{"data": "task", "epochs": 2}],
-    **{
-        f"{arm}-2e": [{"data": data, "updates": 4}, {"data": "task", "epochs": 2}]
-        for arm, data in (("csr", "codeswitch"), ("random", "random"))
-    },
+    "csr-2e": [{"data": "codeswitch", "updates": 4}, {"data": "task", "epochs": 2}],
 }
 APPLICATIONS = {
     "file": "applications.tsv",
