@@ -15,7 +15,6 @@ shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKE
 from workflow_scripts.comet import Comet
 from workflow_scripts.config import (
     arms_of,
-    check_files,
     data_file,
     data_used,
     documents_of,
@@ -30,6 +29,7 @@ from workflow_scripts.config import (
     switched_into,
     zero_shot_tests,
 )
+from workflow_scripts.definitions import check_files
 from workflow_scripts.digest import digest
 from workflow_scripts.stage import InputError, resource
 

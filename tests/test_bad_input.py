@@ -18,6 +18,7 @@ from test_config import DEFAULT, changed
 
 from workflow_scripts import codeswitch, config, decoding, embeddings, lexicon, representation, scores, training, vectors
 from workflow_scripts.corpus import Corpus, Documents, Source, held_out, read_pairs, train
+from workflow_scripts.definitions import check_files
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import read_dictionary, read_lines
 
@@ -131,12 +132,12 @@ def test_the_tokenisers_are_sacrebleus():
 def test_a_key_that_stands_twice(tmp_path, text, said):
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(InputError, match=said):
-        config.check_files([tmp_path / "c.yaml"])
+        check_files([tmp_path / "c.yaml"])
 
 
 def test_aliases_are_no_repetition(tmp_path):
     (tmp_path / "c.yaml").write_text("a: &x {b: 1, c: [1, 2]}\nd: *x\ne: &y [*y]\n")
-    config.check_files([tmp_path / "c.yaml", "config.yaml", *Path("config").glob("*.yaml")])
+    check_files([tmp_path / "c.yaml", "config.yaml", *Path("config").glob("*.yaml")])
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_files_that_are_no_configuration(tmp_path, content, said):
     if content is not None:
         (tmp_path / "c.yaml").write_bytes(content)
     with pytest.raises(InputError, match=rf"(?s)c\.yaml: .*{said}"):
-        config.check_files([tmp_path / "c.yaml"])
+        check_files([tmp_path / "c.yaml"])
 
 
 # ---------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from workflow_scripts.classification import (
     Significance,
     label_scores,
     load_classifier,
-    macro_f1,
     mean_accuracy,
     predict,
     score,
@@ -259,15 +258,6 @@ def test_scores_say_what_guessing_gets():
     assert found["macro_f1"] == pytest.approx(100 * (2 * 60 / 160 + 0) / 2)
     assert found["confusion"]["b"] == {"a": 40, "b": 0, "c": 0}
     assert not score(truth, ["a"] * 58 + ["b"] * 42, ["a", "b"])["at_chance"]
-
-
-def test_macro_f1_is_sklearns():
-    metrics = pytest.importorskip("sklearn.metrics")
-    rng = np.random.default_rng(1)
-    truth, given = (rng.choice(["x", "y", "z"], 200).tolist() for _ in range(2))
-    assert macro_f1(Counter(zip(truth, given, strict=True)), ["x", "y", "z"]) == pytest.approx(
-        metrics.f1_score(truth, given, average="macro")
-    )
 
 
 def test_the_mean_over_test_sets():

@@ -25,7 +25,6 @@ from workflow_scripts.config import (
     Config,
     Experiment,
     arms_of,
-    check_files,
     data_file,
     data_used,
     given_dictionary,
@@ -40,6 +39,7 @@ from workflow_scripts.config import (
     translations,
 )
 from workflow_scripts.corpus import Corpus, Source, check_languages, read_pairs
+from workflow_scripts.definitions import check_files
 from workflow_scripts.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.labelled import LabelledSource, read_examples
 from workflow_scripts.languages import language
