@@ -4,19 +4,18 @@
 # make test-mtdata: the tests of mtdata, whose own environment is 60 MB
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
-# make test-zero-shot: two experiments whose models translate each other's test set; minutes
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-comet test-mtdata test-slurm test-plug test-zero-shot lint resume setup clean
+.PHONY: demo test test-comet test-mtdata test-slurm test-plug lint resume setup clean
 
 demo: setup
 	. $(BIN)/activate && snakemake --cores all
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup $(VENV)/.browser
-	. $(BIN)/activate && pytest tests/workflow tests -ra -n 2 --dist loadfile --no-loadscope-reorder
+	. $(BIN)/activate && pytest -ra -n 2 --dist loadfile --no-loadscope-reorder
 
 test-comet: setup
 	. $(BIN)/activate && pytest tests/comet -ra
@@ -26,9 +25,6 @@ test-mtdata: setup
 
 test-plug: setup
 	. $(BIN)/activate && pytest tests/plug -ra
-
-test-zero-shot: setup
-	. $(BIN)/activate && pytest tests/workflow/test_zero_shot.py -ra
 
 test-slurm: setup
 	. $(BIN)/activate && pytest tests/slurm -ra

@@ -1,9 +1,11 @@
 """Every recipe is planned."""
 
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+import yaml
 from test_workflow import ROOT, planned, snakemake
 
 UNDER = {"analyses": ["translation"]}
@@ -18,4 +20,8 @@ def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
         (tmp_path / path).touch()  # what readers bring themselves
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "-n")
     assert {"report", "all"} <= planned(said) and planned(said) & {"finetune", "classification_finetune"}
+    # those of config.yaml are not run with it
+    wanted = [name for recipe in recipes for name in yaml.safe_load(recipe.read_text(encoding="utf-8"))["run"].get("experiments", [])]
+    found = set(re.findall(r"experiment=([\w-]+)", said))
+    assert found and all(any(fnmatch(name, pattern) for pattern in wanted or ["help-de-en"]) for name in found)
     assert not list(Path(tmp_path).rglob("results/*"))

@@ -1,5 +1,8 @@
-"""The whole workflow after something went wrong, and with a grid: what was done stays, and what is lost is made again."""
+"""Two experiments whose models translate each other's test sets; then what goes wrong, and a grid: what was done stays."""
 
+import copy
+import csv
+import json
 import os
 import shutil
 import signal
@@ -12,22 +15,92 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from test_workflow import ROOT, TINY, changed, lay_out, planned, snakemake, write_config
+from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
+from workflow_scripts.corpus import leak_key
 from workflow_scripts.stage import read_json
+from workflow_scripts.text import read_lines
+
+
+def two_languages() -> dict:
+    """Tiny experiments in German and Spanish to English on a shared backbone, whose models translate each other's test sets."""
+    corpus, backbone, experiment = TINY["corpora"]["tiny"], TINY["backbones"]["tiny"], TINY["experiments"]["tiny"]
+    spanish = {"languages": ["en", "es"], "train": {"file": "spanish.tsv", "columns": {"document": 1, "en": 3, "es": 4}}}
+    small = {**backbone["small"], "text": {**backbone["small"]["text"], "es": "task"}, "disjoint": False}
+    return copy.deepcopy(
+        {
+            **TINY,
+            "run": {"experiments": ["tiny", "spanish"], "arms": ["finetune"], "seeds": [1], "zero_shot": True},
+            "corpora": {"tiny": corpus, "spanish": {**corpus, **spanish}},
+            "backbones": {"tiny": {**backbone, "small": small}},
+            "experiments": {"tiny": experiment, "spanish": {**experiment, "corpus": "spanish", "source": "es"}},
+        }
+    )
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """A folder (with a blank in its name) in which the tiny experiment has run."""
+    """A folder (with a blank in its name) in which both have run."""
     folder = lay_out(tmp_path_factory.mktemp("work") / "a folder")
-    snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, TINY), "--cores", "2")
+    spanish = list(read_lines(ROOT / "resources/libreoffice-help/en-es.tsv.xz"))[4000:6500]
+    (folder / "spanish.tsv").write_text("".join(f"{line}\n" for line in spanish), encoding="utf-8")
+    snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, two_languages()), "--cores", "2")
     return folder
 
 
+def test_the_matrix_is_in_report_and_table(done):
+    page = (done / "results/report.html").read_text(encoding="utf-8")
+    assert 'id="zero-shot"' in page and "This part could not be made" not in page
+    with open(done / "results/scores.tsv", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["metric"] == "BLEU"]
+    assert {(row["experiment"], row["testset"], row["direction"]) for row in rows} == {
+        ("tiny", "pages", "de-en"),
+        ("tiny", "spanish@pages", "es-en"),
+        ("spanish", "pages", "es-en"),
+        ("spanish", "tiny@pages", "de-en"),
+    }
+
+
+def test_the_other_test_set_is_read_in_its_own_language(done):
+    run = done / "results/runs/tiny/finetune/seed1"
+    own, other = (len(list(read_lines(run / f"{name}.hyp"))) for name in ("pages", "spanish@pages"))
+    references = [len(list(read_lines(done / f"results/corpora/{name}/test/pages.en"))) for name in ("tiny.en-de", "spanish.en-es")]
+    assert [own, other] == references
+    log = (done / "results/logs/decoding/tiny/finetune.seed1.spanish@pages.log").read_text(encoding="utf-8")
+    assert "Traceback" not in log
+
+
+def test_no_training_text_has_a_reference_of_the_others_test_set(done):
+    corpora = done / "results/corpora"
+    for corpus, other in (("tiny.en-de", "spanish.en-es"), ("spanish.en-es", "tiny.en-de")):
+        learnt = {leak_key(line) for line in read_lines(corpora / corpus / "train.en")}
+        assert not learnt & {leak_key(line) for line in read_lines(corpora / other / "test/pages.en")}
+        assert list(json.loads((corpora / corpus / "corpus.json").read_text(encoding="utf-8"))["held_out"]) == ["dev", "pages"]
+
+
+def test_nothing_is_trained_for_it(done):
+    arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(done, two_languages()), "--cores", "2"]
+    report = done / "results/report.html"
+    set_aside = {path: done / f"{number}" for number, path in enumerate([report, *(done / "results/runs").rglob("*@pages*.*")])}
+    for path, aside in set_aside.items():
+        path.rename(aside)
+    said = snakemake(done, *arguments, "-n")
+    for path, aside in set_aside.items():
+        aside.rename(path)
+    assert planned(said) == {
+        "decoding",
+        "scores",
+        "significance",
+        "significance_over_seeds",
+        "report",
+        "all",
+    }
+
+
 def test_a_killed_run_goes_on_to_the_same_weights(done):
-    content = changed("arms/finetune", [{"data": "task", "updates": 60}])
-    content["run"] = {**content["run"], "arms": ["finetune"], "seeds": [2]}
+    content = two_languages()
+    content["arms"]["finetune"] = [{"data": "task", "updates": 60}]
+    content["run"]["seeds"] = [2]
     content["experiments"]["tiny"]["training"].update({"evaluate_every": 10, "bleu_sentences": 0})
     arguments = ["--cores", "2", "--configfile", str(ROOT / "config.yaml"), write_config(done, content)]
     folder = done / "results/runs/tiny/finetune/seed2/finetune"
@@ -55,8 +128,9 @@ def test_a_killed_run_goes_on_to_the_same_weights(done):
 
 def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(done):
     """And a second driver is refused while the first one lives."""
-    content = changed("arms/finetune", [{"data": "task", "updates": 200}])
-    content["run"] = {**content["run"], "arms": ["finetune"], "seeds": [3]}
+    content = two_languages()
+    content["arms"]["finetune"] = [{"data": "task", "updates": 200}]
+    content["run"]["seeds"] = [3]
     content["experiments"]["tiny"]["training"].update({"evaluate_every": 20, "bleu_sentences": 0})
     for name in ("Snakefile", "rules", "workflow_scripts", "profiles", "envs", "Makefile"):
         (done / name).symlink_to(ROOT / name)
@@ -96,20 +170,20 @@ def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(do
 
 def test_what_is_lost_is_made_again_and_the_scores_stay(done):
     """What is needed, at once; what finished work was made from, by its name. A dry run says why."""
-    arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "2"]
+    arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(done, two_languages()), "--cores", "2"]
     snakemake(done, *arguments)
-    run = done / "results/runs/tiny/csr/seed1"
+    run = done / "results/runs/tiny/finetune/seed1"
     hypotheses, table, model = run / "pages.hyp", done / "results/scores.tsv", run / "finetune/model"
     before = hypotheses.read_bytes(), table.read_bytes(), load_file(model / "model.safetensors")
-    for lost in (hypotheses, table, done / "results/runs/tiny/mask/seed1/pages.scores.json"):
+    for lost in (hypotheses, table, done / "results/runs/spanish/finetune/seed1/tiny@pages.scores.json"):
         lost.unlink()
     shutil.rmtree(model)
     said = snakemake(done, *arguments, "-n")
     assert planned(said) == {"scores", "report", "all"}
-    assert "reason: Missing output files: results/runs/tiny/mask/seed1/pages.scores.json" in said
+    assert "reason: Missing output files: results/runs/spanish/finetune/seed1/tiny@pages.scores.json" in said
     said = snakemake(done, str(hypotheses.relative_to(done)), *arguments)
     assert planned(said) == {"finetune", "decoding"}
-    assert "continuing from" in (done / "results/logs/training/tiny/csr.seed1.finetune.log").read_text()
+    assert "continuing from" in (done / "results/logs/training/tiny/finetune.seed1.finetune.log").read_text()
     snakemake(done, *arguments)
     assert before[:2] == (hypotheses.read_bytes(), table.read_bytes())
     again = load_file(model / "model.safetensors")
@@ -117,7 +191,8 @@ def test_what_is_lost_is_made_again_and_the_scores_stay(done):
 
 
 def test_each_arm_chooses_from_the_grid_on_dev_and_trains_nothing_twice(done):
-    content = changed("run", {"experiments": ["swept"], "arms": ["finetune", "csr"], "seeds": [1, 2]})
+    content = two_languages()
+    content["run"] |= {"experiments": ["swept", "spanish"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
     swept = content["experiments"]["swept"] = content["experiments"].pop("tiny")
     swept["training"] |= {"learning_rate": [0.0001, 1e6, 0.005], "bleu_sentences": 0}
     swept["choice"] = {"by": "dev_loss"}
