@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from workflow_scripts.alignment import count_links
-from workflow_scripts.lexicon import Lexicon, coverage, evaluate, invert, judge_switched, main, read_gold, read_lexicon, retrieve, select
+from workflow_scripts.lexicon import Lexicon, coverage, evaluate, invert, judge_switched, main, read_gold, retrieve, select
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text import read_lexicon
 from workflow_scripts.tokenisation import unit_segmenter
 from workflow_scripts.vectors import write_vectors
 

@@ -26,12 +26,11 @@ import numpy as np
 from workflow_scripts import noise as span_noise
 from workflow_scripts import philox
 from workflow_scripts.languages import language
-from workflow_scripts.lexicon import read_lexicon
 from workflow_scripts.limits import Limits
 from workflow_scripts.noise import Noise
 from workflow_scripts.released import released_side
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text import Words, chunks, count_words, fold, read_lines, upper, words_of, write_lines
+from workflow_scripts.text import Words, chunks, count_words, fold, read_lexicon, read_lines, upper, words_of, write_lines
 from workflow_scripts.tokenisation import load_codec
 
 Kind = Literal["codeswitch", "mask", "random", "released"]

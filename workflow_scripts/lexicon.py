@@ -6,7 +6,6 @@ top-k nearest neighbors"). A word is never its own translation, so that switchin
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -19,8 +18,8 @@ from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Positive
 from workflow_scripts.mapping import check
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
-from workflow_scripts.stage import InputError, atomic, run, write_json
-from workflow_scripts.text import count_units, read_dictionary, read_lines
+from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.text import count_units, read_dictionary, write_lexicon
 from workflow_scripts.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.vectors import read_vectors
 
@@ -316,27 +315,6 @@ def invert(gold: Gold) -> Gold:
 
 # ---------------------------------------------------------------------------------------------
 # file
-
-
-def write_lexicon(path: Path, entries: Ranked) -> None:
-    """Write ``word  candidate  rank  score``, tab-separated, words in order of frequency."""
-    with atomic(path) as file:
-        for word, candidates in entries.items():
-            for rank, (candidate, score) in enumerate(candidates, 1):
-                file.write(f"{word}\t{candidate}\t{rank}\t{score:.4f}\n")
-
-
-def read_lexicon(path: Path) -> Iterator[tuple[str, str, float]]:
-    """The (word, candidate, score) rows of a lexicon, in order.
-
-    Raises `InputError` naming the line that is not one.
-    """
-    for number, line in enumerate(read_lines(path), 1):
-        cells = line.split("\t")
-        try:
-            yield cells[0], cells[1], float(cells[3])
-        except (IndexError, ValueError):
-            raise InputError(f"{path}, line {number}: expected word, candidate, rank, score: {line[:60]!r}") from None
 
 
 if __name__ == "__main__":

@@ -194,7 +194,7 @@ def test_each_arm_chooses_from_the_grid_on_dev_and_trains_nothing_twice(done):
     content = two_languages()
     content["run"] |= {"experiments": ["swept", "spanish"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
     swept = content["experiments"]["swept"] = content["experiments"].pop("tiny")
-    swept["training"] |= {"learning_rate": [0.0001, 1e6, 0.005], "bleu_sentences": 0}
+    swept["training"] = {**swept["training"], "learning_rate": [0.0001, 1e6, 0.005], "bleu_sentences": 0}
     swept["choice"] = {"by": "dev_loss"}
     content["arms"]["csr"][0]["training"] = {"learning_rate": 0.004}
     arguments = ["--cores", "2", "--configfile", str(ROOT / "config.yaml"), write_config(done, content)]

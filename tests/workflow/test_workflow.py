@@ -21,7 +21,7 @@ from workflow_scripts.stage import read_json
 from workflow_scripts.text import read_lines
 
 ROOT = Path(__file__).resolve().parents[2]
-ARMS = ["finetune", "csr", "mask", "random"]
+ARMS = ["finetune", "csr", "random"]
 
 TINY = {
     "run": {"experiments": ["tiny"], "arms": ARMS, "seeds": [1]},
@@ -66,7 +66,7 @@ TINY = {
         "finetune": [{"data": "task", "updates": 16}],
         **{
             arm: [{"data": data, "updates": 6}, {"data": "task", "updates": 10}]
-            for arm, data in (("csr", "codeswitch"), ("mask", "mask"), ("random", "random"))
+            for arm, data in (("csr", "codeswitch"), ("random", "random"))
         },
     },
     "experiments": {

@@ -7,13 +7,12 @@ from typing import Any
 
 from workflow_scripts.classification import AVERAGE
 from workflow_scripts.languages import language
-from workflow_scripts.lexicon import read_lexicon
 from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, correct, grouped, spread
 from workflow_scripts.report.curves import curve
 from workflow_scripts.report.study import Study, evenly, signed, summary
 from workflow_scripts.significance import marker
-from workflow_scripts.text import count_words
+from workflow_scripts.text import count_words, read_lexicon
 
 # what was run
 
