@@ -217,7 +217,10 @@ def test_snakemakes_own_report_holds_the_page_and_the_files_behind_it(done, tmp_
         inside = {name: archive.read(name) for name in archive.namelist()}
     assert html in inside.values()
     kinds = Counter(Path(name).name for name in inside)
-    assert kinds["pages.scores.json"] == kinds["pages.words.json"] == len(ARMS) and kinds["curve.tsv"] == kinds["representation.json"] == 2 * len(ARMS) - 1
+    assert (
+        kinds["pages.scores.json"] == kinds["pages.words.json"] == len(ARMS)
+        and kinds["curve.tsv"] == kinds["representation.json"] == 2 * len(ARMS) - 1
+    )
     index = inside["many/report.html"].decode()
     for words in ("Experiments of this run: tiny", "Crossgap report", "Word accuracy", "Arm csr, seed 1, the phase pretext"):
         assert words in index
