@@ -160,7 +160,7 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
 @pytest.mark.parametrize(
     "path, value, message",
     [
-        (f"{SUMMARIES}/task", "summarization", "'translation' or 'summarisation'"),
+        (f"{SUMMARIES}/task", "summarization", "must be translation, summarisation or classification"),
         (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
         (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),
         (f"{SECTIONS}/documents/language", "en", "'de' is not the language of the documents, 'en'"),
