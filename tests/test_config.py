@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.utils import update_config
 
 from workflow_scripts import config
 from workflow_scripts.stage import InputError, from_plain
@@ -36,20 +37,11 @@ def test_the_shipped_configuration_is_valid():
     assert from_plain(config.Config, json.loads(json.dumps(DEFAULT))).corpora["help"].train.columns["de"] == 4
 
 
-def merge(below: dict, above: dict) -> dict:
-    """`above` laid over a copy of `below`, as Snakemake does."""
-    result = copy.deepcopy(below)
-    for key, value in above.items():
-        both = isinstance(value, dict) and isinstance(result.get(key), dict)
-        result[key] = merge(result[key], value) if both else copy.deepcopy(value)
-    return result
-
-
 def recipe(name: str) -> config.Config:
     """A recipe's configuration; that of the analyses goes over the translation's."""
-    merged = DEFAULT
+    merged = copy.deepcopy(DEFAULT)
     for part in {"analyses": ["translation", "analyses"]}.get(name, [name]):
-        merged = merge(merged, yaml.safe_load(Path(f"config/{part}.yaml").read_text(encoding="utf-8")))
+        update_config(merged, yaml.safe_load(Path(f"config/{part}.yaml").read_text(encoding="utf-8")))
     return config.load(merged)
 
 

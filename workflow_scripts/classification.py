@@ -111,23 +111,6 @@ _NOT_SCIENCE = ("device",)
 # steps
 
 
-def switch(
-    text: Path,
-    dev: Path,
-    lexicons: tuple[Path, ...],
-    output: Path,
-    *,
-    language: str,
-    into: tuple[str, ...],
-    kind: Literal["codeswitch", "mask", "random"] = "codeswitch",
-    seed: int = 1,
-    tokens: int = 1,
-    settings: CodeSwitch = CodeSwitch(),
-) -> None:
-    """Write the pretext task's rounds into `output`, see `codeswitch.one_sided`."""
-    one_sided(text, dev, lexicons, output, language=language, into=into, kind=kind, seed=seed, tokens=tokens, settings=settings)
-
-
 def finetune(
     start: Path,
     train: Path,
@@ -544,4 +527,4 @@ def mean_accuracy(sums: np.ndarray) -> float:
 
 
 if __name__ == "__main__":
-    run({"switch": switch, "finetune": finetune, "predict": predict, "compare": compare_arms})
+    run({"switch": one_sided, "finetune": finetune, "predict": predict, "compare": compare_arms})

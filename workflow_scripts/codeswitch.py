@@ -88,12 +88,13 @@ def main(
         if kind == "random":
             counts = count_words(sides[0][1 - side], languages[1 - side])
             candidates = permute_candidates(candidates, counts, settings.frequency_bin, seed)
+        lookup = Lookup(candidates, code, languages[1 - side])
         total: Counter[str] = Counter()
-        for name, source, number in (("dev", dev, _DEV_ROUND), *((f"round{r}", text, r) for r in range(rounds))):
+        for name, source, number in _parts(text, dev, rounds):
             if codec:
                 rows = released_side(source, codec, candidates, seed, number, side, settings.noise)
             else:
-                rows = switched_side(source, Lookup(candidates, code, languages[1 - side]), kind, seed, number, side, settings.noise)
+                rows = switched_side(source, lookup, kind, seed, number, side, settings.noise)
             write_lines(output / f"{name}.{code}.tsv.zst", _count(rows, Counter() if name == "dev" else total))
         report[code] = _shares(total)
     write_json(
@@ -135,7 +136,7 @@ def one_sided(
     lookup = Lookups(load_lookups(lexicons, language, into, counts, settings, seed if kind == "random" else None))
     rounds = max(1, -(-tokens // counts.total()))
     total: Counter[str] = Counter()
-    for name, source, number in (("dev", dev, _DEV_ROUND), *((f"round{r}", text, r) for r in range(rounds))):
+    for name, source, number in _parts(text, dev, rounds):
         rows = switched_side(source, lookup, kind, seed, number, 0, settings.noise)
         write_lines(output / f"{name}.{language}.tsv.zst", _count(rows, Counter() if name == "dev" else total))
     write_json(
@@ -174,6 +175,12 @@ def load_lookups(
 
 # the dev text's noise; no training text has so many rounds
 _DEV_ROUND = 1 << 30
+
+
+def _parts(text: Path, dev: Path, rounds: int) -> list[tuple[str, Path, int]]:
+    """What is written of one language: name, the text that it is made of, number of the round."""
+    return [("dev", dev, _DEV_ROUND), *((f"round{r}", text, r) for r in range(rounds))]
+
 
 Candidates = dict[str, list[str]]
 """Folded word → its candidates in the other language."""

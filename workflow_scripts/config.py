@@ -25,7 +25,7 @@ from workflow_scripts.choice import Choice
 from workflow_scripts.classification import Classification, Significance
 from workflow_scripts.codeswitch import CodeSwitch
 from workflow_scripts.comet import Comet
-from workflow_scripts.corpus import Corpus, Source
+from workflow_scripts.corpus import Corpus
 from workflow_scripts.decoding import Decoding
 from workflow_scripts.definitions import DEFINITIONS, written_out
 from workflow_scripts.embeddings import Embeddings
@@ -425,18 +425,18 @@ def data_used(config: Config) -> list[str]:
     return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
 
 
-def sources_of(corpus: Corpus) -> dict[str, Source]:
-    """Where the parts of a corpus come from."""
+def sources_of(corpus: Corpus | Labelled) -> dict[str, Any]:
+    """Where the parts of a corpus, or of labelled text, come from."""
     return {"train": corpus.train, "dev": corpus.dev, **{f"test.{name}": source for name, source in corpus.test.items()}}
 
 
 def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     """Every file that the configuration names, and where."""
     for name, corpus in config.corpora.items():
-        for part, source in (("train", corpus.train), ("dev", corpus.dev), *((f"test.{n}", s) for n, s in corpus.test.items())):
+        for part, source in sources_of(corpus).items():
             yield from ((f"corpora.{name}.{part}", path) for path in source.paths())
     for name, labelled in config.labelled.items():
-        for part, source in {"train": labelled.train, "dev": labelled.dev, **labelled.test}.items():
+        for part, source in sources_of(labelled).items():
             yield from ((f"labelled.{name}.{part}", path) for path in [source.file] if path)
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):

@@ -172,6 +172,15 @@ def _is_name(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
 
 
+def _test_problems(where: str, corpus: Corpus | Labelled, taken: str):
+    """What is wrong with the names of test sets, none of which may be `taken`."""
+    if not corpus.test:
+        yield f"{where}.test: names no test set"
+    for name in corpus.test:
+        if name == taken or not _is_name(name):
+            yield f"{where}.test.{name}: a test set cannot be called {taken}, and its name has letters, digits, - and _ only"
+
+
 def _corpus_problems(where: str, corpus: Corpus):
     for code in corpus.languages:
         try:
@@ -180,12 +189,8 @@ def _corpus_problems(where: str, corpus: Corpus):
             yield f"{where}.languages: {error}"
     if corpus.languages[0] == corpus.languages[1]:
         yield f"{where}.languages: {list(corpus.languages)} is one language twice"
-    if not corpus.test:
-        yield f"{where}.test: names no test set"
-    for name in corpus.test:
-        if name == "dev" or not _is_name(name):
-            yield f"{where}.test.{name}: a test set cannot be called dev, and its name has letters, digits, - and _ only"
-    for part, source in (("train", corpus.train), ("dev", corpus.dev), *((f"test.{n}", s) for n, s in corpus.test.items())):
+    yield from _test_problems(where, corpus, "dev")
+    for part, source in sources_of(corpus).items():
         kinds = [bool(source.file), bool(source.files), source.held_out is not None]
         if sum(kinds) != 1 or (part == "train" and kinds[2]):
             yield f"{where}.{part}: give either `file` with `columns`, `files`, or `data`" + ("" if part == "train" else ", or `held_out`")
@@ -218,7 +223,7 @@ def _source_problems(where: str, source: Source, corpus: Corpus):
 
 
 def _labelled_problems(where: str, labelled: Labelled):
-    for part, source in (("train", labelled.train), ("dev", labelled.dev), *((f"test.{n}", s) for n, s in labelled.test.items())):
+    for part, source in sources_of(labelled).items():
         try:
             language(source.language or labelled.language)
         except InputError as error:
@@ -244,11 +249,7 @@ def _labelled_problems(where: str, labelled: Labelled):
                 yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
     if len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
         yield f"{where}.labels: {labelled.labels} must be at least two different labels"
-    if not labelled.test:
-        yield f"{where}.test: names no test set"
-    for name in labelled.test:
-        if name == "average" or not _is_name(name):
-            yield f"{where}.test.{name}: a test set cannot be called average, and its name has letters, digits, - and _ only"
+    yield from _test_problems(where, labelled, "average")
 
 
 def _classification_problems(where: str, experiment: ClassificationExperiment, config: Config):

@@ -35,6 +35,7 @@ from workflow_scripts.config import (
     lexicons_used,
     load,
     phase_training,
+    sources_of,
     switched_into,
     translations,
 )
@@ -248,7 +249,7 @@ def corpora(config: Config) -> Iterator[Finding]:
     """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
     for name in used_corpora(config):
         corpus = config.corpora[name]
-        for part, source in {"train": corpus.train, "dev": corpus.dev, **{f"test.{t}": s for t, s in corpus.test.items()}}.items():
+        for part, source in sources_of(corpus).items():
             if source.held_out is None and not _is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
 
