@@ -50,7 +50,7 @@ HELP = DEFAULT["corpora"]["help"]
         (f"{TRAINING}/adam_betas", [0.9, 1.5], "adam_betas.1: input should be less than 1"),
         (f"{TRAINING}/adam_betas", [0.9], "adam_betas.1: is missing"),
         ("arms/csr/0/training", {"pairs": 0}, r"arms\.csr\.training\.pairs: input should be greater"),
-        ("run/seeds", [2**32], "from 0 to 2³² − 1"),
+        ("run/seeds", [2**32], "from 1 to 2³² − 1"),
         ("corpora/help/max_words", 0, "max_words: input should be greater"),
         ("corpora/help/max_ratio", 0.5, "max_ratio: input should be greater"),
         ("corpora/help/dev/held_out", 0, "held_out: input should be greater"),

@@ -98,7 +98,7 @@ def test_the_schema_is_generated():
         ("lexicons/unsupervised/mapping/mode", "supervised", "mapping.mode supervised needs one for 'de-en'"),
         ("lexicons/unsupervised/mapping/mode", "mapped", "needs the mapped vectors of 'de'"),
         ("lexicons/unsupervised/gold", {"en-de": "x"}, "'en-de' must be in the order of the corpus's languages, 'de-en'"),
-        ("run/seeds", [-1], "different whole numbers from 0"),
+        ("run/seeds", [0], "different whole numbers from 1"),
         ("arms/csr/0/training", {"updates": 9}, "the phase's own `updates` counts"),
         ("arms/csr/0/training", {"dropout": "much"}, "dropout: input should be a valid number"),
         ("experiments/help-de-en/training/max_length", 4000, "more than the backbone's 512 positions"),

@@ -66,7 +66,7 @@ def test_scores_and_their_signature(files):
 
 
 def metrics_of(code):
-    rouge = metrics(code, Scores(metrics=KINDS))["ROUGE-L"]
+    rouge = metrics(code, Scores(metrics=KINDS))["ROUGE-L"]()
     rouge.sentence_score("开", ["开"])
     return rouge.get_signature()
 

@@ -38,6 +38,39 @@ def test_significance_tells_a_better_system_from_the_same_one(files, test):
     assert result["same"]["BLEU"]["p"] > 0.05
 
 
+def test_with_one_seed_both_tests_give_the_same_p(files):
+    folder, systems = files
+    # half of the sentences with a word less, half with all: neither a clear case nor none
+    lines = [line if i % 2 else " ".join(line.split()[:-1]) for i, line in enumerate(systems["poor"])]
+    (folder / "near").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    names = ("poor", "near", "good")
+    files = tuple(folder / name for name in names)
+    per_seed(files, folder / "ref", folder / "p.json", names=names, language="en", seed=3, settings=Scores(samples=300))
+    over_seeds(files, folder / "ref", folder / "o.json", names=names, seeds=(3,), language="en", settings=Scores(samples=300))
+    single = read_json(folder / "p.json")["systems"]
+    pairs = [row for row in read_json(folder / "o.json")["pairs"] if row["other"] == "poor"]
+    assert {row["metric"] for row in pairs} == {"BLEU", "chrF", "TER"}
+    for row in pairs:
+        assert row["p"] == pytest.approx(single[row["arm"]][row["metric"]]["p"], abs=1e-9)
+    assert any(1 / 301 < row["p"] < 1 for row in pairs)
+
+
+def test_a_metric_that_fails_is_said_and_the_others_are_tested(files, monkeypatch):
+    def out_of_order(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr(sacrebleu.metrics.BLEU, "__init__", out_of_order)
+    monkeypatch.setattr(sacrebleu.metrics.TER, "_extract_corpus_statistics", out_of_order)
+    folder, _ = files
+    names = ("poor", "good")
+    systems = tuple(folder / name for name in names)
+    per_seed(systems, folder / "ref", folder / "p.json", names=names, language="en", settings=Scores(samples=50))
+    over_seeds(systems, folder / "ref", folder / "o.json", names=names, seeds=(1,), language="en", settings=Scores(samples=50))
+    single, pairs = read_json(folder / "p.json"), read_json(folder / "o.json")
+    assert single["failed"] == pairs["failed"] == dict.fromkeys(("BLEU", "TER"), "OSError: no network")
+    assert set(single["systems"]["good"]) == {"chrF"} == {row["metric"] for row in pairs["pairs"]}
+
+
 def test_one_system_has_nothing_to_be_compared_with(files):
     folder, _ = files
     per_seed((folder / "poor",), folder / "ref", folder / "p.json", names=("poor",), language="en")
@@ -68,11 +101,11 @@ def test_a_system_that_cannot_be_read_is_said_and_the_others_are_tested(files):
 @pytest.mark.parametrize("name", ["BLEU", "chrF", "TER"])
 def test_the_sum_of_the_sentences_statistics_gives_sacrebleus_score(files, name):
     _, systems = files
-    metric = metrics("en", Scores())[name]
+    metric = metrics("en", Scores())[name]()
     statistics = sentence_statistics(metric, systems["good"], systems["ref"])
     assert len(statistics) == len(systems["ref"])
     score = metric._compute_score_from_stats(list(statistics.sum(axis=0))).score
-    assert score == pytest.approx(metrics("en", Scores())[name].corpus_score(systems["good"], [systems["ref"]]).score)
+    assert score == pytest.approx(metrics("en", Scores())[name]().corpus_score(systems["good"], [systems["ref"]]).score)
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from workflow_scripts.limits import Positive
-from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
+from workflow_scripts.stage import InputError, checksum, read_json, run, told, write_json
 from workflow_scripts.text import read_lines
 
 if TYPE_CHECKING:
@@ -105,12 +105,19 @@ def _predict(sides: list[list[str]], threads: int, settings: Comet) -> dict:
     if threads:
         torch.set_num_threads(threads)
     checkpoint, version = find_checkpoint(settings)
-    predicted = load_model(checkpoint, settings).predict(
-        [dict(zip(("src", "mt", "ref"), sentence, strict=True)) for sentence in zip(*sides, strict=True)],
-        batch_size=settings.batch_size,
-        gpus=int(device.type == "cuda"),
-        progress_bar=False,
-    )
+    model = load_model(checkpoint, settings)
+    try:
+        predicted = model.predict(
+            [dict(zip(("src", "mt", "ref"), sentence, strict=True)) for sentence in zip(*sides, strict=True)],
+            batch_size=settings.batch_size,
+            gpus=int(device.type == "cuda"),
+            progress_bar=False,
+        )
+    except torch.cuda.OutOfMemoryError as error:
+        way_out = f"lower comet.batch_size ({settings.batch_size}), then run snakemake with --forcerun comet"
+        raise Unavailable(f"the GPU's memory did not suffice ({told(error)}); {way_out}") from None
+    except Exception as error:  # whatever COMET, Lightning and PyTorch raise
+        raise Unavailable(f"COMET failed ({told(error)}); mend that and run snakemake with --forcerun comet") from None
     return {
         "value": predicted.system_score,
         "segments": predicted.scores,
@@ -130,7 +137,7 @@ def find_checkpoint(settings: Comet) -> tuple[Path, str]:
         folder = path if path.is_dir() else Path(snapshot_download(settings.model, revision=settings.revision))
     except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
         raise Unavailable(
-            f"comet.model {settings.model!r} is neither a file or folder nor to be had from the Hugging Face hub ({_told(error)}); "
+            f"comet.model {settings.model!r} is neither a file or folder nor to be had from the Hugging Face hub ({told(error)}); "
             f"where there is network run `hf download {settings.model}`, then snakemake with --forcerun comet"
         ) from None
     checkpoint = folder / "checkpoints/model.ckpt"
@@ -165,12 +172,7 @@ def load_model(checkpoint: Path, settings: Comet) -> "CometModel":
             f"; if it lacks its encoder, run `hf download {encoder} '*.json' '*.model' '*.txt'` where there is network, or name a "
             "folder with these files as comet.encoder; then run snakemake with --forcerun comet"
         )
-        raise Unavailable(f"comet.model {settings.model!r} cannot be loaded ({_told(error)}){way_out if encoder else ''}") from None
-
-
-def _told(error: Exception) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+        raise Unavailable(f"comet.model {settings.model!r} cannot be loaded ({told(error)}){way_out if encoder else ''}") from None
 
 
 if __name__ == "__main__":

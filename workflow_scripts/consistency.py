@@ -56,9 +56,9 @@ def problems(config: Config) -> Iterator[str]:
     if (
         not config.run.seeds
         or len(set(config.run.seeds)) < len(config.run.seeds)
-        or not all(0 <= seed < 2**32 for seed in config.run.seeds)
+        or not all(0 < seed < 2**32 for seed in config.run.seeds)  # sacreBLEU takes 0 for none
     ):
-        yield f"run.seeds: {config.run.seeds} must be different whole numbers from 0 to 2³² − 1, at least one"
+        yield f"run.seeds: {config.run.seeds} must be different whole numbers from 1 to 2³² − 1, at least one"
     for section in ("corpora", "labelled", "lexicons", "backbones", "arms", "experiments"):
         for name in getattr(config, section):
             if not _is_name(name):

@@ -45,8 +45,9 @@ from workflow_scripts.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.labelled import LabelledSource, read_examples
 from workflow_scripts.languages import language
 from workflow_scripts.partitions import check_job, gpus_of, read_accounts, read_partitions, said
+from workflow_scripts.scores import Scores, leading, metrics
 from workflow_scripts.sizes import MBART_LARGE, Shape, gpu_gigabytes, training_disk, training_memory, vectors_disk
-from workflow_scripts.stage import InputError, resource, run
+from workflow_scripts.stage import InputError, resource, run, told
 from workflow_scripts.text import read_dictionary, read_lines
 from workflow_scripts.training import Training
 from workflow_scripts.vectors import read_vectors
@@ -96,6 +97,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from lexicons(config)
     yield from backbones(config)
     yield from comet(config)
+    yield from tokenisers(config)
     yield from memory(config, jobs)
     yield from disk(config)
     yield from slurm(jobs)
@@ -432,6 +434,19 @@ def comet(config: Config) -> Iterator[Finding]:
             )
 
 
+def tokenisers(config: Config) -> Iterator[Finding]:
+    """Whether sacreBLEU's tokenisers are there; those of some languages it fetches when they are first used."""
+    wanted = {(each.target, each.scores.tokenize) for each in experiments(config) if leading(each.scores) == "BLEU"}
+    for code, tokenize in sorted(wanted, key=str):
+        name = tokenize or language(code).bleu_tokenizer
+        try:
+            metrics(code, Scores(tokenize=tokenize))["BLEU"]()
+        except Exception as error:  # no network, a package that is not installed
+            yield Finding("note", f"BLEU's tokeniser {name}", f"is not to be had ({told(error)}); the report will have no BLEU for {code}")
+        else:
+            yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")
+
+
 def shape_of(backbone: Backbone) -> Shape | None:
     """The size of a backbone; None where neither its files nor its name tell."""
     if small := backbone.small:
@@ -500,8 +515,8 @@ def given_memory(job: dict[str, Any], device: str) -> Given:
 
 @functools.cache
 def _this_gpu() -> float:
-    told = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
-    return min((float(line) * 2**20 for line in told.splitlines() if line.strip().isdigit()), default=0.0)
+    answer = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
+    return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)
 
 
 def disk(config: Config) -> Iterator[Finding]:

@@ -5,15 +5,18 @@ their differences.
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import sacrebleu
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics.base import Metric
 
 from workflow_scripts.languages import language
 from workflow_scripts.limits import Positive
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, run, told, write_json
 from workflow_scripts.text import read_lines
 
 Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K", "none"]
@@ -55,11 +58,12 @@ def main(hypotheses: Path, references: Path, output: Path, *, language: str, set
         sentences = len(reference)
     except InputError as error:
         wanted, failed = {}, dict.fromkeys(wanted, str(error))
-    for name, metric in wanted.items():
+    for name, make in wanted.items():
         try:
+            metric = make()
             value = metric.corpus_score(hypothesis, [reference])
         except Exception as error:  # one metric's trouble, whatever it is, must not cost the others
-            failed[name] = f"{type(error).__name__}: {error}"
+            failed[name] = told(error)
         else:
             result[name] = {"value": value.score, "signature": str(metric.get_signature())}
     for name, reason in failed.items():
@@ -72,23 +76,27 @@ def leading(settings: Scores) -> str:
     return "ROUGE-L" if set(settings.metrics) & set(ROUGES) else "BLEU"
 
 
-def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, sacrebleu.metrics.base.Metric]:
-    """The metrics by name, for one target language; `lowercase` gives those that can tell cases apart for text without."""
+def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, Callable[[], Metric]]:
+    """What makes each metric, by its name, for one target language; `lowercase` gives those that can tell cases apart for text without.
+
+    They are made when they are used, since that may fail: flores200, the tokeniser of languages without one of their own, is
+    fetched from the network.
+    """
     tokenize = settings.tokenize or language(code).bleu_tokenizer
     wanted = {*settings.metrics, leading(settings)}
-    made: dict[str, sacrebleu.metrics.base.Metric] = {}
+    makers: dict[str, Callable[[], Metric]] = {}
     if wanted & set(ROUGES) and not lowercase:
         from workflow_scripts.rouge import Rouge
 
-        made |= {name: Rouge(name, code) for name in ROUGES if name in wanted}
+        makers |= {name: partial(Rouge, name, code) for name in ROUGES if name in wanted}
     if "BLEU" in wanted:
-        made["BLEU"] = sacrebleu.metrics.BLEU(tokenize=tokenize, lowercase=lowercase)
+        makers["BLEU"] = partial(BLEU, tokenize=tokenize, lowercase=lowercase)
     if "chrF" in settings.metrics:
-        made["chrF"] = sacrebleu.metrics.CHRF(lowercase=lowercase)
+        makers["chrF"] = partial(CHRF, lowercase=lowercase)
     if "TER" in settings.metrics and not lowercase:
         # scripts without spaces have their characters counted
-        made["TER"] = sacrebleu.metrics.TER(normalized=not language(code).spaced, asian_support=not language(code).spaced)
-    return {f"{name}, lower-cased": metric for name, metric in made.items()} if lowercase else made
+        makers["TER"] = partial(TER, normalized=not language(code).spaced, asian_support=not language(code).spaced)
+    return {f"{name}, lower-cased": make for name, make in makers.items()} if lowercase else makers
 
 
 ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")

@@ -15,7 +15,7 @@ import numpy as np
 from sacrebleu.significance import PairedTest
 
 from workflow_scripts.scores import LOWER_IS_BETTER, Scores, aligned, metrics
-from workflow_scripts.stage import InputError, read_json, run, write_json
+from workflow_scripts.stage import InputError, read_json, run, told, write_json
 
 COVERS = {
     "seed": "the choice of test sentences, not of training seeds",
@@ -47,34 +47,38 @@ def per_seed(
 
     Writes for each system and metric the score, the mean and half-width of its 95 % interval
     (bootstrap), and the p-value against the baseline; and under `failed` the systems that could not be
-    read.
+    read and the metrics that could not be tested.
     """
     # sacreBLEU reads its seed when it tests
-    os.environ.setdefault("SACREBLEU_SEED", str(seed))
+    os.environ["SACREBLEU_SEED"] = str(seed)
     hypotheses, reference, failed = readable(dict(zip(names, systems, strict=True)), references)
     rows: dict[str, dict] = {name: {} for name in names}
-    if names[0] in hypotheses and len(hypotheses) > 1:
-        signatures, scores = PairedTest(
-            list(hypotheses.items()),
-            metrics(language, settings),
-            references=[reference],
-            test_type="bs" if settings.test == "bootstrap" else "ar",
-            n_samples=settings.samples,
-        )()
-        for metric, results in scores.items():
-            if metric == "System":
-                continue
-            for name, result in zip(hypotheses, results, strict=True):
-                # sacreBLEU counts the resamples with a strictly greater difference: of two equal outputs
-                # it would call the (absent) difference significant
-                equal = name != names[0] and result.score == results[0].score
-                rows[name][metric] = {
-                    "score": result.score,
-                    "mean": result.mean,
-                    "ci": result.ci,
-                    "p": 1.0 if equal else result.p_value,
-                    "signature": str(signatures[metric]),
-                }
+    comparable = names[0] in hypotheses and len(hypotheses) > 1
+    for metric, make in metrics(language, settings).items() if comparable else ():
+        try:
+            signatures, scores = PairedTest(
+                list(hypotheses.items()),
+                {metric: make()},
+                references=[reference],
+                test_type="bs" if settings.test == "bootstrap" else "ar",
+                n_samples=settings.samples,
+            )()
+        except Exception as error:  # one metric's trouble, whatever it is, must not cost the others
+            failed[metric] = told(error)
+            continue
+        # sacreBLEU has names of its own for the metrics, and calls the systems' names a column, too
+        (signature,), (_, results) = signatures.values(), scores.values()
+        for name, result in zip(hypotheses, results, strict=True):
+            # sacreBLEU counts the resamples with a strictly greater difference: of two equal outputs
+            # it would call the (absent) difference significant
+            equal = name != names[0] and result.score == results[0].score
+            rows[name][metric] = {
+                "score": result.score,
+                "mean": result.mean,
+                "ci": result.ci,
+                "p": 1.0 if equal else result.p_value,
+                "signature": str(signature),
+            }
     write_json(output, {"baseline": names[0], "systems": rows, "failed": failed, "settings": asdict(settings), "covers": COVERS["seed"]})
 
 
@@ -98,12 +102,19 @@ def over_seeds(
     hypotheses, reference, failed = readable(dict(zip(keys, systems, strict=True)), references)
     pairs = [(mine, other) for at, mine in enumerate(names) for other in names[:at]]
     differences = {}
-    for name, metric in metrics(language, settings).items() if hypotheses else ():
-        statistics = {key: sentence_statistics(metric, lines, reference) for key, lines in hypotheses.items()}
-        differences[name] = compare(statistics, lambda sums, m=metric: m._compute_score_from_stats(list(sums)).score, pairs, settings)
+    reasons = {f"{name} seed {seed}": reason for (name, seed), reason in failed.items()}
+    for name, make in metrics(language, settings).items() if hypotheses else ():
+        try:
+            metric = make()
+            statistics = {key: sentence_statistics(metric, lines, reference) for key, lines in hypotheses.items()}
+        except Exception as error:  # as above
+            reasons[name] = told(error)
+            continue
+        score = lambda sums, m=metric: m._compute_score_from_stats(list(sums)).score  # noqa: E731
+        differences[name] = compare(statistics, score, pairs, settings, seeds[0])
     segments = {key: found for key, path in zip(keys, comet, strict=True) if (found := _segments(path)) is not None} if comet else {}
     if segments:
-        differences["COMET"] = compare(segments, lambda sums: float(sums[0] / sums[1]), pairs, settings)
+        differences["COMET"] = compare(segments, lambda sums: float(sums[0] / sums[1]), pairs, settings, seeds[0])
     write_json(
         output,
         {
@@ -113,7 +124,7 @@ def over_seeds(
                 for name, found in differences.items()
                 for mine, other in pairs
             ],
-            "failed": {f"{name} seed {seed}": reason for (name, seed), reason in failed.items()},
+            "failed": reasons,
             "settings": asdict(settings),
             "covers": COVERS["seed" if len(seeds) == 1 else settings.test],
         },
@@ -141,7 +152,8 @@ def compare(
 ) -> dict[tuple[str, str], dict[str, float | int | None]]:
     """For each pair of arms their difference, averaged over the seeds that both have, its 95 % interval and p-value.
 
-    `statistics` has, by arm and seed, an array of sentences × counts; `score` makes a score of their sum.
+    `statistics` has, by arm and seed, an array of sentences × counts; `score` makes a score of their sum. `seed` is
+    that of the resamples: with one training seed they are `per_seed`'s, and p is counted in sacreBLEU's way. With several,
     p is the share of the resamples whose difference is as far from their mean (bootstrap), or from nothing
     (randomization), as the observed one is from nothing.
     """
@@ -160,17 +172,25 @@ def compare(
             by_seed = np.stack([drawn[mine, s] - drawn[other, s] for s in seeds])
             found = np.take_along_axis(by_seed, rng.integers(len(seeds), size=by_seed.shape), axis=0).mean(axis=0)
             low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
-            centre = found.mean()
         else:
             sides = [[statistics[name, s] for s in seeds] for name in (mine, other)]
             found = exchanged_differences(*sides, score, settings.samples, rng)
             low = high = None
-            centre = 0.0
-        # sums in another order must not make a difference of their own
-        as_far = np.abs(found - centre) >= abs(difference) - 1e-9
-        p = float((as_far.sum() + 1) / (len(found) + 1))
+        if not found.any():
+            p = 1.0
+        elif bootstrap and len(seeds) == 1:
+            # sacreBLEU's: in effect it asks only whether the better one is better, so p is about half of what follows
+            p = share(np.abs(found) - np.abs(found).mean() > abs(difference))
+        else:
+            # sums in another order must not make a difference of their own
+            p = share(np.abs(found - (found.mean() if bootstrap else 0.0)) >= abs(difference) - 1e-9)
         result[mine, other] = {"seeds": len(seeds), "difference": difference, "low": low, "high": high, "p": p}
     return result
+
+
+def share(counted: np.ndarray) -> float:
+    """The p-value of so many resamples; the sample itself is one of them."""
+    return float((counted.sum() + 1) / (len(counted) + 1))
 
 
 def drawn_scores(statistics: dict[Key, np.ndarray], score: Score, samples: int, rng: np.random.Generator) -> dict[Key, np.ndarray]:

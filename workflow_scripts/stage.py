@@ -166,6 +166,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
+def told(error: Exception) -> str:
+    """An error that nobody expected, in one line."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+
+
 def checksum(path: Path | str) -> str:
     """SHA-256 of a file's content, in hexadecimal; raises `InputError` where there is no such file."""
     try:

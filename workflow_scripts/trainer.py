@@ -339,12 +339,12 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
 
 @torch.no_grad()
 def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
-    """BLEU or ROUGE-L of greedy translations of the first dev sentences; None where its library is not installed."""
+    """BLEU or ROUGE-L of greedy translations of the first dev sentences; None where its library, or its tokeniser, is not to be had."""
     try:
         from workflow_scripts.scores import Scores, metrics
 
-        metric = metrics(dev.language, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]
-    except ImportError:
+        metric = metrics(dev.language, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
+    except (ImportError, OSError):
         return None
     rows = dev.rows[: settings.bleu_sentences]
     # a summary is far shorter than its document

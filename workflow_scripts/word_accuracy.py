@@ -5,6 +5,7 @@ words of the reference are in the hypothesis; words of fewer than 100 occurrence
 and more frequent. All texts are cut into words by sacreBLEU's tokeniser.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.scores import Scores, Tokenizer, aligned, metrics
-from workflow_scripts.stage import InputError, atomic, run, write_json
+from workflow_scripts.stage import InputError, atomic, run, told, write_json
 from workflow_scripts.text import read_lines
 
 BUCKETS = ("low", "mid", "high")
@@ -31,9 +32,17 @@ class WordAccuracy:
 
 
 def count(training: Path, output: Path, *, language: str, settings: WordAccuracy = WordAccuracy()) -> None:
-    """Count the words of the target side of the training text: a TSV of word and occurrences, the most frequent first."""
-    cut = tokenizer(language, settings)
-    counts = Counter(word for line in read_lines(training) for word in cut(line))
+    """Count the words of the target side of the training text: a TSV of word and occurrences, the most frequent first.
+
+    It is empty where the language's tokeniser cannot be had; `measure` says so.
+    """
+    counts: Counter[str] = Counter()
+    try:
+        cut = tokenizer(language, settings)
+    except Exception as error:  # sacreBLEU may have to fetch it
+        print(f"no words are counted: {told(error)}", file=sys.stderr)
+    else:
+        counts.update(word for line in read_lines(training) for word in cut(line))
     with atomic(output) as file:
         file.writelines(f"{word}\t{number}\n" for word, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -43,18 +52,23 @@ def measure(
 ) -> None:
     """Write precision, recall and F-measure of each bucket, and of all words.
 
-    `frequencies` is what `count` wrote. Hypotheses that are not aligned with the references are said under
-    `failed`, in place of numbers. Raises `InputError` when `low` is not below `high`.
+    `frequencies` is what `count` wrote. What keeps them from being measured, e.g. hypotheses that are not aligned with the
+    references, is said under `failed`, in place of numbers. Raises `InputError` when `low` is not below `high`.
     """
     if not 0 < settings.low < settings.high:
         raise InputError(f"word_accuracy: low ({settings.low}) must be above 0 and below high ({settings.high})")
-    cut = tokenizer(language, settings)
     found, failed = {}, ""
     try:
-        hypothesis, reference = ([cut(line) for line in side] for side in aligned(hypotheses, references))
-        found = by_bucket(hypothesis, reference, read_frequencies(frequencies), [settings.low, settings.high])
+        if not (counts := read_frequencies(frequencies)):
+            raise InputError(f"{frequencies} has no words; its log says why, snakemake with --forcerun frequencies makes it again")
+        sides = aligned(hypotheses, references)
+        cut = tokenizer(language, settings)
+        hypothesis, reference = ([cut(line) for line in side] for side in sides)
+        found = by_bucket(hypothesis, reference, counts, [settings.low, settings.high])
     except InputError as error:
         failed = str(error)
+    except Exception as error:  # sacreBLEU's or compare-mt's trouble must not cost the rest of the report
+        failed = told(error)
     write_json(output, {"buckets": found, "failed": failed, "settings": asdict(settings)})
 
 
@@ -66,7 +80,7 @@ def read_frequencies(path: Path) -> Counter[str]:
 
 def tokenizer(language: str, settings: WordAccuracy) -> Callable[[str], list[str]]:
     """sacreBLEU's tokeniser of the target language, or the configured one."""
-    bleu = metrics(language, Scores(tokenize=settings.tokenize))["BLEU"]
+    bleu = metrics(language, Scores(tokenize=settings.tokenize))["BLEU"]()
     return lambda line: bleu.tokenizer(line).split()
 
 
