@@ -174,6 +174,15 @@ def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
     assert list(preflight.slurm({"x": {"mem_mb": 5}})) == []
 
 
+def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
+    def no_network(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", no_network)
+    (said,) = map(str, preflight.tokenisers(config.load(DEFAULT)))
+    assert said.startswith("note") and "13a: is not to be had (OSError: no network)" in said and "no BLEU for en" in said
+
+
 def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
     raw = changed("experiments/help-de-en/comet", {})
     (said,) = map(str, preflight.comet(config.load(raw)))
