@@ -41,6 +41,8 @@ rule significance_over_seeds:
             else []
         ),
         references=test_text(1),
+        # not read: on a cluster they share a job with those that it waits for
+        seeds=lambda w: [f"results/runs/{w.experiment}/significance/{w.testset}.seed{seed}.json" for seed in CONFIG.run.seeds],
     output:
         report(
             "results/runs/{experiment}/significance/{testset}.json",

@@ -9,6 +9,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 def pytest_collection_modifyitems(items):
-    """Whole runs first, the longest at the head, so that two workers end together."""
-    first = ["test_workflow.py", "test_recovery.py"]
-    items.sort(key=lambda item: (item.path.parent.name != "workflow", first.index(item.path.name) if item.path.name in first else 2))
+    """The longest first, so that two workers end together, and at the head two that do not compile the same code at once."""
+    first = ["test_workflow.py", "test_checkpoints.py", "test_recovery.py", "test_summarisation.py", "test_inference.py"]
+    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))

@@ -33,7 +33,10 @@ def two_languages() -> dict:
             "run": {"experiments": ["tiny", "spanish"], "arms": ["finetune"], "seeds": [1], "zero_shot": True},
             "corpora": {"tiny": corpus, "spanish": {**corpus, **spanish}},
             "backbones": {"tiny": {**backbone, "small": small}},
-            "experiments": {"tiny": experiment, "spanish": {**experiment, "corpus": "spanish", "source": "es"}},
+            # no arm switches words
+            "experiments": {
+                name: {**experiment, "corpus": name, "source": code, "lexicon": None} for name, code in (("tiny", "de"), ("spanish", "es"))
+            },
         }
     )
 
@@ -193,7 +196,8 @@ def test_what_is_lost_is_made_again_and_the_scores_stay(done):
 def test_each_arm_chooses_from_the_grid_on_dev_and_trains_nothing_twice(done):
     content = two_languages()
     content["run"] |= {"experiments": ["swept", "spanish"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
-    swept = content["experiments"]["swept"] = content["experiments"].pop("tiny")
+    swept = content["experiments"]["swept"] = {**content["experiments"].pop("tiny"), "lexicon": "given"}
+    content["lexicons"]["given"] = {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "resources/wiktionary/de-en.tsv.xz"}}
     swept["training"] = {**swept["training"], "learning_rate": [0.0001, 1e6, 0.005], "bleu_sentences": 0}
     swept["choice"] = {"by": "dev_loss"}
     content["arms"]["csr"][0]["training"] = {"learning_rate": 0.004}
