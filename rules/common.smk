@@ -112,8 +112,9 @@ def corpus_sources(wildcards):
     """The files that a corpus, or one held-out part of it, is read from."""
     corpus = CONFIG.corpora[wildcards.corpus]
     part = getattr(wildcards, "part", "train")
-    # dev leaves out what the test sets have
-    sources = {"train": [corpus.train], "dev": [corpus.dev, *corpus.test.values()]}.get(part) or [corpus.test[part.removeprefix("test/")]]
+    every = [corpus.train, corpus.dev, *corpus.test.values()]
+    # dev leaves out what the test sets have; corpus.json has the checksums of all
+    sources = {"train": every, "dev": every[1:]}.get(part) or [corpus.test[part.removeprefix("test/")]]
     return list(dict.fromkeys(resource(path) for source in sources for path in (source.paths() or corpus.train.paths())))
 
 

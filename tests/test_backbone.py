@@ -1,11 +1,13 @@
 """The built-in small mBART, and loading one that exists."""
 
+import shutil
+
 import pytest
 from models import manual_pairs, small_model
 
 from workflow_scripts import backbone
 from workflow_scripts.backbone import Backbone, Small, own_lines
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tokenisation import load_codec
 from workflow_scripts.training import Training
 
@@ -72,6 +74,7 @@ def test_denoising_beats_the_unigram_model(tmp_path):
     )
     assert report["denoising_loss"] < report["unigram_loss"]
     assert report["family"] == "mbart" and report["sentences"]["de"] <= 150
+    assert report["checksums"] == checksums(tmp_path / f"mono.{code}" for code in ("de", "en"))
     codec = load_codec(tmp_path / "out" / "model")
     assert len(codec.tokenizer) == report["vocabulary"] and codec.tag("en") != codec.tag("de")
 
@@ -98,6 +101,19 @@ def test_a_folder_in_the_hubs_format_is_loaded(tmp_path, family):
     report = run(tmp_path, Backbone(kind="hub", model=str(folder)))
     assert report["family"] == ("mbart50" if family == "mbart50" else "mbart")
     assert load_codec(tmp_path / "out" / "model").encode(["Datei"], "de") == load_codec(folder).encode(["Datei"], "de")
+    assert report["revision"] is None and report["checksums"] == checksums(folder.iterdir())
+
+
+@pytest.mark.parametrize("revision", [None, "v1"])
+def test_of_the_hubs_model_the_commit_is_recorded(tmp_path, monkeypatch, revision):
+    commit, cached = "0123456789" * 4, tmp_path / "hub/models--somebody--mbart"
+    shutil.copytree(small_model(tmp_path), cached / "snapshots" / commit)
+    (cached / "refs").mkdir()
+    (cached / "refs" / (revision or "main")).write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    report = run(tmp_path, Backbone(kind="hub", model="somebody/mbart", revision=revision))
+    assert (report["model"], report["revision"], report["settings"]["revision"]) == ("somebody/mbart", commit, revision)
 
 
 def test_a_model_that_is_not_to_be_had_says_what_to_do(tmp_path, monkeypatch):

@@ -237,7 +237,8 @@ def test_encoders_come_through_the_backbone_stage(models, tables, tmp_path, kind
     settings = backbone.Backbone(model=str(models[kind]))
     outputs = [tmp_path / name for name in ("model", "backbone.json", "curve.tsv")]
     backbone.main(*outputs, languages=("en", "de"), encoder_will_do=True, settings=settings)
-    assert read_json(outputs[1])["family"] == kind
+    report = read_json(outputs[1])
+    assert report["family"] == kind and str(models[kind] / "model.safetensors") in report["checksums"]
     finetune(tables, outputs[0], tmp_path / "run", epochs=1)
     with pytest.raises(InputError, match=rf"is an encoder \({kind}\), .*an mBART is needed .*name `arms` that only finetune"):
         backbone.main(*outputs, languages=("en", "de"), settings=settings)

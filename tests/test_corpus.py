@@ -22,7 +22,7 @@ from workflow_scripts.corpus import (
     read_pairs,
     train,
 )
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.text import number_of_words, read_lines, words
 
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
@@ -115,6 +115,16 @@ def clean(tmp_path, rows, others=(), **changes):
     )
     train((dev_a,), (dev_b,), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings=settings, **others)
     return list(zip(read_lines(tmp_path / "t.de"), read_lines(tmp_path / "t.en"), strict=True)), read_json(tmp_path / "corpus.json")
+
+
+def test_every_file_that_a_part_is_read_from_has_its_checksum(tmp_path):
+    names = ("train.tsv", "dev.de", "dev.en", "first.tsv", "second.tsv")
+    paths = dict(zip(names, (write(tmp_path / name, [f"{name}\tName {name}"]) for name in names), strict=True))
+    train_source, *tests = (Source(file=str(paths[name]), columns={"de": 1, "en": 2}) for name in ("train.tsv", "first.tsv", "second.tsv"))
+    dev = Source(files={code: str(paths[f"dev.{code}"]) for code in ("de", "en")})
+    settings = Corpus(("de", "en"), train_source, dev, dict(zip(("first", "second"), tests, strict=True)))
+    train((), (), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings=settings)
+    assert read_json(tmp_path / "corpus.json")["checksums"] == checksums(paths.values())
 
 
 def test_references_of_other_test_sets_do_not_leak(tmp_path):

@@ -55,7 +55,7 @@ def results(root, seeds=(1,), name="labels"):
         put(root / f"labelled/texts/{part}.{code}.json", {"part": part, "language": code, **counts})
     put(
         root / "backbones/small/backbone.json",
-        {"kind": "hub", "model": "somebody/mbart", "revision": None, "family": "mbart", "parameters": 9},
+        {"kind": "hub", "model": "somebody/mbart", "revision": "c0ffee", "family": "mbart", "parameters": 9},
     )
     direction = {"words": 2, "entries": 2, "coverage": {"running_words": 0.5, "types": 0.25}, "gold": None, "switched": None}
     folder = root / "lexicons/texts/given/en-de"
@@ -107,6 +107,7 @@ def test_the_page_has_every_part(tmp_path, seeds):
     text = unescape(page)
     assert "restoring the same words switched by a scrambled lexicon" in text and "given, en-de" in text and "haus, heim" in text
     assert "the paper's Table V" in text and "80.0" in text
+    assert "somebody/mbart, revision c0ffee" in text and "<tr><th>x.tsv</th>" in text
 
 
 def test_what_is_at_chance_is_said_first(tmp_path):

@@ -8,7 +8,7 @@ import torch
 
 from workflow_scripts.alignment import count_links
 from workflow_scripts.lexicon import Lexicon, coverage, evaluate, invert, judge_switched, main, read_gold, retrieve, select
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.text import read_lexicon
 from workflow_scripts.tokenisation import unit_segmenter
 from workflow_scripts.vectors import write_vectors
@@ -71,6 +71,7 @@ def test_each_direction_comes_from_its_own_side(tmp_path):
     main(*outputs, **inputs, languages=("de", "en"), gold=tmp_path / "gold", settings=settings)
     assert [row[:2] for row in read_lexicon(tmp_path / "ab.tsv")] == [("a0", "b0"), ("a1", "b0"), ("a2", "b0")]
     assert [row[:2] for row in read_lexicon(tmp_path / "ba.tsv")] == [("b0", "a1"), ("b1", "a2")]
+    assert read_json(tmp_path / "lexicon.json")["checksums"] == checksums((inputs["text_a"], inputs["text_b"], tmp_path / "gold"))
     report = read_json(tmp_path / "lexicon.json")["directions"]
     assert report["de-en"]["coverage"] == {"running_words": 0.5, "types": pytest.approx(2 / 3)}
     assert report["de-en"]["gold"]["all"]["p@1"] == 0.5 and report["en-de"]["gold"]["all"]["p@1"] == 1.0
@@ -98,6 +99,7 @@ def test_a_given_dictionary_is_the_lexicon(tmp_path):
     (tmp_path / "dictionary").write_text("Haus house\nhaus\thome\nbau house\nok ok\n")
     outputs = [tmp_path / name for name in ("ab.tsv", "ba.tsv", "lexicon.json")]
     main(*outputs, languages=("de", "en"), dictionary=tmp_path / "dictionary")
+    assert read_json(tmp_path / "lexicon.json")["checksums"] == checksums([tmp_path / "dictionary"])
     assert [row[:2] for row in read_lexicon(outputs[0])] == [("haus", "house"), ("haus", "home"), ("bau", "house")]
     assert [row[:2] for row in read_lexicon(outputs[1])] == [("house", "haus"), ("house", "bau"), ("home", "haus")]
     with pytest.raises(InputError, match="give either"):

@@ -8,7 +8,7 @@ import torch
 
 from workflow_scripts import mapping
 from workflow_scripts.mapping import Mapping, Sides, map_once, map_with_fallbacks, normalise, procrustes, symmetric_reweighting, union
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.vectors import read_vectors, write_vectors
 
 
@@ -166,11 +166,13 @@ def files(tmp_path):
 
 def test_the_stage_writes_vectors_and_report(files):
     settings = Mapping(patience=3, initial_words=400, search_cutoff=300)
-    mapping.main(*files, seed=1, settings=settings)
+    (dictionary := files[0].with_name("words")).write_text("a5 b5\n")
+    mapping.main(*files, dictionary=dictionary, seed=1, settings=settings)
     words, vectors = read_vectors(files[2])
     report = read_json(files[4])
     assert words[5] == "a5" and vectors.shape == (400, 20)
     assert report["words"] == [400, 400] and report["iterations"] > 15 and report["good"] and len(report["attempts"]) == 1
+    assert report["checksums"] == checksums((*files[:2], dictionary))
     first = files[2].read_bytes()
     mapping.main(*files, seed=1, settings=settings)
     assert files[2].read_bytes() == first

@@ -310,6 +310,16 @@ def test_mixed_commits_warn(tmp_path):
     assert "2 different commits" in plain(html) and "def456" in html
 
 
+def test_every_file_that_a_stage_read_is_listed_with_its_checksum(tmp_path):
+    root = results(tmp_path / "results")
+    lexicon = root / "lexicons/help.de-en/own"
+    put(root / "backbones/small/backbone.json", {**read_json(root / "backbones/small/backbone.json"), "checksums": {"mono.de": "beef"}})
+    put(lexicon / "mapping.json", {**MAPPING, "checksums": {"given.vec": "cafe"}})
+    put(lexicon / "lexicon.json", {**read_json(lexicon / "lexicon.json"), "checksums": {"gold.tsv": "dead", "train.de": "0ff0"}})
+    text = plain(report(root, tmp_path)[0])
+    assert "between two of them. given.vec cafe gold.tsv dead mono.de beef train.de 0ff0, f00d source:" in text
+
+
 def test_acquired_data_are_listed_with_licence_and_citation(tmp_path):
     root, settings = results(tmp_path / "results"), configuration()
     assert "Data that were acquired" not in report(root, tmp_path)[0]

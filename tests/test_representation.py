@@ -8,7 +8,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from workflow_scripts import representation
 from workflow_scripts.representation import Representation, mean_vector, measure, retrieval, sentence_vectors
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tokenisation import decoder_input, load_codec
 
 
@@ -71,6 +71,7 @@ def test_the_stage_states_n_and_tags(tmp_path):
     assert report["pairs"] == pytest.approx(report["pairs_rms"] * np.sqrt(15))
     with np.load(tmp_path / "r.npz") as data:
         assert data["source"].shape == data["target"].shape == (15, 32)
+    assert report["checksums"] == checksums((*files[1:3], more[0]))
     assert report["unaligned"]["sentences"] == [2, 15] and report["unaligned"]["means"] > 0
     assert report["layers"]["decoder"][-1]["means"] == report["means"] and report["retrieved_among"] == 15
     (tmp_path / "more.de").write_text("")

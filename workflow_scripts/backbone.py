@@ -19,7 +19,7 @@ from workflow_scripts.corpus import leak_key
 from workflow_scripts.languages import language
 from workflow_scripts.limits import Positive
 from workflow_scripts.noise import Noise, denoise
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text import MASK, read_sentences, words_of, write_lines
 from workflow_scripts.training import Training, write_curve
 from workflow_scripts.training import main as train_phase
@@ -110,7 +110,8 @@ def main(
 def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tuple[Path, ...] = (), encoder_will_do: bool = False) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
-    `text` is all that the experiments read and write, for trimming.
+    `text` is all that the experiments read and write, for trimming. Returns what ``backbone.json`` says of the model, with the
+    commit that the hub's `revision` stands for, or the checksums of a folder's files.
     """
     from transformers import AutoConfig
 
@@ -122,7 +123,7 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
 
     if not settings.model:
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
-    local = settings.model
+    local, revision = settings.model, None
     if not Path(local).is_dir():
         from huggingface_hub import snapshot_download
 
@@ -135,6 +136,12 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
                 f"backbone {settings.model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
                 f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {settings.model}`, then set HF_HUB_OFFLINE=1"
             ) from None
+        revision = Path(local).name
+    origin = {
+        "model": settings.model,
+        "revision": revision,
+        "checksums": {} if revision else checksums(path for path in sorted(Path(local).iterdir()) if path.is_file()),
+    }
     if Path(local).is_dir() and (kind := AutoConfig.from_pretrained(local).model_type) != "mbart":
         if kind not in ENCODERS:
             raise InputError(f"backbone {settings.model!r} is a {kind} model; an mBART is needed")
@@ -145,7 +152,7 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
             )
         if settings.trim:
             raise InputError(f"backbone {settings.model!r} is an encoder ({kind}); only an mBART can be trimmed, leave `trim` out")
-        return fetch_encoder(settings, Path(local), output)
+        return {**origin, **fetch_encoder(Path(local), output)}
     codec = load_codec(local)
     for code in languages:
         codec.tag(code)
@@ -160,8 +167,7 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
     else:
         save_model(network, codec.tokenizer, output)
     return {
-        "model": settings.model,
-        "revision": settings.revision,
+        **origin,
         "family": codec.family,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
@@ -169,7 +175,7 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
     }
 
 
-def fetch_encoder(settings: Backbone, local: Path, output: Path) -> dict:
+def fetch_encoder(local: Path, output: Path) -> dict:
     """Save a model such as mBERT or XLM-R in place, without the head that it was pretrained with."""
     from transformers import AutoModel, AutoTokenizer
 
@@ -181,8 +187,6 @@ def fetch_encoder(settings: Backbone, local: Path, output: Path) -> dict:
     network = AutoModel.from_pretrained(local)
     save_model(network, tokenizer, output)
     return {
-        "model": settings.model,
-        "revision": settings.revision,
         "family": network.config.model_type,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(tokenizer),
@@ -243,7 +247,11 @@ def pretrain(
             attempt=attempt,
             settings=small.training,
         )
-        return {"sentences": {code: len(text) for code, text in lines.items()}, **measure(output, noised, languages, small.training)}
+        return {
+            "sentences": {code: len(text) for code, text in lines.items()},
+            "checksums": checksums(small.text[code] for code in languages if small.text[code] != "task"),
+            **measure(output, noised, languages, small.training),
+        }
 
 
 def own_lines(small: Small, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()) -> Iterator[str]:

@@ -32,7 +32,7 @@ import regex
 
 from workflow_scripts.languages import language
 from workflow_scripts.limits import Limits, Natural, Positive, Seed
-from workflow_scripts.stage import InputError, checksum, run, write_json
+from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text import BREAK, chunks, fold, number_of_words, read_lines, sentences, words_of, write_pairs
 
 
@@ -227,7 +227,7 @@ def train(
         {
             "languages": languages,
             "source": asdict(settings.train),
-            "checksums": {path: checksum(path) for path in settings.train.paths()},
+            "checksums": checksums(path for source in (settings.train, settings.dev, *settings.test.values()) for path in source.paths()),
             "read": read,
             "kept": sizes,
             "removed": {reason: removed[reason] for reason in (DOCUMENT_REASONS if settings.documents else REASONS)},

@@ -18,7 +18,7 @@ import regex
 
 from workflow_scripts.corpus import clean_text, dig, leak_keys
 from workflow_scripts.limits import Limits, Natural, Seed
-from workflow_scripts.stage import InputError, checksum, run, write_json
+from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text import number_of_words, read_lines, write_lines
 
 
@@ -111,7 +111,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "examples": len(kept),
             "labels": {label: counts[label] for label in settings.labels},
             "removed": dict(removed),
-            "checksums": {source.file: checksum(source.file)},
+            "checksums": checksums([source.file]),
             "source": asdict(source),
         },
     )

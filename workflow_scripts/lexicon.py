@@ -18,7 +18,7 @@ from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Positive
 from workflow_scripts.mapping import check
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text import count_units, read_dictionary, write_lexicon
 from workflow_scripts.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.vectors import read_vectors
@@ -121,6 +121,7 @@ def main(
             "directions": directions,
             "gold": str(gold) if gold else None,
             "dictionary": str(dictionary) if dictionary else None,
+            "checksums": checksums((text_a, text_b, gold, dictionary)),
             "settings": asdict(settings),
         },
     )

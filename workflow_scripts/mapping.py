@@ -27,7 +27,7 @@ import torch
 from workflow_scripts.device import keep_memory, pick_device
 from workflow_scripts.limits import Limits, Natural, NotNegative, Positive
 from workflow_scripts.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods, set_threads
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text import fold, read_dictionary
 from workflow_scripts.vectors import read_vectors, write_vectors
 
@@ -151,6 +151,7 @@ def main(
             "dimensions": a.shape[1],
             "seconds": round(seconds, 1),
             "device": str(device),
+            "checksums": checksums((vectors_a, vectors_b, dictionary)),
             "settings": asdict(settings),
         },
     )

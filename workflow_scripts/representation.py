@@ -27,7 +27,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Positive
-from workflow_scripts.stage import InputError, atomic, run, write_json
+from workflow_scripts.stage import InputError, atomic, checksums, run, write_json
 from workflow_scripts.text import read_lines
 from workflow_scripts.tokenisation import Codec, load_codec
 from workflow_scripts.training import Row, collate
@@ -88,6 +88,7 @@ def main(
         "dimensions": kept[0].shape[1],
         "layers": {"encoder": layers[:depth], "decoder": layers[depth:]},
         "text": [str(source), str(target)],
+        "checksums": checksums((source, target, *unaligned)),
         "tag_format": f"{tag_format}; own language's tag; last non-padding position of the last decoder layer",
         "settings": asdict(settings),
     }

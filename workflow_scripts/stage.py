@@ -16,7 +16,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
@@ -178,6 +178,11 @@ def checksum(path: Path | str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+
+
+def checksums(paths: Iterable[Path | str | None]) -> dict[str, str]:
+    """File → `checksum`, as a stage's JSON file has them of what was read; None is a file that was not given."""
+    return {path: checksum(path) for path in dict.fromkeys(str(path) for path in paths if path)}
 
 
 @functools.cache

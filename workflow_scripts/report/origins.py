@@ -1,7 +1,7 @@
 """What the numbers cost, and which data, commits and versions they are from."""
 
 import csv
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +53,28 @@ def trained_on(results: Path, benchmark: Path) -> int:
 
 
 def provenances(results: Path, paths: list[Path]) -> dict[str, Any]:
-    """Commits with the number of files each made, versions by library, and whether either differs among the files."""
-    found = [(path, read_json(path).get("provenance", {"commit": "unknown", "versions": {}})) for path in dict.fromkeys(paths)]
+    """Commits with the files each made, versions by library, whether either differs among the files, and checksums of what was read.
+
+    A file has several checksums when one stage read it before it was changed, and another one after.
+    """
+    found = []
+    checksums: dict[str, set[str]] = defaultdict(set)
+    for path in dict.fromkeys(paths):
+        report = read_json(path)
+        found.append((path, report.get("provenance", {"commit": "unknown", "versions": {}})))
+        for file, checksum in report.get("checksums", {}).items():
+            checksums[file].add(checksum)
     commits = Counter(p["commit"] for _, p in found)
     files = {commit: [f"results/{path.relative_to(results)}" for path, p in found if p["commit"] == commit] for commit in commits}
     libraries = sorted({library for _, p in found for library in p["versions"]})
     versions = {name: sorted({p["versions"][name] for _, p in found if name in p["versions"]}) for name in libraries}
-    return {"files": files, "versions": versions, "mixed": len(commits) > 1, "mixed_versions": any(len(v) > 1 for v in versions.values())}
+    return {
+        "files": files,
+        "versions": versions,
+        "checksums": {file: sorted(checksums[file]) for file in sorted(checksums)},
+        "mixed": len(commits) > 1,
+        "mixed_versions": any(len(v) > 1 for v in versions.values()),
+    }
 
 
 def _number(cell: str | None) -> float:
