@@ -197,7 +197,8 @@ def test_each_arm_chooses_from_the_grid_on_dev_and_trains_nothing_twice(done):
     content = two_languages()
     content["run"] |= {"experiments": ["swept", "spanish"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
     swept = content["experiments"]["swept"] = {**content["experiments"].pop("tiny"), "lexicon": "given"}
-    content["lexicons"]["given"] = {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "resources/wiktionary/de-en.tsv.xz"}}
+    (done / "dictionary.txt").write_text("file datei\nwindow fenster\nthe die\nand und\n", encoding="utf-8")
+    content["lexicons"]["given"] = {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "dictionary.txt"}}
     swept["training"] = {**swept["training"], "learning_rate": [0.0001, 1e6, 0.005], "bleu_sentences": 0}
     swept["choice"] = {"by": "dev_loss"}
     content["arms"]["csr"][0]["training"] = {"learning_rate": 0.004}
