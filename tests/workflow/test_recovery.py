@@ -24,7 +24,9 @@ from workflow_scripts.text import read_lines
 
 def two_languages() -> dict:
     """Tiny experiments in German and Spanish to English on a shared backbone, whose models translate each other's test sets."""
-    corpus, backbone, experiment = TINY["corpora"]["tiny"], TINY["backbones"]["tiny"], TINY["experiments"]["tiny"]
+    corpus, backbone = TINY["corpora"]["tiny"], TINY["backbones"]["tiny"]
+    # no arm switches words, so there is no lexicon
+    experiment = {key: value for key, value in TINY["experiments"]["tiny"].items() if key != "lexicon"}
     spanish = {"languages": ["en", "es"], "train": {"file": "spanish.tsv", "columns": {"document": 1, "en": 3, "es": 4}}}
     small = {**backbone["small"], "text": {**backbone["small"]["text"], "es": "task"}, "disjoint": False}
     return copy.deepcopy(
@@ -33,10 +35,7 @@ def two_languages() -> dict:
             "run": {"experiments": ["tiny", "spanish"], "arms": ["finetune"], "seeds": [1], "zero_shot": True},
             "corpora": {"tiny": corpus, "spanish": {**corpus, **spanish}},
             "backbones": {"tiny": {**backbone, "small": small}},
-            # no arm switches words
-            "experiments": {
-                name: {**experiment, "corpus": name, "source": code, "lexicon": None} for name, code in (("tiny", "de"), ("spanish", "es"))
-            },
+            "experiments": {"tiny": experiment, "spanish": {**experiment, "corpus": "spanish", "source": "es"}},
         }
     )
 
