@@ -25,8 +25,7 @@ from workflow_scripts.text import read_lines
 def two_languages() -> dict:
     """Tiny experiments in German and Spanish to English on a shared backbone, whose models translate each other's test sets."""
     corpus, backbone = TINY["corpora"]["tiny"], TINY["backbones"]["tiny"]
-    # no arm switches words, so there is no lexicon
-    experiment = {key: value for key, value in TINY["experiments"]["tiny"].items() if key != "lexicon"}
+    experiment = {**TINY["experiments"]["tiny"], "lexicon": "given"}
     spanish = {"languages": ["en", "es"], "train": {"file": "spanish.tsv", "columns": {"document": 1, "en": 3, "es": 4}}}
     small = {**backbone["small"], "text": {**backbone["small"]["text"], "es": "task"}, "disjoint": False}
     return copy.deepcopy(
@@ -34,6 +33,7 @@ def two_languages() -> dict:
             **TINY,
             "run": {"experiments": ["tiny", "spanish"], "arms": ["finetune"], "seeds": [1], "zero_shot": True},
             "corpora": {"tiny": corpus, "spanish": {**corpus, **spanish}},
+            "lexicons": {"given": {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "german.txt", "en-es": "spanish.txt"}}},
             "backbones": {"tiny": {**backbone, "small": small}},
             "experiments": {"tiny": experiment, "spanish": {**experiment, "corpus": "spanish", "source": "es"}},
         }
@@ -46,6 +46,8 @@ def done(tmp_path_factory):
     folder = lay_out(tmp_path_factory.mktemp("work") / "a folder")
     spanish = list(read_lines(ROOT / "resources/libreoffice-help/en-es.tsv.xz"))[4000:6500]
     (folder / "spanish.tsv").write_text("".join(f"{line}\n" for line in spanish), encoding="utf-8")
+    (folder / "german.txt").write_text("file datei\nwindow fenster\nthe die\nand und\n", encoding="utf-8")
+    (folder / "spanish.txt").write_text("file archivo\nwindow ventana\nthe el\nand y\n", encoding="utf-8")
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, two_languages()), "--cores", "2")
     return folder
 
@@ -195,9 +197,7 @@ def test_what_is_lost_is_made_again_and_the_scores_stay(done):
 def test_each_arm_chooses_from_the_grid_on_dev_and_trains_nothing_twice(done):
     content = two_languages()
     content["run"] |= {"experiments": ["swept", "spanish"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
-    swept = content["experiments"]["swept"] = {**content["experiments"].pop("tiny"), "lexicon": "given"}
-    (done / "dictionary.txt").write_text("file datei\nwindow fenster\nthe die\nand und\n", encoding="utf-8")
-    content["lexicons"]["given"] = {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "dictionary.txt"}}
+    swept = content["experiments"]["swept"] = content["experiments"].pop("tiny")
     swept["training"] = {**swept["training"], "learning_rate": [0.0001, 1e6, 0.005], "bleu_sentences": 0}
     swept["choice"] = {"by": "dev_loss"}
     content["arms"]["csr"][0]["training"] = {"learning_rate": 0.004}
