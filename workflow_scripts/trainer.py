@@ -369,9 +369,11 @@ def beam_search(
     max_length: int | None = None,
     batch: int = 128,
     min_length: int = 0,
+    tokens: int = 0,
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
 
+    `batch` rows are translated at once, or as many as have so many `tokens`, padding included.
     Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
     ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
     """
@@ -379,8 +381,9 @@ def beam_search(
     positions = network.config.max_position_embeddings - 2
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations: list[list[Hypothesis]] = [[] for _ in rows]
-    for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
+    while order:
+        size = max(1, tokens // len(rows[order[0]])) if tokens else batch
+        chosen, order = order[:size], order[size:]
         sources = [torch.tensor(rows[i]) for i in chosen]
         padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
         output = network.generate(
