@@ -103,6 +103,25 @@ def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
     assert [int(row[0]) for row in curve if row[4]] == [20, 40, 60]
 
 
+def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkeypatch):
+    from workflow_scripts import trainer
+
+    settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
+    whole = finetune(*setup, tmp_path / "whole", Training(**settings))
+    calls = itertools.count(1)
+    with monkeypatch.context() as told:
+        told.setattr(trainer.Deadline, "reason", lambda self: "memory" if next(calls) == 2 else "")
+        with pytest.raises(Stopped, match="stopped after update 2"):
+            finetune(*setup, tmp_path / "cut", Training(**settings))
+    parts = finetune(*setup, tmp_path / "cut", Training(**settings, micro_batch_tokens=100, loss="chunked"))
+    start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
+    for name in whole:
+        moved = float((whole[name] - start[name]).abs().max())
+        assert torch.allclose(whole[name], parts[name], atol=moved * 1e-2 + 1e-6), name
+    (folder,) = (tmp_path / "cut" / "checkpoints").glob("*/")
+    assert [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
+
+
 def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, monkeypatch):
     from workflow_scripts import trainer
 

@@ -86,8 +86,8 @@ class Training:
     """Where to train."""
 
 
-# what may change between a killed call and the one that continues it
-_NOT_SCIENCE = ("device", "log_every")
+# what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
+_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss")
 
 Row = tuple[list[int], list[int]]
 """Ids of one row: what the encoder reads, and the labels."""
