@@ -140,7 +140,10 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
 def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
     settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 2, "checkpoint": "last", "log_every": 1}
     one = finetune(*setup, tmp_path / "one", Training(**settings))
-    line = command(*setup, tmp_path / "two", settings, ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"])
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2"]
+    # each process makes its half of an update in two parts
+    settings |= {"micro_batch_tokens": 100, "loss": "chunked"}
+    line = command(*setup, tmp_path / "two", settings, [*torchrun, "-m", "--"])
     launched = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for row in launched.stdout:
         if row.startswith("update 3/"):
@@ -173,8 +176,8 @@ def test_several_gpus_are_shared_by_torchrun(monkeypatch):
     assert not called  # nobody gave them to this job
     monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
     training.launch()
-    assert called[0][1][1:7] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8", "-m"]
-    assert called[0][1][7:] == ["--", "workflow_scripts.training", "--seed", "1"]
+    assert called[0][1][1:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
+    assert called[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "workflow_scripts.training", "--seed", "1"]
     monkeypatch.setenv("WORLD_SIZE", "8")
     training.launch()
     assert len(called) == 1

@@ -121,6 +121,7 @@ def fit(
         use_cpu=device.type == "cpu",
         ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
         ddp_find_unused_parameters=False,
+        ddp_timeout=6 * 3600,  # the others wait while the first process looks at the dev set or writes a checkpoint
         logging_steps=min(settings.log_every, every),
         logging_first_step=True,
         logging_nan_inf_filter=False,

@@ -380,6 +380,8 @@ def launch() -> None:
         return
     if (gpus := torch.cuda.device_count()) > 1:
         torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
+        # after SIGTERM, of which it would by itself leave 30 s to a checkpoint of many gigabytes
+        torchrun += ["--shutdown-timeout", "300"]
         # the two dashes keep torchrun from reading --start as an option of its own
         os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", "workflow_scripts.training", *arguments])
 
