@@ -133,10 +133,11 @@ def main(
     """
     from workflow_scripts.trainer import Diverged, load_model, train
 
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
     if threads:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(max(1, threads // processes))
     keep_memory()
-    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != (processes := int(os.environ.get("WORLD_SIZE", "1"))):
+    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != processes:
         raise InputError(f"{processes} processes on more than one node; a phase trains on the GPUs of one node (torchrun --standalone)")
     if choice:
         chosen = read_json(choice)
