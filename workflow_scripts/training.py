@@ -39,7 +39,7 @@ class Training:
     batch_tokens: Positive = 8_192
     """Tokens per update, padding included, counted on the longer side."""
     micro_batch_tokens: Positive | None = None
-    """Tokens that go through a device at once; smaller ones add up to an update. All at once by default."""
+    """Tokens that go through a device at once, and a row more at most; such parts add up to an update. All at once by default."""
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
     warmup_updates: Natural = 2_500
