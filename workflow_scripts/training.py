@@ -13,7 +13,8 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -89,7 +90,7 @@ class Training:
 # what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
 _NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss")
 
-Row = tuple[list[int], list[int]]
+Row = tuple[Sequence[int], Sequence[int]]
 """Ids of one row: what the encoder reads, and the labels."""
 
 
@@ -243,20 +244,28 @@ class NoisedRounds:
             pairs = [line.rstrip("\n").split("\t") for line in file]
         noised, original = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
         if self.pieces:
-            rows = self.codec.encode_tokens(noised, code, self.max_length)
+            rows = compactly(lambda some: self.codec.encode_tokens(some, code, self.max_length), noised)
         else:
-            rows = self.codec.encode(noised, code, self.max_length, masks=True)
-        return list(zip(rows, self.codec.encode(original, code, self.max_length), strict=True))
+            rows = compactly(lambda some: self.codec.encode(some, code, self.max_length, masks=True), noised)
+        return list(zip(rows, compactly(lambda some: self.codec.encode(some, code, self.max_length), original), strict=True))
 
 
 def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:
     """Rows of two aligned files of plain text."""
-    sides = [codec.encode(_lines(path), code, max_length) for path, code in zip((source, target), languages, strict=True)]
+    sides = [
+        compactly(lambda some, code=code: codec.encode(some, code, max_length), _lines(path))
+        for path, code in zip((source, target), languages, strict=True)
+    ]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{source} has {len(sides[0])} lines, {target} {len(sides[1])}; they must be aligned")
     if not sides[0]:
         raise InputError(f"{source}: is empty")
     return list(zip(*sides, strict=True))
+
+
+def compactly(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) -> list[array]:
+    """What `encode` makes of the lines, some of them at a time, in four bytes an id; lists would need ten times as much."""
+    return [array("i", ids) for start in range(0, len(lines), 10_000) for ids in encode(lines[start : start + 10_000])]
 
 
 def _lines(path: Path) -> list[str]:
