@@ -2,7 +2,7 @@
 
 python benchmarks/decoding.py results/runs/help-de-en/finetune/seed1/finetune/model results/corpora/help.de-en/test/pages de en [sentences]
 
-A JSON line for the default precision, which is the peer's on a CPU, and one for int8. All times include loading
+A JSON line for the default precision, which is the peer's, too, and one for int8. All times include loading
 the model, ours its conversion, too.
 """
 
@@ -19,8 +19,10 @@ from workflow_scripts import decoding
 from workflow_scripts.decoding import Decoding
 from workflow_scripts.text import read_lines, write_lines
 
-# sentences at once: batch_tokens is 64 for each
-PEERS_BATCHES = (8, 16, 32)
+GPU = torch.cuda.is_available()
+PRECISION = "float16" if GPU else "float32"
+# source tokens at once
+PEERS_BATCHES = (2_048, 8_192, 32_768) if GPU else (256, 512, 1_024)
 
 
 def main(model: str, text: str, source: str, target: str, sentences: str = "200") -> None:
@@ -36,9 +38,9 @@ def main(model: str, text: str, source: str, target: str, sentences: str = "200"
             decoding.main(Path(model), folder / "source", folder / "hyp", languages=(source, target), threads=threads, settings=settings)
             return len(lines) / (time.perf_counter() - begun), list(read_lines(folder / "hyp"))
 
-        peers = {size: translate(Decoding(engine="huggingface", batch_tokens=64 * size)) for size in PEERS_BATCHES}
+        peers = {size: translate(Decoding(engine="huggingface", compute_type=PRECISION, batch_tokens=size)) for size in PEERS_BATCHES}
         size, (peer, theirs) = max(peers.items(), key=lambda entry: entry[1][0])
-        for compute_type in ("float16" if torch.cuda.is_available() else "float32", "int8"):
+        for compute_type in (PRECISION, "int8"):
             ours, found = translate(Decoding(engine="ctranslate2", compute_type=compute_type))
             bleu, peer_bleu = (sacrebleu.corpus_bleu(translations, [references]).score for translations in (found, theirs))
             line = {
@@ -49,7 +51,7 @@ def main(model: str, text: str, source: str, target: str, sentences: str = "200"
             }
             line |= {"ratio": round(ours / peer, 2), "bleu": round(bleu, 2), "peer_bleu": round(peer_bleu, 2), "peer_batch": size}
             line |= {"same": sum(a == b for a, b in zip(found, theirs, strict=True))}
-            print(json.dumps({**line, "threads": threads, "device": "cuda" if torch.cuda.is_available() else "cpu"}))
+            print(json.dumps({**line, "threads": threads, "device": "cuda" if GPU else "cpu"}))
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def peer(model: str, text: str, source: str, target: str, updates: int, _: int, 
             disable_tqdm=True,
             seed=1,
         )
-        items = [{"input_ids": s, "attention_mask": [1] * len(s), "labels": t} for s, t in pairs[DEV:]]
+        items = [{"input_ids": list(s), "attention_mask": [1] * len(s), "labels": list(t)} for s, t in pairs[DEV:]]
         trainer = Seq2SeqTrainer(model=network, args=arguments, train_dataset=items, data_collator=collate, callbacks=[Clock()])
         trainer.train()
     seconds = times[-1] - times[0]

@@ -103,6 +103,25 @@ def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
     assert [int(row[0]) for row in curve if row[4]] == [20, 40, 60]
 
 
+def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkeypatch):
+    from workflow_scripts import trainer
+
+    settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
+    whole = finetune(*setup, tmp_path / "whole", Training(**settings))
+    calls = itertools.count(1)
+    with monkeypatch.context() as told:
+        told.setattr(trainer.Deadline, "reason", lambda self: "memory" if next(calls) == 2 else "")
+        with pytest.raises(Stopped, match="stopped after update 2"):
+            finetune(*setup, tmp_path / "cut", Training(**settings))
+    parts = finetune(*setup, tmp_path / "cut", Training(**settings, micro_batch_tokens=100, loss="chunked"))
+    start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
+    for name in whole:
+        moved = float((whole[name] - start[name]).abs().max())
+        assert torch.allclose(whole[name], parts[name], atol=moved * 1e-2 + 1e-6), name
+    (folder,) = (tmp_path / "cut" / "checkpoints").glob("*/")
+    assert [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
+
+
 def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, monkeypatch):
     from workflow_scripts import trainer
 
@@ -121,7 +140,10 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
 def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
     settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 2, "checkpoint": "last", "log_every": 1}
     one = finetune(*setup, tmp_path / "one", Training(**settings))
-    line = command(*setup, tmp_path / "two", settings, ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"])
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2"]
+    # each process makes its half of an update in two parts
+    settings |= {"micro_batch_tokens": 100, "loss": "chunked"}
+    line = command(*setup, tmp_path / "two", settings, [*torchrun, "-m", "--"])
     launched = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for row in launched.stdout:
         if row.startswith("update 3/"):
@@ -154,8 +176,8 @@ def test_several_gpus_are_shared_by_torchrun(monkeypatch):
     assert not called  # nobody gave them to this job
     monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
     training.launch()
-    assert called[0][1][1:7] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8", "-m"]
-    assert called[0][1][7:] == ["--", "workflow_scripts.training", "--seed", "1"]
+    assert called[0][1][1:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
+    assert called[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "workflow_scripts.training", "--seed", "1"]
     monkeypatch.setenv("WORLD_SIZE", "8")
     training.launch()
     assert len(called) == 1

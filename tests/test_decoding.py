@@ -1,7 +1,14 @@
 """Beam search by CTranslate2 and by Hugging Face."""
 
+import ctypes
+import shutil
+from pathlib import Path
+
+import ctranslate2
 import pytest
+import torch
 from models import manual_pairs, small_model
+from transformers import MBartForConditionalGeneration
 
 from workflow_scripts import decoding, training
 from workflow_scripts.decoding import Decoding
@@ -102,3 +109,58 @@ def test_an_output_must_be_asked_for(tmp_path):
 def test_lengths_have_limits(model, engine):
     free, long = (translate(model, engine=engine, beam_size=2, min_length=n) for n in (0, 100))
     assert sum(map(len, long)) > 1.5 * sum(map(len, free))
+
+
+def test_huggingface_holds_the_budget_and_the_precision(model, monkeypatch):
+    seen = []
+    generate = MBartForConditionalGeneration.generate
+
+    def spy(network, **given):
+        seen.append((given["input_ids"].numel(), network.dtype))
+        return generate(network, **given)
+
+    monkeypatch.setattr(MBartForConditionalGeneration, "generate", spy)
+    many = translate(model, engine="huggingface")
+    assert len(seen) == 1 and seen[0][1] == torch.float32
+    few = translate(model, engine="huggingface", batch_tokens=200)
+    assert len(seen) > 4 and max(tokens for tokens, _ in seen[1:]) <= 200 and agree(many, few) >= 23
+    decoding.main(
+        model / "out/model",
+        model / "t.de",
+        model / "hyp",
+        languages=("de", "en"),
+        threads=1,
+        settings=Decoding(max_length=5, engine="huggingface", compute_type="bfloat16"),
+    )
+    assert seen[-1][1] == torch.bfloat16
+
+
+def test_a_gpu_without_cuda_12s_library_is_told_before_decoding(model, monkeypatch):
+    if can_load("libcublas.so.12"):
+        pytest.skip("CUDA 12 is here")
+    monkeypatch.setattr(decoding, "pick_device", lambda wanted: torch.device("cuda"))
+    with pytest.raises(InputError, match="pip install nvidia-cublas-cu12`, or set engine: huggingface"):
+        translate(model, engine="ctranslate2")
+
+
+def test_the_library_is_found_in_its_package(tmp_path, monkeypatch):
+    if can_load("libcublas.so.12"):
+        pytest.skip("CUDA 12 is here")
+    (tmp_path / "nvidia_cublas_cu12-12.9.dist-info").mkdir()
+    (tmp_path / "nvidia_cublas_cu12-12.9.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: nvidia-cublas-cu12\nVersion: 12.9\n")
+    folder = tmp_path / "nvidia/cublas/lib"
+    folder.mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "libcublas.so.12" in decoding.why_not_on_gpu()  # the package is there, its files are not
+    some_library = next((Path(ctranslate2.__file__).parents[1] / "ctranslate2.libs").glob("libgomp*"))
+    for name in ("libcublas.so.12", "libcublasLt.so.12"):
+        shutil.copy(some_library, folder / name)
+    assert decoding.why_not_on_gpu() == ""
+    assert str(folder / "libcublas.so.12") in Path("/proc/self/maps").read_text()
+
+
+def can_load(library):
+    try:
+        return bool(ctypes.CDLL(library))
+    except OSError:
+        return False

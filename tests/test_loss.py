@@ -51,6 +51,19 @@ def test_a_frozen_output_layer_gets_no_gradient():
     assert states.grad is not None and weight.grad is None
 
 
+def test_no_gradient_is_made_where_none_is_wanted(monkeypatch):
+    asked = []
+    forward = loss._LinearSmoothedLoss.forward
+    monkeypatch.setattr(
+        loss._LinearSmoothedLoss, "forward", lambda ctx, *given: (asked.append(ctx.needs_input_grad[:2]), forward(ctx, *given))[1]
+    )
+    states, weight, labels = torch.randn(2, 3, 8, requires_grad=True), torch.randn(50, 8, requires_grad=True), torch.randint(0, 50, (2, 3))
+    wanted = linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, None)
+    with torch.no_grad():
+        assert torch.equal(linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, None), wanted)
+    assert asked == [(True, True), (False, False)]
+
+
 def test_no_labels_cost_nothing():
     states, weight, labels = torch.randn(1, 2, 8, requires_grad=True), torch.randn(50, 8), torch.full((1, 2), -100)
     linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, 7).backward()

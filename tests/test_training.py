@@ -13,7 +13,7 @@ from workflow_scripts import training
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.tokenisation import load_codec
 from workflow_scripts.trainer import average_weights, generate, load_model
-from workflow_scripts.training import Training, collate, encode_pairs, plan_batches, split_batch
+from workflow_scripts.training import Training, collate, compactly, encode_pairs, plan_batches, split_batch
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +134,13 @@ def test_average_is_the_mean(setup, tmp_path):
     assert torch.allclose(network.state_dict()[name], expected, atol=1e-6)
 
 
+def test_ids_are_held_in_four_bytes_each():
+    lines = [str(number) for number in range(25_000)]
+    rows = compactly(lambda some: [[int(line), 250_026] for line in some], lines)
+    assert [list(row) for row in rows] == [[number, 250_026] for number in range(25_000)]
+    assert {row.itemsize for row in rows} == {4} and collate([(rows[3], rows[4])], pad=1)["labels"].dtype == torch.int64
+
+
 def test_misaligned_text_is_refused(setup):
     folder, start = setup
     with pytest.raises(InputError, match="must be aligned"):
@@ -166,7 +173,7 @@ def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
             (tmp_path / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(f"{' '.join(shuffled)}\t{line}\n".encode()))
     write_json(tmp_path / "codeswitch.json", {"unit": "piece"})
     (noised, original), _ = training.NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
-    assert original == codec.encode([line], "de")[0]
+    assert list(original) == codec.encode([line], "de")[0]
     assert codec.tokenizer.convert_ids_to_tokens(noised[:-2]) == shuffled and noised[-2:] == original[-2:]
 
 

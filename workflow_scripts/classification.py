@@ -103,8 +103,8 @@ class Finetuning:
     """The noise of the text, with `switch_while_finetuning`."""
 
 
-# what may change between a killed call and the one that continues it
-_NOT_SCIENCE = ("device",)
+# what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
+_NOT_SCIENCE = ("device", "micro_batch")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -4,10 +4,13 @@ CTranslate2 decodes by default (several times faster than `generate` on a CPU); 
 `generate` is the configured alternative and the check.
 """
 
+import contextlib
+import ctypes
 import json
 import math
 import tempfile
 from dataclasses import asdict, dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -37,8 +40,9 @@ class Decoding:
     engine: Literal["ctranslate2", "huggingface"] = "ctranslate2"
     """What decodes."""
     compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
-    """CTranslate2's. `auto` is float32 on a CPU and float16 on a GPU;
-    int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md)."""
+    """CTranslate2's. `auto` is float32 on a CPU and float16 on a GPU that can;
+    int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md). Hugging Face's
+    `generate` takes float16, bfloat16 and float32, and the others for `auto`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode."""
 
@@ -65,7 +69,8 @@ def main(
 
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
     of `documents`, `</s>` stands between sentences.
-    Raises `InputError` when neither output is asked for, the source is empty, or the device cannot compute as wanted.
+    Raises `InputError` when neither output is asked for, the source is empty, the device cannot compute as wanted, or
+    CTranslate2 finds no library for it.
     """
     if not (hypotheses or n_best):
         raise InputError("give --hypotheses, --n-best or both")
@@ -107,11 +112,14 @@ def with_huggingface(
 
     from workflow_scripts.trainer import beam_search
 
-    network = AutoModelForSeq2SeqLM.from_pretrained(model).to(pick_device(settings.device))
+    device = pick_device(settings.device)
+    named = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+    dtype = named.get(settings.compute_type, torch.float16 if device.type == "cuda" else torch.float32)
+    network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=dtype).to(device)
     network.generation_config.length_penalty = settings.length_penalty
     rows = codec.encode(lines, languages[0], positions(model))
-    batch = max(1, settings.batch_tokens // 64)
-    return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, settings.max_length, batch, settings.min_length)
+    lengths = {"max_length": settings.max_length, "min_length": settings.min_length}
+    return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
 
 
 def with_ctranslate2(
@@ -121,9 +129,12 @@ def with_ctranslate2(
     import ctranslate2
 
     device = pick_device(settings.device).type
+    if device == "cuda" and (reason := why_not_on_gpu()):
+        raise InputError(reason)
     compute_type = settings.compute_type
     if compute_type == "auto":
-        compute_type = "float16" if device == "cuda" else "float32"
+        halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
+        compute_type = "float16" if halves else "float32"
     tokenizer = codec.tokenizer
     tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
     sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], positions(model))]
@@ -151,6 +162,29 @@ def with_ctranslate2(
     scores = [score for result in results for score in (result.scores or [math.nan] * n_best)]
     ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
     return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
+
+
+def why_not_on_gpu() -> str:
+    """Why CTranslate2 cannot decode on a GPU in this environment, with the way out; empty where it can. Needs no GPU itself.
+
+    CTranslate2 opens CUDA 12's cuBLAS by its name when it first multiplies. A torch for CUDA 12 has loaded it then; one for
+    CUDA 13 has not, so that of the package nvidia-cublas-cu12 is loaded here.
+    """
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(_CUBLAS)
+        return ""
+    with contextlib.suppress(OSError, metadata.PackageNotFoundError):
+        folder = metadata.distribution("nvidia-cublas-cu12").locate_file("nvidia/cublas/lib")
+        for name in (_CUBLAS.replace("cublas", "cublasLt"), _CUBLAS):
+            ctypes.CDLL(f"{folder}/{name}", ctypes.RTLD_GLOBAL)
+        return ""
+    return (
+        f"decoding.engine ctranslate2 needs CUDA 12's {_CUBLAS} on a GPU, which torch {torch.__version__} does not bring; "
+        "run `pip install nvidia-cublas-cu12`, or set engine: huggingface"
+    )
+
+
+_CUBLAS = "libcublas.so.12"
 
 
 def convert(model: Path, codec: Codec, folder: Path) -> Path:

@@ -42,6 +42,9 @@ def linear_smoothed_loss(
     """
     chosen = labels.flatten() != -100
     states, labels = states.flatten(0, 1)[chosen], labels.flatten()[chosen]
+    if not torch.is_grad_enabled():
+        # the function below would make gradients for all that could have some
+        states, weight = states.detach(), weight.detach()
     loss = _LinearSmoothedLoss.apply(states, weight, bias.flatten(), labels, smoothing, dtype)
     return loss / (items if items is not None else len(labels))
 

@@ -121,6 +121,7 @@ def fit(
         use_cpu=device.type == "cpu",
         ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
         ddp_find_unused_parameters=False,
+        ddp_timeout=6 * 3600,  # the others wait while the first process looks at the dev set or writes a checkpoint
         logging_steps=min(settings.log_every, every),
         logging_first_step=True,
         logging_nan_inf_filter=False,
@@ -223,7 +224,7 @@ class Watch(TrainerCallback):
     ):
         """A loss above `lost` is lost, after the warm-up; `guess` says what guessing costs. Looks at the dev set are judged `by`."""
         self.folder, self.settings, self.deadline, self.guess, self.lost, self.by = folder, settings, deadline, guess, lost, by
-        self.stopped = ""
+        self.stopped, self.group = "", None
         self.look: Callable[[], object] = lambda: None
 
     def out_of_patience(self, history: list[dict]) -> bool:
@@ -242,9 +243,10 @@ class Watch(TrainerCallback):
     def _stop_if_told(self, args, state, control) -> None:
         reason = self.deadline.reason()
         if distributed.is_initialized():
-            # all processes or none, though the signal reaches each at another moment
-            stop = torch.tensor(float(bool(reason)), device=args.device)
-            distributed.all_reduce(stop, distributed.ReduceOp.MAX)
+            # all processes or none, though the signal reaches each at another moment; by gloo, which waits for no GPU
+            self.group = self.group or distributed.new_group(backend="gloo")
+            stop = torch.tensor(float(bool(reason)))
+            distributed.all_reduce(stop, distributed.ReduceOp.MAX, self.group)
             reason = reason or ("another process was told to stop" if stop else "")
         if reason and state.global_step < state.max_steps:
             self.stopped = reason
@@ -349,7 +351,9 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     rows = dev.rows[: settings.bleu_sentences]
     # a summary is far shorter than its document
     longest = {"max_length": max(len(row[1]) for row in rows) + 10} if codec.documents else {}
-    hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, batch=64, **longest)
+    # a GPU takes hundreds of sentences in the time of a few
+    at_once = {"tokens": 16_384} if network.device.type == "cuda" else {"batch": 64}
+    hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, **at_once, **longest)
     return metric.corpus_score(hypotheses, [dev.references[: settings.bleu_sentences]]).score
 
 
@@ -369,9 +373,11 @@ def beam_search(
     max_length: int | None = None,
     batch: int = 128,
     min_length: int = 0,
+    tokens: int = 0,
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
 
+    `batch` rows are translated at once, or as many as have so many `tokens`, padding included.
     Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
     ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
     """
@@ -379,8 +385,9 @@ def beam_search(
     positions = network.config.max_position_embeddings - 2
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations: list[list[Hypothesis]] = [[] for _ in rows]
-    for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
+    while order:
+        size = max(1, tokens // len(rows[order[0]])) if tokens else batch
+        chosen, order = order[:size], order[size:]
         sources = [torch.tensor(rows[i]) for i in chosen]
         padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
         output = network.generate(

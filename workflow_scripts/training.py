@@ -13,7 +13,8 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -39,7 +40,7 @@ class Training:
     batch_tokens: Positive = 8_192
     """Tokens per update, padding included, counted on the longer side."""
     micro_batch_tokens: Positive | None = None
-    """Tokens that go through a device at once; smaller ones add up to an update. All at once by default."""
+    """Tokens that go through a device at once, and a row more at most; such parts add up to an update. All at once by default."""
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
     warmup_updates: Natural = 2_500
@@ -86,10 +87,10 @@ class Training:
     """Where to train."""
 
 
-# what may change between a killed call and the one that continues it
-_NOT_SCIENCE = ("device", "log_every")
+# what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
+_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss")
 
-Row = tuple[list[int], list[int]]
+Row = tuple[Sequence[int], Sequence[int]]
 """Ids of one row: what the encoder reads, and the labels."""
 
 
@@ -133,10 +134,11 @@ def main(
     """
     from workflow_scripts.trainer import Diverged, load_model, train
 
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
     if threads:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(max(1, threads // processes))
     keep_memory()
-    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != (processes := int(os.environ.get("WORLD_SIZE", "1"))):
+    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != processes:
         raise InputError(f"{processes} processes on more than one node; a phase trains on the GPUs of one node (torchrun --standalone)")
     if choice:
         chosen = read_json(choice)
@@ -242,20 +244,28 @@ class NoisedRounds:
             pairs = [line.rstrip("\n").split("\t") for line in file]
         noised, original = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
         if self.pieces:
-            rows = self.codec.encode_tokens(noised, code, self.max_length)
+            rows = compactly(lambda some: self.codec.encode_tokens(some, code, self.max_length), noised)
         else:
-            rows = self.codec.encode(noised, code, self.max_length, masks=True)
-        return list(zip(rows, self.codec.encode(original, code, self.max_length), strict=True))
+            rows = compactly(lambda some: self.codec.encode(some, code, self.max_length, masks=True), noised)
+        return list(zip(rows, compactly(lambda some: self.codec.encode(some, code, self.max_length), original), strict=True))
 
 
 def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:
     """Rows of two aligned files of plain text."""
-    sides = [codec.encode(_lines(path), code, max_length) for path, code in zip((source, target), languages, strict=True)]
+    sides = [
+        compactly(lambda some, code=code: codec.encode(some, code, max_length), _lines(path))
+        for path, code in zip((source, target), languages, strict=True)
+    ]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{source} has {len(sides[0])} lines, {target} {len(sides[1])}; they must be aligned")
     if not sides[0]:
         raise InputError(f"{source}: is empty")
     return list(zip(*sides, strict=True))
+
+
+def compactly(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) -> list[array]:
+    """What `encode` makes of the lines, some of them at a time, in four bytes an id; lists would need ten times as much."""
+    return [array("i", ids) for start in range(0, len(lines), 10_000) for ids in encode(lines[start : start + 10_000])]
 
 
 def _lines(path: Path) -> list[str]:
@@ -380,6 +390,8 @@ def launch() -> None:
         return
     if (gpus := torch.cuda.device_count()) > 1:
         torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
+        # after SIGTERM, of which it would by itself leave 30 s to a checkpoint of many gigabytes
+        torchrun += ["--shutdown-timeout", "300"]
         # the two dashes keep torchrun from reading --start as an option of its own
         os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", "workflow_scripts.training", *arguments])
 
