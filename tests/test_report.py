@@ -18,7 +18,7 @@ from workflow_scripts.config import Phase, Published, load
 from workflow_scripts.report import drawing
 from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, main
 from workflow_scripts.report.comparison import contrast, differences, headline, measures
-from workflow_scripts.report.curves import first_below
+from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import plane
 from workflow_scripts.report.study import configured, evenly, signed, summary
@@ -96,6 +96,12 @@ def put_representation(stem, distance):
     np.savez_compressed(stem.with_name(stem.name + ".npz"), source=points, target=points + 1)
 
 
+def put_curve(path, updates):
+    half = updates // 2
+    curve = f"{half}\t1\t3.5\t0.1\t\t\n{half}\t2\t\t\t3.0\t10.0\n{updates}\t3\t2.5\t0.1\t\t\n{updates}\t4\t\t\t2.0\t14.0\n"
+    put(path, "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + curve)
+
+
 MAPPING = {
     "start": "unsupervised",
     "good": True,
@@ -155,8 +161,7 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
                 for name, value in (("BLEU", score), ("chrF2", 50))
             }
             for phase in ("pretext", "finetune") if arm in KINDS else ("finetune",):
-                curve = "40\t1\t3.5\t0.1\t\t\n40\t2\t\t\t3.0\t10.0\n80\t3\t2.5\t0.1\t\t\n80\t4\t\t\t2.0\t14.0\n"
-                put(run / phase / "curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + curve)
+                put_curve(run / phase / "curve.tsv", 20 if phase == "pretext" else 80 if arm in KINDS else 100)
                 training = {"parameters": 9, "device": "cpu", "precision": "float32", "rows": 4321, "from_scratch": False, "start": "x"}
                 put(run / phase / "training.json", {**training, "settings": {}})
                 put_representation(run / phase / "representation", 9.5)
@@ -289,8 +294,8 @@ def test_pieces_are_shown_as_words(tmp_path):
 
 
 def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page):
-    # evaluations of the baseline at 40 (10 BLEU) and 80 (14); nothing after 80, where the last fifth begins
-    assert "changed by 0.00 BLEU" in plain(page[0])
+    # evaluations of the baseline at 50 (10 BLEU) and 100 (14); the last fifth begins at 80
+    assert "changed by +1.60 BLEU" in plain(page[0])
     # five charts of four arms (three with a dashed line), and four of five models by layer
     assert page[0].count("<polyline") == 5 * 4 + 3 + 4 * 5
 
@@ -524,6 +529,26 @@ def test_the_claim_of_half_the_steps_is_measured(page):
     table = html[html.index("Updates until the dev loss") : html.index('id="distances-demo"')]
     # 20 updates before, and the baseline's last loss at the 80th of finetuning
     assert re.search(r"csr</th><td class=\"n\">100</td><td class=\"n\">80</td><td class=\"n\">80.0 %", table)
+
+
+def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_path):
+    root = results(tmp_path / "results", (1, 2))
+    for phase, updates in (("pretext", 10), ("finetune", 60)):
+        put_curve(root / f"runs/demo/csr/seed2/{phase}/curve.tsv", updates)
+    put_curve(root / "runs/demo/finetune/seed2/finetune/curve.tsv", 50)
+    config = configuration((1, 2))
+    config.experiments["demo"].published = [Published(arm="csr", metric="BLEU", value=1.0, source="x", updates=100)]
+    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    text = plain(html)
+    assert "Updates in all are not equal: finetune 50 to 100; csr 70 to 100; mask 100; random 100." in text
+    assert "no more training" not in text and "10 to 20 of 20: no better dev loss" in text
+    assert "100 updates there, 70 and 100 here" in text
+    # csr's finetuning has the baseline's last loss after 80 and 60 updates; the baseline's took 100 and 50
+    table = plain(html[html.index("Updates until the dev loss") : html.index('id="distances-demo"')])
+    assert "csr 85 70 to 100, 2 of 2 seeds 70 100.0 %" in table
+    study = configured(root, "demo", config)
+    assert [x for x, _ in curve(study, "csr", 2, study.arms["csr"][1], "dev_loss")] == [40, 70]
 
 
 def test_an_overview_stands_above_several_experiments(tmp_path, page):

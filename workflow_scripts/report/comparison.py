@@ -9,6 +9,7 @@ from typing import Any
 
 from workflow_scripts.config import Published
 from workflow_scripts.report import tables
+from workflow_scripts.report.curves import updates_in_all
 from workflow_scripts.report.study import Study, signed, summary
 from workflow_scripts.scores import LOWER_IS_BETTER
 from workflow_scripts.significance import holm, marker
@@ -88,6 +89,12 @@ def failures(study: Study) -> list[str]:
         if reason := comet_scores(study, testset, arm, seed)["reason"]:
             reasons.setdefault(reason, []).append(f"COMET of {arm} on {testset}, seed {seed}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
+
+
+def reasons(study: Study, testset: str, arm: str) -> list[str]:
+    """Why an arm has no score on a test set; each reason once."""
+    failed = [study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}) for seed in study.seeds]
+    return list(dict.fromkeys(reason for each in failed for metric, reason in each.items() if metric == study.leading))
 
 
 def differences(study: Study) -> Rows:
@@ -183,9 +190,9 @@ def _other_conditions(study: Study, number: Published, signature: str) -> Iterat
     backbone = study.json(study.backbone / "backbone.json")
     if number.backbone and number.backbone != backbone.get("model"):
         yield f"backbone {number.backbone} there, {backbone.get('model') or study.backbone.name} here"
-    updates = sum(phase.updates or 0 for phase in study.arms[number.arm])
-    if number.updates and number.updates != updates:
-        yield f"{number.updates:,} updates there, {updates:,} here"
+    made = updates_in_all(study, number.arm)
+    if number.updates and {number.updates} != {*made}:
+        yield f"{number.updates:,} updates there, {' and '.join(f'{updates:,}' for updates in sorted({*made}))} here"
 
 
 # words

@@ -237,6 +237,32 @@ def accuracies(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the overview of one classification: each arm on average over the test sets, or on the only one."""
+    study: Study = part["study"]
+    testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
+    measured = part.get("scores", {"over_seeds": []})
+    over_seeds = {r["arm"]: r for r in measured["over_seeds"] if (r["testset"], r["other"]) == (testset, study.baseline)}
+    rows = []
+    for arm in study.arms:
+        cell = part["scores"]["table"]["cells"][arm, testset] if "scores" in part else None
+        tested = over_seeds.get(arm)
+        rows.append(
+            {
+                "study": study,
+                "metric": "accuracy",
+                "testset": testset,
+                "arm": arm,
+                "score": cell,
+                "reason": part["failed"].get("scores", ""),
+            }
+            | {"gain": {"mean": tested["difference"]} if tested else None, "tested": tested}
+            | {"markers": [row["marker"] for row in cell["seeds"] if row["marker"]] if cell else []}
+            | {"distance": None, "closer": None}
+        )
+    return rows
+
+
 # scores.tsv
 
 
