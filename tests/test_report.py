@@ -16,12 +16,13 @@ from workflow_scripts.acquisition import Data
 from workflow_scripts.comet import Comet
 from workflow_scripts.config import Phase, Published, load
 from workflow_scripts.report import drawing
-from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, main
+from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, main, section
 from workflow_scripts.report.comparison import contrast, differences, headline, measures
 from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import plane
 from workflow_scripts.report.study import configured, evenly, signed, summary
+from workflow_scripts.significance import COVERS
 from workflow_scripts.stage import InputError, read_json
 
 ARMS = ("finetune", "csr", "mask", "random")
@@ -117,7 +118,7 @@ MAPPING = {
 }
 
 
-def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a file.", bleu=lambda arm, seed: BLEU[arm]):
+def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypothesis="Open a file.", bleu=lambda arm, seed: BLEU[arm]):
     """Every file that the report reads; `bleu` gives the score of an arm with a seed."""
     corpus, lexicon, experiment = root / "corpora/help.de-en", root / "lexicons/help.de-en/own", root / "runs/demo"
     put(
@@ -180,7 +181,8 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
             gap = sum(bleu(arm, seed) - bleu(other, seed) for seed in seeds) / len(seeds)
             row = {"arm": arm, "other": other, "metric": "BLEU", "seeds": len(seeds), "difference": gap}
             pairs.append({**row, "low": gap - 0.5, "high": gap + 0.5, "p": 0.006})
-    put(experiment / "significance/pages.json", {"baseline": "finetune", "pairs": pairs})
+    covers = COVERS["seed" if len(seeds) == 1 else test]
+    put(experiment / "significance/pages.json", {"baseline": "finetune", "pairs": pairs, "covers": covers})
     return root
 
 
@@ -229,9 +231,40 @@ def test_several_seeds_show_spread_and_each_seed(tmp_path):
     text = plain(html)
     assert "+1.25 ± 1.00 BLEU over 3 seeds (+0.25 to +2.25 by seed; 95 % interval of the mean −1.23 to +3.73)" in text
     # 0.006 for each of the three arms, corrected
-    assert "csr is better (over test sentences and seeds together p = 0.018)" in text
+    assert "csr is better (p = 0.018, which covers the choice of test sentences and of training seeds)" in text
     assert "significant in 3 of 3 seeds" in text and "seed 3: 22.25 ‡" in text
     assert sum(r["metric"] == "BLEU" for r in rows) == len(seeds) * len(ARMS)
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+def test_randomization_is_called_what_it_is(tmp_path, seeds):
+    root, config = results(tmp_path / "results", seeds, test="randomization"), configuration(seeds)
+    for folder in ("runs", "codeswitch"):
+        shutil.copytree(root / folder / "demo", root / folder / "again")
+    config.experiments["demo"].scores.test = "randomization"
+    config.experiments["again"] = config.experiments["demo"]
+    config.run.experiments.append("again")
+    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    covered = "the choice of test sentences, " + ("not of training seeds" if len(seeds) == 1 else "with the training seeds as they are")
+    assert f"a marker for each seed; p covers {covered}." in text and f"The tests cover {covered}." in text
+    assert (f"p = 0.018, which covers {covered}" in text) == (len(seeds) > 1)
+    assert "bootstrap" not in text.partition("The configuration")[0] and "bars are 95 %" not in text
+
+
+def test_significant_losses_are_not_counted_as_gains(tmp_path):
+    seeds = (1, 2, 3)
+    root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] - 3 * (arm == "csr" and seed == 3))
+    assert "gain significant in 2 of 3 seeds, loss in 1" in plain(report(root, tmp_path, seeds=seeds)[0])
+
+
+def test_a_lower_cased_corpus_is_called_so(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    assert "lower-cased" not in plain(report(root, tmp_path)[0]).partition("The configuration")[0]
+    config.corpora["help"].lowercase = True
+    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "all of its text was lower-cased" in text and "German to English, of lower-cased text" in text
 
 
 @pytest.mark.parametrize("arms, words", [(("finetune",), "nothing to compare"), (("finetune", "mask"), "mask scores 20.50")])
@@ -245,7 +278,7 @@ def test_equal_outputs_get_no_marker(tmp_path):
     study = configured(root, "demo", configuration())
     rows = measures(study, differences(study))
     assert {r["marker"] for r in rows} == {""}
-    assert "The scores are equal." in headline(study, rows, differences(study))[0]
+    assert "The scores are equal." in headline(study, rows, differences(study), "")[0]
 
 
 def test_a_loss_is_called_a_loss(tmp_path):
@@ -422,7 +455,7 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
     root = results(tmp_path / "results")
     config = configuration()
     config.experiments["demo"].published = [
-        Published(arm="csr", metric="BLEU", value=39.2, source="Table <II>", lowercase=True),
+        Published(arm="csr", metric="TER", value=39.2, source="Table <II>"),
         Published(arm="csr", metric="BLEU", value=38.1, source="Table II", backbone="facebook/mbart-large-cc25", updates=30000),
         Published(arm="finetune", metric="BLEU", value=37.8, source="Table II", backbone="somebody/mbart", updates=100),
     ]
@@ -431,6 +464,36 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
     assert "39.2 Table <II> – not comparable : not measured here" in text
     assert "backbone facebook/mbart-large-cc25 there, somebody/mbart here; 30,000 updates there, 100 here" in text
     assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
+
+
+def test_published_numbers_of_other_text_or_another_rouge_are_not_comparable(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    measured = {"BLEU": {"value": 20, "signature": "tok:13a|s"}, "BLEU, lower-cased": {"value": 22, "signature": "case:lc|tok:13a|s"}}
+    measured |= {"ROUGE-1": {"value": 30, "signature": "case:lc|tok:words|version:rouge-score 0.1"}}
+    path = root / "runs/demo/csr/seed1/pages.scores.json"
+    numbers = {
+        "capitals": Published(arm="csr", metric="BLEU", value=1.0, source="capitals", tokenize="13a"),
+        "folded": Published(arm="csr", metric="BLEU", value=1.0, source="folded", lowercase=True),
+        "words": Published(arm="csr", metric="word_f_all", value=1.0, source="words", lowercase=True),
+        "rouge": Published(arm="csr", metric="ROUGE-1", value=1.0, source="rouge", tokenize="files2rouge"),
+        "unsaid": Published(arm="csr", metric="ROUGE-1", value=1.0, source="unsaid"),
+    }
+    config.experiments["demo"].published = list(numbers.values())
+
+    def told(lowercase, metrics):
+        config.corpora["help"].lowercase = lowercase
+        put(path, {"sentences": 3, "metrics": metrics})
+        study = configured(root, "demo", config)
+        return {row["number"].source: (row["measured"]["mean"], row["differs"]) for row in section(study)["published"]}
+
+    with_capitals, without = told(False, measured), told(True, {key: measured[key] for key in ("BLEU", "ROUGE-1")})
+    other = ["lower-cased text there, text with capitals here"]
+    assert with_capitals["capitals"] == (20, []) and with_capitals["folded"] == (22, []) and with_capitals["words"][1] == other
+    assert without["capitals"] == (20, ["text with capitals there, lower-cased text here"])
+    assert without["folded"] == (20, []) and without["words"][1] == []
+    for found in (with_capitals, without):
+        assert found["rouge"][1] == ["counted by files2rouge there, by rouge-score 0.1 on words here"]
+        assert found["unsaid"][1] == ["counted by what is not stated there, by rouge-score 0.1 on words here"]
 
 
 def test_many_experiments_have_a_page_each(tmp_path):

@@ -245,6 +245,7 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
         "rows": rows,
         "points": points,
         "metrics": list(dict.fromkeys(row["metric"] for row in rows)),
+        "covers": list(dict.fromkeys(part["scores"]["covers"] for part in sections if "scores" in part)),
         "drawn": " or ".join(dict.fromkeys(row["metric"] for row in translated)),
     }
 
@@ -281,10 +282,11 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     matrices = []
     for target, metric in dict.fromkeys((part["study"].target, part["study"].leading) for part in measured):
         parts = {part["study"].name: part for part in measured if (part["study"].target, part["study"].leading) == (target, metric)}
-        rows, cells = {}, {}
+        rows, cells, lowercased = {}, {}, set()
         for name, part in parts.items():
             study: Study = part["study"]
             rows |= {f"{name}@{testset}": study.source for testset in study.testsets} | study.zero_shot
+            lowercased |= {testset if testset in study.zero_shot else f"{name}@{testset}" for testset in study.lowercased}
             for testset, arm in itertools.product(study.tested, study.arms):
                 if cell := part["scores"]["tables"][testset]["cells"].get((arm, metric)):
                     test = testset if testset in study.zero_shot else f"{name}@{testset}"
@@ -296,6 +298,7 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "metric": metric,
                 "columns": {n: p["study"].source for n, p in parts.items()},
                 "rows": rows,
+                "lowercased": lowercased,
                 "arms": arms,
                 "cells": cells,
             }

@@ -46,8 +46,8 @@ def accuracy(study: Study) -> dict[str, Any]:
     return {
         "measures": rows,
         "over_seeds": over_seeds,
-        "covers": tested["covers"],
-        "headline": headline(study, rows, over_seeds),
+        "covers": tested["covers"]["seeds"],
+        "headline": headline(study, rows, over_seeds, tested["covers"]["seeds"]),
         "table": table(study, rows),
         "charts": charts(study, rows),
         "confusions": confusions(study),
@@ -131,7 +131,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
+def headline(study: Study, rows: Rows, over_seeds: Rows, covered: str) -> list[str]:
     """What the numbers say, in plain sentences: first of all where an arm does no better than guessing."""
     sentences = list(_at_chance(study, rows))
     testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
@@ -141,7 +141,7 @@ def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
         mine, base = ([value[name, seed] for seed in study.seeds] for name in (arm, study.baseline))
         tests = {(row["arm"], row["other"]): row for row in over_seeds if row["testset"] == testset}
         sentence = f"{where}, {arm} labels {spread(mine)} % right and the baseline {study.baseline} {spread(base)} %: "
-        sentence += _difference(tests[arm, study.baseline], len(study.seeds))
+        sentence += _difference(tests[arm, study.baseline], covered)
         others = [
             f"{arm} − {other} ({meaning}) is {signed(sum(mine) / len(mine) - sum(value[other, s] for s in study.seeds) / len(mine))}"
             for kind, meaning in (("random", "the right words"), ("mask", "the other language's words instead of gaps"))
@@ -166,13 +166,12 @@ def _at_chance(study: Study, rows: Rows) -> Iterator[str]:
             )
 
 
-def _difference(tested: dict[str, Any], seeds: int) -> str:
+def _difference(tested: dict[str, Any], covered: str) -> str:
     gap = f"a difference of {signed(tested['difference'])} points"
     if tested["low"] is not None:
         gap += f" (95 % {signed(tested['low'])} to {signed(tested['high'])})"
-    covers = "over examples and seeds together" if seeds > 1 else "over the test examples"
     told = "which is significant" if tested["p"] < 0.05 else "which chance could make"
-    return f"{gap}, {told} ({covers}, p = {tested['p']:.3f})."
+    return f"{gap}, {told} (p = {tested['p']:.3f}, which covers {covered})."
 
 
 # curves
