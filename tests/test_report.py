@@ -281,6 +281,20 @@ def test_equal_outputs_get_no_marker(tmp_path):
     assert "The scores are equal." in headline(study, rows, differences(study), "")[0]
 
 
+def test_pairs_of_equal_scores_stay_in_the_table_of_pairs(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0 + (arm == "random"))
+    text = plain(report(root, tmp_path)[0])
+    assert "mask − csr BLEU 0.00" in text and "random − csr BLEU +1.00" in text
+
+
+def test_the_differences_of_seeds_have_students_interval(tmp_path):
+    seeds = (1, 2, 3)
+    root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] + (seed - 2) * (arm == "csr"))
+    text = plain(report(root, tmp_path, seeds=seeds)[0])
+    assert "+1.25 95 % −1.23 to +3.73 gain significant" in text
+    assert re.search(r"csr − finetune BLEU \+1\.25 †? ?\+0\.75 to \+1\.75 −1\.23 to \+3\.73", text)
+
+
 def test_a_loss_is_called_a_loss(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 18.0 if arm == "csr" else 20.0)
     html, _ = report(root, tmp_path)
@@ -445,7 +459,13 @@ def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
     put(path, {**read_json(path), "pairs": [*read_json(path)["pairs"], pair]})
     main(root, tmp_path / "c.html", tmp_path / "c.tsv", settings=config)
     text = plain((tmp_path / "c.html").read_text(encoding="utf-8"))
-    assert "COMET, Unbabel/wmt22-comet-da" in text and "0.8247 ‡" in text and "+0.0123 p = 0.002" in text and "0.8100" in text
+    assert (
+        "COMET, Unbabel/wmt22-comet-da" in text
+        and "| arm | BLEU | chrF | COMET, Unbabel/wmt22-comet-da |" in text
+        and "0.8247 ‡" in text
+        and "+0.0123 p = 0.002" in text
+        and "0.8100" in text
+    )
     assert "COMET of random on pages, seed 1: there is no <model>" in text
     rows = (tmp_path / "c.tsv").read_text(encoding="utf-8").splitlines()
     assert [row.split("\t")[5:10] for row in rows if "COMET" in row][1] == ["csr", "1", "COMET", "0.82468", "model:m"]
@@ -578,7 +598,7 @@ def test_the_main_table_can_be_copied(tmp_path):
     main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     copied = page[page.index("as Markdown and LaTeX") : page.index('id="words-demo"')]
-    assert "| arm | BLEU | chrF |" in copied and "| csr | 21.25 ± 0.00" in copied and r"\begin{tabular}{lrr}" in copied
+    assert "| arm | BLEU | chrF |" in copied and "| csr | 21.25 ± 0.00 ‡(1) ‡(2) |" in copied and r"\begin{tabular}{lrr}" in copied
 
 
 def test_updates_to_the_baselines_loss():

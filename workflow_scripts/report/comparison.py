@@ -24,6 +24,9 @@ def scores(study: Study) -> dict[str, Any]:
     rows = measures(study, over_seeds)
     if not rows:
         raise ValueError("; ".join(failures(study)))
+    for row in over_seeds:
+        gap = contrast(rows, row["arm"], row["other"], row["testset"], row["metric"])
+        row["by_seed"] = gap["interval"] if gap else None
     return {
         "measures": rows,
         "over_seeds": over_seeds,
@@ -132,12 +135,13 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     """The main table of one test set: arms × metrics, and the metrics' signatures."""
     cells = {(arm, metric): list(group) for (arm, metric), group in grouped(rows, "arm", "metric")}
     metrics = list(dict.fromkeys(metric for _, metric in cells))
-    text = [["arm", *metrics]]
+    heads = {metric: f"COMET, {study.settings.comet.model}" if metric == "COMET" else metric for metric in metrics}
+    text = [["arm", *heads.values()]]
     text += [[arm, *(_plain(cells.get((arm, metric), []), digits(metric)) for metric in metrics)] for arm in study.arms]
     return {
         "metrics": metrics,
         "best": {metric: best_arm(study, cells, metric) for metric in metrics},
-        "heads": {metric: f"COMET, {study.settings.comet.model}" if metric == "COMET" else metric for metric in metrics},
+        "heads": heads,
         "cells": {key: {"seeds": group, **summary([r["value"] for r in group])} for key, group in cells.items()},
         "gains": {key: gain for key, group in cells.items() if (gain := _gain(group))},
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
@@ -162,11 +166,13 @@ def digits(metric: str) -> int:
 
 
 def _plain(seeds: Rows, places: int) -> str:
-    """A cell of the main table in a line: the mean over seeds, their deviation, and each seed's marker."""
-    if not seeds:
-        return "–"
-    markers = " ".join(r["marker"] for r in seeds if r["marker"])
-    return f"{spread([r['value'] for r in seeds], places)} {markers}".strip()
+    """A cell of the main table in a line: the mean over seeds, their deviation, and the markers."""
+    return f"{spread([r['value'] for r in seeds], places)} {markers(seeds)}".strip() if seeds else "–"
+
+
+def markers(seeds: Rows) -> str:
+    """The markers of some seeds' rows; of several, each with its seed in brackets."""
+    return " ".join(r["marker"] + f"({r['seed']})" * (len(seeds) > 1) for r in seeds if r["marker"])
 
 
 def published(study: Study, rows: list[tuple]) -> Rows:

@@ -8,7 +8,7 @@ from typing import Any
 from workflow_scripts.classification import AVERAGE
 from workflow_scripts.languages import language
 from workflow_scripts.report import tables
-from workflow_scripts.report.comparison import Rows, correct, grouped, spread
+from workflow_scripts.report.comparison import Rows, correct, grouped, markers, spread
 from workflow_scripts.report.curves import curve
 from workflow_scripts.report.study import Study, evenly, signed, summary
 from workflow_scripts.significance import marker
@@ -102,8 +102,7 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
 
 
 def _plain(cell: dict[str, Any]) -> str:
-    markers = " ".join(row["marker"] for row in cell["seeds"] if row["marker"])
-    return f"{spread(cell['values'])} {markers}".strip()
+    return f"{spread(cell['values'])} {markers(cell['seeds'])}".strip()
 
 
 def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
