@@ -379,14 +379,21 @@ def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
     root = results(tmp_path / "results")
     assert "no benchmark files" in report(root, tmp_path)[0]
     header = "s\th:m:s\tmax_rss\tcpu_time\n"
-    put(root / "benchmarks/training/demo/csr.seed1.finetune.tsv", header + "10.0\t0:00:10\t300.5\t12\n")
+    put(root / "benchmarks/training/demo/csr.seed1.finetune.tsv", header + "10.0\t0:00:10\t300.5\t36\n")
     put(root / "benchmarks/training/demo/mask.seed1.finetune.tsv", header + "20.5\t0:00:20\tNA\t-\n")
+    put(root / "benchmarks/training/demo/mask.seed1.pretext.tsv", header + "5\t0:00:05\t200\t18\n")
     text = plain(report(root, tmp_path)[0])
-    assert "training 2 30 12 300" in text and "all 2 30 12 300" in text and "GPU hours" not in text
+    assert "finetune 2 30 0.010 300" in text and "pretext 1 5 0.005 200" in text and "all 3 36 0.015 300" in text
+    assert "the attempt that succeeded" in text and "GPU hours" not in text
     training = root / "runs/demo/mask/seed1/finetune/training.json"
-    put(training, {**read_json(training), "device": "cuda:0", "processes": 8})
-    put(root / "benchmarks/training/demo/mask.seed1.finetune.tsv", header + "1800\t0:30:00\t500\t-\n")
-    assert "training 2 1,810 12 500 4.00" in plain(report(root, tmp_path)[0])
+    put(training, {**read_json(training), "device": "cuda:0", "processes": 8, "start": "results/backbones/small/model"})
+    for job in ("training/demo/mask.seed1.finetune", "decoding/demo/mask.seed1.pages", "decoding/demo/csr.seed1.pages", "backbone/small"):
+        put(root / f"benchmarks/{job}.tsv", header + "1800\t0:30:00\t500\t-\n")
+    put(root / "benchmarks/classification/demo/significance.tsv", header + "1800\t0:30:00\t500\t-\n")
+    text = plain(report(root, tmp_path)[0])
+    assert "finetune 2 1,810 0.010 500 4.00" in text and "pretext 1 5 0.005 200 0.00" in text
+    assert "decoding 2 3,600 0.000 500 0.50" in text and "backbone 1 1,800 0.000 500 0.50" in text
+    assert "classification_significance 1 1,800 0.000 500 0.00" in text
 
 
 @pytest.mark.parametrize(
