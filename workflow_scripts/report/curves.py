@@ -16,6 +16,7 @@ def learning_curves(study: Study) -> dict[str, Any]:
     return {
         "charts": curves(study),
         "looks": looks(study),
+        "losses": loss_points(study),
         "gain": last_fifth(study),
         "updates_to_baseline": updates_to_baseline(study),
     }
@@ -92,6 +93,18 @@ def looks(study: Study) -> list[dict[str, Any]]:
                     | {"loss": before[-1] if before else None, "dev_score": scores.get(update)}
                 )
     return rows
+
+
+def loss_points(study: Study) -> dict[str, Any]:
+    """Every point of the training losses: the updates since an arm's beginning, a column per arm and seed, and the cells."""
+    columns = list(itertools.product(study.arms, study.seeds))
+    cells = {
+        (update, arm, seed): {"loss": loss, "pretext": phase.name == "pretext"}
+        for arm, seed in columns
+        for phase in study.arms[arm]
+        for update, loss in curve(study, arm, seed, phase, "loss")
+    }
+    return {"columns": columns, "updates": sorted({update for update, _, _ in cells}), "cells": cells}
 
 
 def updates_to_baseline(study: Study) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from workflow_scripts.classification import AVERAGE
 from workflow_scripts.languages import language
 from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, correct, grouped, markers, spread
-from workflow_scripts.report.curves import curve
+from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.study import Study, evenly, signed, summary
 from workflow_scripts.significance import marker
 from workflow_scripts.text import count_words, read_lexicon
@@ -193,7 +193,7 @@ def curves(study: Study) -> dict[str, Any]:
         losses = dict(curve(study, arm, seed, phase, "dev_loss"))
         for update, share in curve(study, arm, seed, phase, "dev_accuracy"):
             looks.append({"arm": arm, "seed": seed, "updates": update, "dev_accuracy": 100 * share, "dev_loss": losses[update]})
-    return {"charts": made, "looks": looks}
+    return {"charts": made, "looks": looks, "losses": loss_points(study)}
 
 
 # dictionaries
