@@ -143,6 +143,8 @@ def test_scores_tsv(tmp_path):
     chosen = {
         (r["testset"], r["direction"]): float(r["value"]) for r in rows if (r["arm"], r["seed"], r["metric"]) == ("csr", "2", "accuracy")
     }
+    tested = [r for r in rows if (r["testset"], r["arm"], r["seed"], r["metric"]) == ("de", "csr", "2", "accuracy")]
+    assert [(r["low"] < r["value"] < r["high"], r["p"]) for r in tested] == [(True, "0.016")]
     assert chosen == {("de", "en-de"): 77, ("en", "en-en"): 74, ("average", "en"): 75.5}
 
 

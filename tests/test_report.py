@@ -209,6 +209,7 @@ def test_numbers_come_out_in_both_files(page):
     assert found["csr", "BLEU"] == {
         "experiment": "demo", "task": "translation", "corpus": "help", "testset": "pages", "direction": "de-en",
         "arm": "csr", "seed": "1", "metric": "BLEU", "value": "21.25", "signature": "b|s",
+        "low": "19.75", "high": "22.75", "p": "0.009",
     }  # fmt: skip
     distance = found["csr", "distance_pairs_rms"]
     assert (distance["value"], distance["testset"], distance["signature"]) == ("9.5", "", "X </s> LANG")

@@ -3,7 +3,7 @@
 The modules beside this one read files and return plain data: `comparison` of scores, `curves`, `geometry`
 of distances, `exhibits` of texts, `origins` of cost and provenance. `drawing` makes SVG of numbers, and
 the templates lay it all out on a page that loads nothing from anywhere. A part that cannot be made is marked with
-the reason, and the rest is made. `scores.tsv` has one row per number.
+the reason, and the rest is made. `scores.tsv` has a row per score, word accuracy and distance of each seed.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from markupsafe import Markup
 from workflow_scripts.config import Config
 from workflow_scripts.languages import language
 from workflow_scripts.report import drawing, labels
-from workflow_scripts.report.comparison import contrast, digits, published, reasons, scores, word_accuracy
+from workflow_scripts.report.comparison import contrast, digits, interval_and_p, published, reasons, scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves, updates_in_all, updates_made
 from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
@@ -33,7 +33,7 @@ from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.study import Study, configured, signed
 from workflow_scripts.stage import InputError, atomic, run
 
-SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature")
+SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
 REPRESENTATION_METRICS = {
     "distance_pairs_rms": "pairs_rms",
     "distance_pairs": "pairs",
@@ -332,7 +332,10 @@ def choices(study: Study) -> dict[str, Any]:
 
 
 def score_rows(part: dict[str, Any]) -> list[tuple]:
-    """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (with the tag format as signature)."""
+    """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (with the tag format as signature).
+
+    Metrics have their 95 % interval and p against the baseline, as far as they were tested with that seed.
+    """
     study: Study = part["study"]
     if study.labelled:
         return labels.score_rows(study, part["scores"]["measures"]) if "scores" in part else []
@@ -347,6 +350,7 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
             r["metric"],
             round(r["value"], 6),
             r["signature"],
+            *interval_and_p(r),
         )
         for r in (part["scores"]["measures"] if "scores" in part else [])
     ]
@@ -355,7 +359,7 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
         limits = f"low<{accuracy['low']},high>={accuracy['high']}"
         for bucket in accuracy["buckets"]:
             value = round(accuracy["cells"][arm, bucket]["values"][place], 6)
-            rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits))
+            rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits, "", "", ""))
     for row in part["distances"]["rows"] if "distances" in part else []:
         for seed, report in zip(study.seeds if row["phase"] else [""], row["reports"], strict=True):
             measured = {name: report[key] for name, key in REPRESENTATION_METRICS.items()}
@@ -363,7 +367,7 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
                 measured["distance_means_unaligned"] = report["unaligned"]["means"]
             for metric, value in measured.items():
                 phase = "_pretext" if row["phase"] == "pretext" else ""
-                rows.append((*head, "", direction, row["arm"], seed, metric + phase, round(value, 6), report["tag_format"]))
+                rows.append((*head, "", direction, row["arm"], seed, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
     return rows
 
 

@@ -71,6 +71,11 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
     return rows
 
 
+def interval_and_p(row: dict[str, Any]) -> tuple:
+    """What `scores.tsv` has of the test of a score: its interval's ends and p; empty what there is not."""
+    return tuple("" if row[key] is None else round(row[key], 6) for key in ("low", "high", "p"))
+
+
 def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[str, Any]]:
     """Metric → value and signature, as far as it was measured."""
     found = dict(study.json(study.seed(arm, seed) / f"{testset}.scores.json")["metrics"])

@@ -8,7 +8,7 @@ from typing import Any
 from workflow_scripts.classification import AVERAGE
 from workflow_scripts.languages import language
 from workflow_scripts.report import tables
-from workflow_scripts.report.comparison import Rows, correct, grouped, markers, spread
+from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers, spread
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.study import Study, evenly, signed, summary
 from workflow_scripts.significance import marker
@@ -271,10 +271,9 @@ def score_rows(study: Study, measured: Rows) -> list[tuple]:
         testset = row["testset"]
         direction = study.source if testset == AVERAGE else f"{study.source}-{test_language(study, testset)}"
         head = (study.name, "classification", study.corpus_name, testset, direction, row["arm"], row["seed"])
-        interval = "" if row["low"] is None else f"95%:{row['low']:.2f}-{row['high']:.2f}"
         rows += [
-            (*head, "accuracy", round(row["value"], 6), interval),
-            (*head, "macro_f1", round(row["macro_f1"], 6), ""),
-            (*head, "chance", round(row["chance"], 6), "most frequent label"),
+            (*head, "accuracy", round(row["value"], 6), "", *interval_and_p(row)),
+            (*head, "macro_f1", round(row["macro_f1"], 6), "", "", "", ""),
+            (*head, "chance", round(row["chance"], 6), "most frequent label", "", "", ""),
         ]
     return rows
