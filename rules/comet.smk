@@ -22,7 +22,13 @@ rule comet:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         references=test_text(1),
     output:
-        scores="results/runs/{experiment}/{arm}/seed{seed}/{testset}.comet.json",
+        scores=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/{testset}.comet.json",
+            caption="../docs/captions/comet.rst",
+            category="Scores",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
+        ),
     log:
         "results/logs/comet/{experiment}/{arm}.seed{seed}.{testset}.log",
     benchmark:

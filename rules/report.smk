@@ -6,15 +6,23 @@ rule report:
             "results/report.html",
             caption="../docs/captions/report.rst",
             category="Crossgap report",
-            labels={"what": "all on one page"},
+            labels={"what": "overview of all experiments" if report_pages() else "all on one page"},
         ),
         scores=report(
             "results/scores.tsv",
             caption="../docs/captions/scores_table.rst",
             category="Crossgap report",
-            labels={"what": "every number, a row each"},
+            labels={"what": "scores as a table"},
         ),
-        pages=report_pages(),
+        pages=[
+            report(
+                page,
+                caption="../docs/captions/report_page.rst",
+                category="Crossgap report",
+                labels={"what": Path(page).stem},
+            )
+            for page in report_pages()
+        ],
     log:
         "results/logs/report.log",
     benchmark:

@@ -3,9 +3,11 @@
 import csv
 import itertools
 import shutil
+from dataclasses import replace
 from html import unescape
 
 import pytest
+import test_report
 import zstandard
 from test_report import put
 
@@ -74,7 +76,7 @@ def results(root, seeds=(1,), name="labels"):
         rows = "5\t1\t0.7\t1e-3\t\t\n5\t1.1\t\t\t0.6\t0.7\n10\t2\t\t\t0.5\t0.8\n"
         put(run / "finetune/curve.tsv", f"update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_accuracy\n{rows}")
         put(run / "pretext/training.json", told)
-        put(run / "pretext/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n5\t1\t4.5\t1e-3\t\t\n")
+        put(run / "pretext/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n10\t1\t4.5\t1e-3\t\t\n")
     for kind, seed in itertools.product(("codeswitch", "random"), seeds):
         noised = root / f"codeswitch/{name}/{kind}/seed{seed}"
         side = {"words": 100, "replaced": 35, "rate": 0.35, "coverage": 0.8, "shortfall": 0.0}
@@ -142,6 +144,8 @@ def test_scores_tsv(tmp_path):
     chosen = {
         (r["testset"], r["direction"]): float(r["value"]) for r in rows if (r["arm"], r["seed"], r["metric"]) == ("csr", "2", "accuracy")
     }
+    tested = [r for r in rows if (r["testset"], r["arm"], r["seed"], r["metric"]) == ("de", "csr", "2", "accuracy")]
+    assert [(r["low"] < r["value"] < r["high"], r["p"]) for r in tested] == [(True, "0.016")]
     assert chosen == {("de", "en-de"): 77, ("en", "en-en"): 74, ("average", "en"): 75.5}
 
 
@@ -149,7 +153,34 @@ def test_models_of_several_experiments_stand_in_one_table(tmp_path):
     results(tmp_path / "results")
     results(tmp_path / "results", name="again")
     page = made(tmp_path, configuration(experiments=("labels", "again")))
-    assert 'id="accuracies"' in page and 'id="overview"' not in page
+    assert 'id="accuracies"' in page
+    overview = page[page.index('id="overview"') : page.index('id="accuracies"')]
+    assert overview.count('<a href="#headline-again">') == len(ARMS) and "74.50" in overview and "+13.50" in overview
+
+
+def test_the_index_lists_what_has_no_scores_and_why(tmp_path):
+    root = test_report.results(tmp_path / "results")
+    for name, folder in itertools.product(("lost", "again"), ("runs", "codeswitch")):
+        shutil.copytree(root / folder / "demo", root / folder / name)
+    (root / "runs/lost/csr/seed1/pages.scores.json").unlink()
+    put(root / "runs/again/mask/seed1/pages.scores.json", {"metrics": {}, "failed": {"BLEU": "1 line & 3 lines"}})
+    results(root)
+    config, labelled = test_report.configuration(), configuration()
+    config.labelled, config.experiments["labels"] = labelled.labelled, replace(labelled.experiments["labels"], arms=["csr"])
+    config.lexicons["given"] = labelled.lexicons["given"]
+    config.run.experiments += ["lost", "again", "labels"]
+    for name in ("lost", "again"):
+        config.experiments[name] = config.experiments["demo"]
+    pages = tuple(tmp_path / "report" / f"{name}.html" for name in config.run.experiments)
+    main(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
+    index = (tmp_path / "report.html").read_text(encoding="utf-8")
+    navigation = index[index.index("<nav") : index.rindex("</nav>")]
+    table = index[index.index('id="overview"') : index.index("</table>")]
+    for name in config.run.experiments:
+        arms = 1 if name == "labels" else len(test_report.ARMS)
+        assert f'href="report/{name}.html"' in navigation and table.count(f'href="report/{name}.html"') == arms
+    assert table.count("csr/seed1/pages.scores.json is missing") == len(test_report.ARMS) and table.count("1 line &amp; 3 lines") == 1
+    assert 'href="#cost"' in navigation and "74.50 <" in table and "accuracy" in table
 
 
 def test_a_missing_file_costs_one_part(tmp_path):

@@ -16,12 +16,13 @@ from workflow_scripts.acquisition import Data
 from workflow_scripts.comet import Comet
 from workflow_scripts.config import Phase, Published, load
 from workflow_scripts.report import drawing
-from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, main
+from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, main, section
 from workflow_scripts.report.comparison import contrast, differences, headline, measures
-from workflow_scripts.report.curves import first_below
+from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import plane
 from workflow_scripts.report.study import configured, evenly, signed, summary
+from workflow_scripts.significance import COVERS
 from workflow_scripts.stage import InputError, read_json
 
 ARMS = ("finetune", "csr", "mask", "random")
@@ -96,6 +97,12 @@ def put_representation(stem, distance):
     np.savez_compressed(stem.with_name(stem.name + ".npz"), source=points, target=points + 1)
 
 
+def put_curve(path, updates):
+    half = updates // 2
+    curve = f"{half}\t1\t3.5\t0.1\t\t\n{half}\t2\t\t\t3.0\t10.0\n{updates}\t3\t2.5\t0.1\t\t\n{updates}\t4\t\t\t2.0\t14.0\n"
+    put(path, "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + curve)
+
+
 MAPPING = {
     "start": "unsupervised",
     "good": True,
@@ -111,7 +118,7 @@ MAPPING = {
 }
 
 
-def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a file.", bleu=lambda arm, seed: BLEU[arm]):
+def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypothesis="Open a file.", bleu=lambda arm, seed: BLEU[arm]):
     """Every file that the report reads; `bleu` gives the score of an arm with a seed."""
     corpus, lexicon, experiment = root / "corpora/help.de-en", root / "lexicons/help.de-en/own", root / "runs/demo"
     put(
@@ -155,8 +162,7 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
                 for name, value in (("BLEU", score), ("chrF2", 50))
             }
             for phase in ("pretext", "finetune") if arm in KINDS else ("finetune",):
-                curve = "40\t1\t3.5\t0.1\t\t\n40\t2\t\t\t3.0\t10.0\n80\t3\t2.5\t0.1\t\t\n80\t4\t\t\t2.0\t14.0\n"
-                put(run / phase / "curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + curve)
+                put_curve(run / phase / "curve.tsv", 20 if phase == "pretext" else 80 if arm in KINDS else 100)
                 training = {"parameters": 9, "device": "cpu", "precision": "float32", "rows": 4321, "from_scratch": False, "start": "x"}
                 put(run / phase / "training.json", {**training, "settings": {}})
                 put_representation(run / phase / "representation", 9.5)
@@ -175,7 +181,8 @@ def results(root, seeds=(1,), arms=ARMS, commit="abc123", hypothesis="Open a fil
             gap = sum(bleu(arm, seed) - bleu(other, seed) for seed in seeds) / len(seeds)
             row = {"arm": arm, "other": other, "metric": "BLEU", "seeds": len(seeds), "difference": gap}
             pairs.append({**row, "low": gap - 0.5, "high": gap + 0.5, "p": 0.006})
-    put(experiment / "significance/pages.json", {"baseline": "finetune", "pairs": pairs})
+    covers = COVERS["seed" if len(seeds) == 1 else test]
+    put(experiment / "significance/pages.json", {"baseline": "finetune", "pairs": pairs, "covers": covers})
     return root
 
 
@@ -202,6 +209,7 @@ def test_numbers_come_out_in_both_files(page):
     assert found["csr", "BLEU"] == {
         "experiment": "demo", "task": "translation", "corpus": "help", "testset": "pages", "direction": "de-en",
         "arm": "csr", "seed": "1", "metric": "BLEU", "value": "21.25", "signature": "b|s",
+        "low": "19.75", "high": "22.75", "p": "0.009",
     }  # fmt: skip
     distance = found["csr", "distance_pairs_rms"]
     assert (distance["value"], distance["testset"], distance["signature"]) == ("9.5", "", "X </s> LANG")
@@ -224,9 +232,40 @@ def test_several_seeds_show_spread_and_each_seed(tmp_path):
     text = plain(html)
     assert "+1.25 ± 1.00 BLEU over 3 seeds (+0.25 to +2.25 by seed; 95 % interval of the mean −1.23 to +3.73)" in text
     # 0.006 for each of the three arms, corrected
-    assert "csr is better (over test sentences and seeds together p = 0.018)" in text
+    assert "csr is better (p = 0.018, which covers the choice of test sentences and of training seeds)" in text
     assert "significant in 3 of 3 seeds" in text and "seed 3: 22.25 ‡" in text
     assert sum(r["metric"] == "BLEU" for r in rows) == len(seeds) * len(ARMS)
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+def test_randomization_is_called_what_it_is(tmp_path, seeds):
+    root, config = results(tmp_path / "results", seeds, test="randomization"), configuration(seeds)
+    for folder in ("runs", "codeswitch"):
+        shutil.copytree(root / folder / "demo", root / folder / "again")
+    config.experiments["demo"].scores.test = "randomization"
+    config.experiments["again"] = config.experiments["demo"]
+    config.run.experiments.append("again")
+    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    covered = "the choice of test sentences, " + ("not of training seeds" if len(seeds) == 1 else "with the training seeds as they are")
+    assert f"a marker for each seed; p covers {covered}." in text and f"The tests cover {covered}." in text
+    assert (f"p = 0.018, which covers {covered}" in text) == (len(seeds) > 1)
+    assert "bootstrap" not in text.partition("The configuration")[0] and "bars are 95 %" not in text
+
+
+def test_significant_losses_are_not_counted_as_gains(tmp_path):
+    seeds = (1, 2, 3)
+    root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] - 3 * (arm == "csr" and seed == 3))
+    assert "gain significant in 2 of 3 seeds, loss in 1" in plain(report(root, tmp_path, seeds=seeds)[0])
+
+
+def test_a_lower_cased_corpus_is_called_so(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    assert "lower-cased" not in plain(report(root, tmp_path)[0]).partition("The configuration")[0]
+    config.corpora["help"].lowercase = True
+    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "all of its text was lower-cased" in text and "German to English, of lower-cased text" in text
 
 
 @pytest.mark.parametrize("arms, words", [(("finetune",), "nothing to compare"), (("finetune", "mask"), "mask scores 20.50")])
@@ -240,7 +279,21 @@ def test_equal_outputs_get_no_marker(tmp_path):
     study = configured(root, "demo", configuration())
     rows = measures(study, differences(study))
     assert {r["marker"] for r in rows} == {""}
-    assert "The scores are equal." in headline(study, rows, differences(study))[0]
+    assert "The scores are equal." in headline(study, rows, differences(study), "")[0]
+
+
+def test_pairs_of_equal_scores_stay_in_the_table_of_pairs(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0 + (arm == "random"))
+    text = plain(report(root, tmp_path)[0])
+    assert "mask − csr BLEU 0.00" in text and "random − csr BLEU +1.00" in text
+
+
+def test_the_differences_of_seeds_have_students_interval(tmp_path):
+    seeds = (1, 2, 3)
+    root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] + (seed - 2) * (arm == "csr"))
+    text = plain(report(root, tmp_path, seeds=seeds)[0])
+    assert "+1.25 95 % −1.23 to +3.73 gain significant" in text
+    assert re.search(r"csr − finetune BLEU \+1\.25 †? ?\+0\.75 to \+1\.75 −1\.23 to \+3\.73", text)
 
 
 def test_a_loss_is_called_a_loss(tmp_path):
@@ -289,8 +342,8 @@ def test_pieces_are_shown_as_words(tmp_path):
 
 
 def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page):
-    # evaluations of the baseline at 40 (10 BLEU) and 80 (14); nothing after 80, where the last fifth begins
-    assert "changed by 0.00 BLEU" in plain(page[0])
+    # evaluations of the baseline at 50 (10 BLEU) and 100 (14); the last fifth begins at 80
+    assert "changed by +1.60 BLEU" in plain(page[0])
     # five charts of four arms (three with a dashed line), and four of five models by layer
     assert page[0].count("<polyline") == 5 * 4 + 3 + 4 * 5
 
@@ -337,14 +390,21 @@ def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
     root = results(tmp_path / "results")
     assert "no benchmark files" in report(root, tmp_path)[0]
     header = "s\th:m:s\tmax_rss\tcpu_time\n"
-    put(root / "benchmarks/training/demo/csr.seed1.finetune.tsv", header + "10.0\t0:00:10\t300.5\t12\n")
+    put(root / "benchmarks/training/demo/csr.seed1.finetune.tsv", header + "10.0\t0:00:10\t300.5\t36\n")
     put(root / "benchmarks/training/demo/mask.seed1.finetune.tsv", header + "20.5\t0:00:20\tNA\t-\n")
+    put(root / "benchmarks/training/demo/mask.seed1.pretext.tsv", header + "5\t0:00:05\t200\t18\n")
     text = plain(report(root, tmp_path)[0])
-    assert "training 2 30 12 300" in text and "all 2 30 12 300" in text and "GPU hours" not in text
+    assert "finetune 2 30 0.010 300" in text and "pretext 1 5 0.005 200" in text and "all 3 36 0.015 300" in text
+    assert "the attempt that succeeded" in text and "GPU hours" not in text
     training = root / "runs/demo/mask/seed1/finetune/training.json"
-    put(training, {**read_json(training), "device": "cuda:0", "processes": 8})
-    put(root / "benchmarks/training/demo/mask.seed1.finetune.tsv", header + "1800\t0:30:00\t500\t-\n")
-    assert "training 2 1,810 12 500 4.00" in plain(report(root, tmp_path)[0])
+    put(training, {**read_json(training), "device": "cuda:0", "processes": 8, "start": "results/backbones/small/model"})
+    for job in ("training/demo/mask.seed1.finetune", "decoding/demo/mask.seed1.pages", "decoding/demo/csr.seed1.pages", "backbone/small"):
+        put(root / f"benchmarks/{job}.tsv", header + "1800\t0:30:00\t500\t-\n")
+    put(root / "benchmarks/classification/demo/significance.tsv", header + "1800\t0:30:00\t500\t-\n")
+    text = plain(report(root, tmp_path)[0])
+    assert "finetune 2 1,810 0.010 500 4.00" in text and "pretext 1 5 0.005 200 0.00" in text
+    assert "decoding 2 3,600 0.000 500 0.50" in text and "backbone 1 1,800 0.000 500 0.50" in text
+    assert "classification_significance 1 1,800 0.000 500 0.00" in text
 
 
 @pytest.mark.parametrize(
@@ -417,7 +477,13 @@ def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
     put(path, {**read_json(path), "pairs": [*read_json(path)["pairs"], pair]})
     main(root, tmp_path / "c.html", tmp_path / "c.tsv", settings=config)
     text = plain((tmp_path / "c.html").read_text(encoding="utf-8"))
-    assert "COMET, Unbabel/wmt22-comet-da" in text and "0.8247 ‡" in text and "+0.0123 p = 0.002" in text and "0.8100" in text
+    assert (
+        "COMET, Unbabel/wmt22-comet-da" in text
+        and "| arm | BLEU | chrF | COMET, Unbabel/wmt22-comet-da |" in text
+        and "0.8247 ‡" in text
+        and "+0.0123 p = 0.002" in text
+        and "0.8100" in text
+    )
     assert "COMET of random on pages, seed 1: there is no <model>" in text
     rows = (tmp_path / "c.tsv").read_text(encoding="utf-8").splitlines()
     assert [row.split("\t")[5:10] for row in rows if "COMET" in row][1] == ["csr", "1", "COMET", "0.82468", "model:m"]
@@ -427,7 +493,7 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
     root = results(tmp_path / "results")
     config = configuration()
     config.experiments["demo"].published = [
-        Published(arm="csr", metric="BLEU", value=39.2, source="Table <II>", lowercase=True),
+        Published(arm="csr", metric="TER", value=39.2, source="Table <II>"),
         Published(arm="csr", metric="BLEU", value=38.1, source="Table II", backbone="facebook/mbart-large-cc25", updates=30000),
         Published(arm="finetune", metric="BLEU", value=37.8, source="Table II", backbone="somebody/mbart", updates=100),
     ]
@@ -436,6 +502,36 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
     assert "39.2 Table <II> – not comparable : not measured here" in text
     assert "backbone facebook/mbart-large-cc25 there, somebody/mbart here; 30,000 updates there, 100 here" in text
     assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
+
+
+def test_published_numbers_of_other_text_or_another_rouge_are_not_comparable(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    measured = {"BLEU": {"value": 20, "signature": "tok:13a|s"}, "BLEU, lower-cased": {"value": 22, "signature": "case:lc|tok:13a|s"}}
+    measured |= {"ROUGE-1": {"value": 30, "signature": "case:lc|tok:words|version:rouge-score 0.1"}}
+    path = root / "runs/demo/csr/seed1/pages.scores.json"
+    numbers = {
+        "capitals": Published(arm="csr", metric="BLEU", value=1.0, source="capitals", tokenize="13a"),
+        "folded": Published(arm="csr", metric="BLEU", value=1.0, source="folded", lowercase=True),
+        "words": Published(arm="csr", metric="word_f_all", value=1.0, source="words", lowercase=True),
+        "rouge": Published(arm="csr", metric="ROUGE-1", value=1.0, source="rouge", tokenize="files2rouge"),
+        "unsaid": Published(arm="csr", metric="ROUGE-1", value=1.0, source="unsaid"),
+    }
+    config.experiments["demo"].published = list(numbers.values())
+
+    def told(lowercase, metrics):
+        config.corpora["help"].lowercase = lowercase
+        put(path, {"sentences": 3, "metrics": metrics})
+        study = configured(root, "demo", config)
+        return {row["number"].source: (row["measured"]["mean"], row["differs"]) for row in section(study)["published"]}
+
+    with_capitals, without = told(False, measured), told(True, {key: measured[key] for key in ("BLEU", "ROUGE-1")})
+    other = ["lower-cased text there, text with capitals here"]
+    assert with_capitals["capitals"] == (20, []) and with_capitals["folded"] == (22, []) and with_capitals["words"][1] == other
+    assert without["capitals"] == (20, ["text with capitals there, lower-cased text here"])
+    assert without["folded"] == (20, []) and without["words"][1] == []
+    for found in (with_capitals, without):
+        assert found["rouge"][1] == ["counted by files2rouge there, by rouge-score 0.1 on words here"]
+        assert found["unsaid"][1] == ["counted by what is not stated there, by rouge-score 0.1 on words here"]
 
 
 def test_many_experiments_have_a_page_each(tmp_path):
@@ -520,7 +616,7 @@ def test_the_main_table_can_be_copied(tmp_path):
     main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     copied = page[page.index("as Markdown and LaTeX") : page.index('id="words-demo"')]
-    assert "| arm | BLEU | chrF |" in copied and "| csr | 21.25 ± 0.00" in copied and r"\begin{tabular}{lrr}" in copied
+    assert "| arm | BLEU | chrF |" in copied and "| csr | 21.25 ± 0.00 ‡(1) ‡(2) |" in copied and r"\begin{tabular}{lrr}" in copied
 
 
 def test_updates_to_the_baselines_loss():
@@ -534,6 +630,26 @@ def test_the_claim_of_half_the_steps_is_measured(page):
     table = html[html.index("Updates until the dev loss") : html.index('id="distances-demo"')]
     # 20 updates before, and the baseline's last loss at the 80th of finetuning
     assert re.search(r"csr</th><td class=\"n\">100</td><td class=\"n\">80</td><td class=\"n\">80.0 %", table)
+
+
+def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_path):
+    root = results(tmp_path / "results", (1, 2))
+    for phase, updates in (("pretext", 10), ("finetune", 60)):
+        put_curve(root / f"runs/demo/csr/seed2/{phase}/curve.tsv", updates)
+    put_curve(root / "runs/demo/finetune/seed2/finetune/curve.tsv", 50)
+    config = configuration((1, 2))
+    config.experiments["demo"].published = [Published(arm="csr", metric="BLEU", value=1.0, source="x", updates=100)]
+    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    text = plain(html)
+    assert "Updates in all are not equal: finetune 50 to 100; csr 70 to 100; mask 100; random 100." in text
+    assert "no more training" not in text and "10 to 20 of 20: no better dev loss" in text
+    assert "100 updates there, 70 and 100 here" in text
+    # csr's finetuning has the baseline's last loss after 80 and 60 updates; the baseline's took 100 and 50
+    table = plain(html[html.index("Updates until the dev loss") : html.index('id="distances-demo"')])
+    assert "csr 85 70 to 100, 2 of 2 seeds 70 100.0 %" in table
+    study = configured(root, "demo", config)
+    assert [x for x, _ in curve(study, "csr", 2, study.arms["csr"][1], "dev_loss")] == [40, 70]
 
 
 def test_an_overview_stands_above_several_experiments(tmp_path, page):

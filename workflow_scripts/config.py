@@ -122,7 +122,7 @@ class Published:
     lowercase: bool = False
     """Measured on lower-cased text."""
     tokenize: str | None = None
-    """sacreBLEU's name of the tokeniser."""
+    """sacreBLEU's name of the tokeniser; of a ROUGE, what counted it on which tokens."""
     model: str | None = None
     """COMET's model."""
     backbone: str | None = None

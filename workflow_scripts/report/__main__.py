@@ -3,7 +3,7 @@
 The modules beside this one read files and return plain data: `comparison` of scores, `curves`, `geometry`
 of distances, `exhibits` of texts, `origins` of cost and provenance. `drawing` makes SVG of numbers, and
 the templates lay it all out on a page that loads nothing from anywhere. A part that cannot be made is marked with
-the reason, and the rest is made. `scores.tsv` has one row per number.
+the reason, and the rest is made. `scores.tsv` has a row per score, word accuracy and distance of each seed.
 """
 
 import contextlib
@@ -25,15 +25,15 @@ from markupsafe import Markup
 from workflow_scripts.config import Config
 from workflow_scripts.languages import language
 from workflow_scripts.report import drawing, labels
-from workflow_scripts.report.comparison import contrast, digits, published, scores, word_accuracy
-from workflow_scripts.report.curves import learning_curves
+from workflow_scripts.report.comparison import contrast, digits, interval_and_p, published, reasons, scores, word_accuracy
+from workflow_scripts.report.curves import learning_curves, updates_in_all, updates_made
 from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.study import Study, configured, signed
 from workflow_scripts.stage import InputError, atomic, run
 
-SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature")
+SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
 REPRESENTATION_METRICS = {
     "distance_pairs_rms": "pairs_rms",
     "distance_pairs": "pairs",
@@ -87,6 +87,7 @@ def what_was_run(study: Study) -> dict[str, Any]:
         "corpus": study.json(study.corpus / "corpus.json"),
         "backbone": study.json(study.backbone / "backbone.json"),
         "phases": phases(study),
+        "unequal": unequal_updates(study),
         "choices": choices(study),
     }
 
@@ -227,38 +228,49 @@ def marked_if_it_fails(part: dict[str, Any], name: str) -> Iterator[None]:
 
 
 def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row per experiment, test set and arm, and the reduction of the distance against the gain in score; empty for one experiment."""
+    """A row per experiment, test set and arm, and the reduction of the distance against the gain in score; empty for one experiment.
+
+    A classification has its average over test sets. What has no score has a `reason` instead.
+    """
     if len(sections) < 2:
         return {}
-    rows = []
-    for part in sections:
-        study: Study = part["study"]
-        if "scores" in part["failed"] or study.labelled:
-            continue
-        distances = part["distances"]["rows"] if "distances" in part else []
-        after = {row["arm"]: row["pairs_rms"]["mean"] for row in distances if row["phase"] == "finetune"}
-        over_seeds = {
-            (r["testset"], r["arm"]): r
-            for r in part["scores"]["over_seeds"]
-            if (r["metric"], r["other"]) == (study.leading, study.baseline)
-        }
-        for testset, arm in itertools.product(study.testsets, study.arms):
-            cell = part["scores"]["tables"][testset]["cells"].get((arm, study.leading))
-            if cell is None:
-                continue
-            gain = contrast(part["scores"]["measures"], arm, study.baseline, testset, study.leading)
-            rows.append(
-                {"study": study, "testset": testset, "arm": arm, "score": cell, "gain": gain}
-                | {"markers": [r["marker"] for r in cell["seeds"] if r["marker"]], "tested": over_seeds.get((testset, arm))}
-                | {"distance": after.get(arm), "closer": after[study.baseline] - after[arm] if after else None}
-            )
-    arms = [arm for arm in dict.fromkeys(row["arm"] for row in rows) if any(row["arm"] == arm != row["study"].baseline for row in rows)]
+    rows = [row for part in sections for row in (labels.overview_rows if part["study"].labelled else overview_rows)(part)]
+    translated = [row for row in rows if not row["study"].labelled]
     points = []
-    for colour, arm in enumerate(arms, 1):
-        mine = [row for row in rows if row["arm"] == arm and row["gain"] and row["closer"] is not None]
+    for colour, arm in enumerate(dict.fromkeys(row["arm"] for row in translated if row["arm"] != row["study"].baseline), 1):
+        mine = [row for row in translated if row["arm"] == arm and row["gain"] and row["closer"] is not None]
         lines = [[(row["closer"], row["gain"]["mean"])] for row in mine]
         points.append({"name": arm, "colour": colour, "lines": lines, "labels": [row["study"].name for row in mine]})
-    return {"rows": rows, "points": points, "metric": " or ".join(dict.fromkeys(row["study"].leading for row in rows))} if rows else {}
+    return {
+        "rows": rows,
+        "points": points,
+        "metrics": list(dict.fromkeys(row["metric"] for row in rows)),
+        "covers": list(dict.fromkeys(part["scores"]["covers"] for part in sections if "scores" in part)),
+        "drawn": " or ".join(dict.fromkeys(row["metric"] for row in translated)),
+    }
+
+
+def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the overview of one experiment."""
+    study: Study = part["study"]
+    distances = part["distances"]["rows"] if "distances" in part else []
+    after = {row["arm"]: row["pairs_rms"]["mean"] for row in distances if row["phase"] == "finetune"}
+    measured = part.get("scores", {"measures": [], "over_seeds": []})
+    over_seeds = {
+        (r["testset"], r["arm"]): r for r in measured["over_seeds"] if (r["metric"], r["other"]) == (study.leading, study.baseline)
+    }
+    rows = []
+    for testset, arm in itertools.product(study.testsets, study.arms):
+        cell = part["scores"]["tables"][testset]["cells"].get((arm, study.leading)) if "scores" in part else None
+        rows.append(
+            {"study": study, "metric": study.leading, "testset": testset, "arm": arm, "score": cell}
+            | {"gain": contrast(measured["measures"], arm, study.baseline, testset, study.leading)}
+            | {"markers": [r["marker"] for r in cell["seeds"] if r["marker"]] if cell else []}
+            | {"tested": over_seeds.get((testset, arm))}
+            | {"distance": after.get(arm), "closer": after[study.baseline] - after[arm] if after else None}
+            | {"reason": "" if cell else part["failed"].get("scores") or "; ".join(reasons(study, testset, arm))}
+        )
+    return rows
 
 
 def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -270,10 +282,11 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     matrices = []
     for target, metric in dict.fromkeys((part["study"].target, part["study"].leading) for part in measured):
         parts = {part["study"].name: part for part in measured if (part["study"].target, part["study"].leading) == (target, metric)}
-        rows, cells = {}, {}
+        rows, cells, lowercased = {}, {}, set()
         for name, part in parts.items():
             study: Study = part["study"]
             rows |= {f"{name}@{testset}": study.source for testset in study.testsets} | study.zero_shot
+            lowercased |= {testset if testset in study.zero_shot else f"{name}@{testset}" for testset in study.lowercased}
             for testset, arm in itertools.product(study.tested, study.arms):
                 if cell := part["scores"]["tables"][testset]["cells"].get((arm, metric)):
                     test = testset if testset in study.zero_shot else f"{name}@{testset}"
@@ -285,6 +298,7 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "metric": metric,
                 "columns": {n: p["study"].source for n, p in parts.items()},
                 "rows": rows,
+                "lowercased": lowercased,
                 "arms": arms,
                 "cells": cells,
             }
@@ -293,12 +307,19 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def phases(study: Study) -> list[dict[str, Any]]:
-    """A row per phase of each arm, with what its first seed's training says."""
+    """A row per phase of each arm, with what its first seed's training says, and under `made` the updates that the seeds made."""
     return [
         {"arm": arm, **asdict(phase), "name": phase.name, "report": study.json(study.seed(arm) / phase.name / "training.json")}
+        | {"made": [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]}
         for arm, arm_phases in study.arms.items()
         for phase in arm_phases
     ]
+
+
+def unequal_updates(study: Study) -> dict[str, list[int]]:
+    """The updates that each arm made in all, by seed, where they are not the same; else empty."""
+    made = {arm: updates_in_all(study, arm) for arm in study.arms}
+    return made if len({updates for by_seed in made.values() for updates in by_seed}) > 1 else {}
 
 
 def choices(study: Study) -> dict[str, Any]:
@@ -311,7 +332,10 @@ def choices(study: Study) -> dict[str, Any]:
 
 
 def score_rows(part: dict[str, Any]) -> list[tuple]:
-    """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (with the tag format as signature)."""
+    """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (with the tag format as signature).
+
+    Metrics have their 95 % interval and p against the baseline, as far as they were tested with that seed.
+    """
     study: Study = part["study"]
     if study.labelled:
         return labels.score_rows(study, part["scores"]["measures"]) if "scores" in part else []
@@ -326,6 +350,7 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
             r["metric"],
             round(r["value"], 6),
             r["signature"],
+            *interval_and_p(r),
         )
         for r in (part["scores"]["measures"] if "scores" in part else [])
     ]
@@ -334,7 +359,7 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
         limits = f"low<{accuracy['low']},high>={accuracy['high']}"
         for bucket in accuracy["buckets"]:
             value = round(accuracy["cells"][arm, bucket]["values"][place], 6)
-            rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits))
+            rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits, "", "", ""))
     for row in part["distances"]["rows"] if "distances" in part else []:
         for seed, report in zip(study.seeds if row["phase"] else [""], row["reports"], strict=True):
             measured = {name: report[key] for name, key in REPRESENTATION_METRICS.items()}
@@ -342,7 +367,7 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
                 measured["distance_means_unaligned"] = report["unaligned"]["means"]
             for metric, value in measured.items():
                 phase = "_pretext" if row["phase"] == "pretext" else ""
-                rows.append((*head, "", direction, row["arm"], seed, metric + phase, round(value, 6), report["tag_format"]))
+                rows.append((*head, "", direction, row["arm"], seed, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
     return rows
 
 

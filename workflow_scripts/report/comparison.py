@@ -9,8 +9,9 @@ from typing import Any
 
 from workflow_scripts.config import Published
 from workflow_scripts.report import tables
+from workflow_scripts.report.curves import updates_in_all
 from workflow_scripts.report.study import Study, signed, summary
-from workflow_scripts.scores import LOWER_IS_BETTER
+from workflow_scripts.scores import LOWER_IS_BETTER, ROUGES
 from workflow_scripts.significance import holm, marker
 from workflow_scripts.stage import read_json
 
@@ -23,11 +24,15 @@ def scores(study: Study) -> dict[str, Any]:
     rows = measures(study, over_seeds)
     if not rows:
         raise ValueError("; ".join(failures(study)))
+    for row in over_seeds:
+        gap = contrast(rows, row["arm"], row["other"], row["testset"], row["metric"])
+        row["by_seed"] = gap["interval"] if gap else None
     return {
         "measures": rows,
         "over_seeds": over_seeds,
+        "covers": covers(study),
         "failures": failures(study),
-        "headline": headline(study, rows, over_seeds),
+        "headline": headline(study, rows, over_seeds, covers(study)),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
     }
 
@@ -66,6 +71,11 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
     return rows
 
 
+def interval_and_p(row: dict[str, Any]) -> tuple:
+    """What `scores.tsv` has of the test of a score: its interval's ends and p; empty what there is not."""
+    return tuple("" if row[key] is None else round(row[key], 6) for key in ("low", "high", "p"))
+
+
 def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[str, Any]]:
     """Metric → value and signature, as far as it was measured."""
     found = dict(study.json(study.seed(arm, seed) / f"{testset}.scores.json")["metrics"])
@@ -88,6 +98,17 @@ def failures(study: Study) -> list[str]:
         if reason := comet_scores(study, testset, arm, seed)["reason"]:
             reasons.setdefault(reason, []).append(f"COMET of {arm} on {testset}, seed {seed}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
+
+
+def covers(study: Study) -> str:
+    """What the tests over all seeds cover, as they say themselves."""
+    return study.json(study.run / "significance" / f"{study.testsets[0]}.json")["covers"]
+
+
+def reasons(study: Study, testset: str, arm: str) -> list[str]:
+    """Why an arm has no score on a test set; each reason once."""
+    failed = [study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}) for seed in study.seeds]
+    return list(dict.fromkeys(reason for each in failed for metric, reason in each.items() if metric == study.leading))
 
 
 def differences(study: Study) -> Rows:
@@ -119,12 +140,13 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     """The main table of one test set: arms × metrics, and the metrics' signatures."""
     cells = {(arm, metric): list(group) for (arm, metric), group in grouped(rows, "arm", "metric")}
     metrics = list(dict.fromkeys(metric for _, metric in cells))
-    text = [["arm", *metrics]]
+    heads = {metric: f"COMET, {study.settings.comet.model}" if metric == "COMET" else metric for metric in metrics}
+    text = [["arm", *heads.values()]]
     text += [[arm, *(_plain(cells.get((arm, metric), []), digits(metric)) for metric in metrics)] for arm in study.arms]
     return {
         "metrics": metrics,
         "best": {metric: best_arm(study, cells, metric) for metric in metrics},
-        "heads": {metric: f"COMET, {study.settings.comet.model}" if metric == "COMET" else metric for metric in metrics},
+        "heads": heads,
         "cells": {key: {"seeds": group, **summary([r["value"] for r in group])} for key, group in cells.items()},
         "gains": {key: gain for key, group in cells.items() if (gain := _gain(group))},
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
@@ -149,11 +171,13 @@ def digits(metric: str) -> int:
 
 
 def _plain(seeds: Rows, places: int) -> str:
-    """A cell of the main table in a line: the mean over seeds, their deviation, and each seed's marker."""
-    if not seeds:
-        return "–"
-    markers = " ".join(r["marker"] for r in seeds if r["marker"])
-    return f"{spread([r['value'] for r in seeds], places)} {markers}".strip()
+    """A cell of the main table in a line: the mean over seeds, their deviation, and the markers."""
+    return f"{spread([r['value'] for r in seeds], places)} {markers(seeds)}".strip() if seeds else "–"
+
+
+def markers(seeds: Rows) -> str:
+    """The markers of some seeds' rows; of several, each with its seed in brackets."""
+    return " ".join(r["marker"] + f"({r['seed']})" * (len(seeds) > 1) for r in seeds if r["marker"])
 
 
 def published(study: Study, rows: list[tuple]) -> Rows:
@@ -164,28 +188,42 @@ def published(study: Study, rows: list[tuple]) -> Rows:
     found = []
     for number in study.settings.published:
         testset = "" if number.metric.startswith(("distance", "cosine", "retrieval")) else number.testset or study.testsets[0]
-        metric = f"{number.metric}, lower-cased" if number.lowercase else number.metric
-        mine = [row for row in rows if (row[3], row[5], row[7]) == (testset, number.arm, metric)]
+        own = [row for row in rows if (row[3], row[5]) == (testset, number.arm)]
+        folded = [row for row in own if row[7] == f"{number.metric}, lower-cased"]
+        # of text that has no capitals the plain metric is the same
+        mine = folded if number.lowercase and folded else [row for row in own if row[7] == number.metric]
         found.append(
             {"number": number, "testset": testset, "measured": summary([row[8] for row in mine]) if mine else None}
-            | {"differs": list(_other_conditions(study, number, mine[0][9]) if mine else ["not measured here"])}
+            | {"differs": list(_other_conditions(study, number, testset, mine[0]) if mine else ["not measured here"])}
         )
     return found
 
 
-def _other_conditions(study: Study, number: Published, signature: str) -> Iterator[str]:
-    """Why a measured number is not comparable with the published one."""
+def _other_conditions(study: Study, number: Published, testset: str, measured: tuple) -> Iterator[str]:
+    """Why a number that was measured, a row of `scores.tsv`, is not comparable with the published one."""
+    metric, signature = measured[7], measured[9]
     fields = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
-    if number.tokenize and fields.get("tok", number.tokenize) != number.tokenize:
+    if number.metric in ROUGES and number.tokenize != fields["tok"]:
+        yield f"counted by {number.tokenize or 'what is not stated'} there, by {fields['version']} on {fields['tok']} here"
+    elif number.tokenize and fields.get("tok", number.tokenize) != number.tokenize:
         yield f"tokeniser {number.tokenize} there, {fields['tok']} here"
+    lowercase = metric != number.metric or (testset or study.testsets[0]) in study.lowercased
+    if _tells_cases_apart(study, number.metric) and number.lowercase != lowercase:
+        cases = {True: "lower-cased text", False: "text with capitals"}
+        yield f"{cases[number.lowercase]} there, {cases[lowercase]} here"
     if number.model and number.model not in signature:
         yield f"model {number.model} there, {signature} here"
     backbone = study.json(study.backbone / "backbone.json")
     if number.backbone and number.backbone != backbone.get("model"):
         yield f"backbone {number.backbone} there, {backbone.get('model') or study.backbone.name} here"
-    updates = sum(phase.updates or 0 for phase in study.arms[number.arm])
-    if number.updates and number.updates != updates:
-        yield f"{number.updates:,} updates there, {updates:,} here"
+    made = updates_in_all(study, number.arm)
+    if number.updates and {number.updates} != {*made}:
+        yield f"{number.updates:,} updates there, {' and '.join(f'{updates:,}' for updates in sorted({*made}))} here"
+
+
+def _tells_cases_apart(study: Study, metric: str) -> bool:
+    """Whether a metric is another one of lower-cased text. What is measured on `unaligned` text is not on the corpus's."""
+    return not study.labelled and metric not in (*ROUGES, "TER") and not metric.endswith("_unaligned")
 
 
 # words
@@ -231,7 +269,7 @@ def contrast(rows: Rows, arm: str, other: str, testset: str, metric: str) -> dic
     return summary(shared) if shared else None
 
 
-def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
+def headline(study: Study, rows: Rows, over_seeds: Rows, covered: str) -> list[str]:
     """What the numbers say of the arms, in plain sentences and no further than they go."""
     sentences, metric = [], study.leading
     for testset, arm in itertools.product(study.testsets, study.of_kind("codeswitch") or [a for a in study.arms if a != study.baseline]):
@@ -244,7 +282,7 @@ def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
         sentences.append(
             f"On the test set {testset}, {arm} scores {spread([r['value'] for r in mine])} {metric} and the baseline {study.baseline} "
             f"{spread([r['value'] for r in base])}, a difference of {_difference(gap, metric)}{' with one seed' * (gap['n'] == 1)}. "
-            f"{_verdict(arm, mine, gap, tested.get((arm, study.baseline)))}"
+            f"{_verdict(arm, mine, gap, tested.get((arm, study.baseline)), covered)}"
         )
         controls = [
             f"{arm} − {control} ({meaning}) is {_difference(found, metric, short=True)}{_p_of(tested, arm, control)}"
@@ -281,7 +319,7 @@ def _p_of(tested: dict[tuple[str, str], dict[str, Any]], arm: str, control: str)
     return f", p = {found['p_single']:.3f}" if found and found["p_single"] is not None else ""
 
 
-def _verdict(arm: str, rows: Rows, gap: dict[str, Any], tested: dict[str, Any] | None) -> str:
+def _verdict(arm: str, rows: Rows, gap: dict[str, Any], tested: dict[str, Any] | None, covered: str) -> str:
     """What one may conclude: from the paired test for one seed, from the tests over seeds for several."""
     better = "better" if gap["mean"] > 0 else "worse"
     if gap["n"] > 1:
@@ -291,7 +329,7 @@ def _verdict(arm: str, rows: Rows, gap: dict[str, Any], tested: dict[str, Any] |
         if tested is None or tested["p"] is None:
             return f"Over seeds it was not tested; {by_seed}"
         told = f"{arm} is {better}" if tested["p"] < 0.05 else "Chance could make such a difference"
-        return f"{told} (over test sentences and seeds together p = {tested['p']:.3f}); {by_seed}"
+        return f"{told} (p = {tested['p']:.3f}, which covers {covered}); {by_seed}"
     p = rows[0]["p"]
     if p is None:
         return "The scores are equal." if not gap["mean"] else "The difference was not tested."

@@ -16,6 +16,7 @@ def learning_curves(study: Study) -> dict[str, Any]:
     return {
         "charts": curves(study),
         "looks": looks(study),
+        "losses": loss_points(study),
         "gain": last_fifth(study),
         "updates_to_baseline": updates_to_baseline(study),
     }
@@ -47,9 +48,26 @@ def curve(study: Study, arm: str, seed: int, phase: Phase, column: str, axis: st
     """(updates, or seconds, since the arm's beginning; value) of one column of one phase. Seconds count earlier attempts, too."""
     before = 0.0
     for earlier in itertools.takewhile(lambda p: p is not phase, study.arms[arm]):
-        before += earlier.updates if axis == "update" else float(_curve_rows(study, arm, seed, earlier)[-1]["seconds"])
+        before += float(_curve_rows(study, arm, seed, earlier)[-1][axis])
     rows = _curve_rows(study, arm, seed, phase)
     return [(before + float(row[axis]), float(row[column])) for row in rows if row.get(column)]
+
+
+def updates_made(study: Study, arm: str, seed: int, phase: Phase) -> int | None:
+    """Updates that a phase made, fewer than configured where it ran out of `patience`; None without a curve.
+
+    The last row of a curve is the look at the dev set, or the loss, after the last update.
+    """
+    try:
+        return int(_curve_rows(study, arm, seed, phase)[-1]["update"])
+    except (OSError, IndexError):
+        return None
+
+
+def updates_in_all(study: Study, arm: str) -> list[int]:
+    """Updates that the phases of an arm made together, by seed; the configured ones for want of a curve."""
+    phases = study.arms[arm]
+    return [sum(updates_made(study, arm, seed, phase) or phase.updates or 0 for phase in phases) for seed in study.seeds]
 
 
 def _curve_rows(study: Study, arm: str, seed: int, phase: Phase) -> list[dict[str, str]]:
@@ -77,22 +95,37 @@ def looks(study: Study) -> list[dict[str, Any]]:
     return rows
 
 
+def loss_points(study: Study) -> dict[str, Any]:
+    """Every point of the training losses: the updates since an arm's beginning, a column per arm and seed, and the cells."""
+    columns = list(itertools.product(study.arms, study.seeds))
+    cells = {
+        (update, arm, seed): {"loss": loss, "pretext": phase.name == "pretext"}
+        for arm, seed in columns
+        for phase in study.arms[arm]
+        for update, loss in curve(study, arm, seed, phase, "loss")
+    }
+    return {"columns": columns, "updates": sorted({update for update, _, _ in cells}), "cells": cells}
+
+
 def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
     """A row per arm: after how many updates it has the dev loss that the baseline ends with, over the seeds that get there.
 
-    The paper's Figure 2 and its claim of half the steps. Interpolated between two looks at the dev set.
+    The paper's Figure 2 and its claim of half the steps. Interpolated between two looks at the dev set. `finetuning` are the updates
+    after the pretext phase, `share` is their number for each update of the baseline's finetuning.
     """
     rows = []
     baseline = study.arms[study.baseline][-1]
-    for arm, arm_phases in study.arms.items():
-        reached = []
+    for arm, (*before, last) in study.arms.items():
+        reached, finetuning, shares = [], [], []
         for seed in study.seeds:
             goal = curve(study, study.baseline, seed, baseline, "dev_loss")
-            points = curve(study, arm, seed, arm_phases[-1], "dev_loss")
+            points = curve(study, arm, seed, last, "dev_loss")
             if goal and (update := first_below(points, goal[-1][1])) is not None:
                 reached.append(update)
-        pretext = sum(phase.updates for phase in arm_phases[:-1])
-        rows.append({"arm": arm, "pretext": pretext, "updates": summary(reached) if reached else None})
+                finetuning.append(update - sum(updates_made(study, arm, seed, phase) for phase in before))
+                shares.append(finetuning[-1] / updates_made(study, study.baseline, seed, baseline))
+        found = {"updates": reached, "finetuning": finetuning, "share": shares}
+        rows.append({"arm": arm, **{key: summary(values) if values else None for key, values in found.items()}})
     return rows
 
 
@@ -112,6 +145,5 @@ def last_fifth(study: Study) -> dict[str, Any] | None:
         points = curve(study, study.baseline, seed, phase, DEV_SCORES[study.dev_metric])
         if len(points) > 1:
             x, y = zip(*points, strict=True)
-            end = sum(p.updates for p in study.arms[study.baseline])
-            found.append(float(np.interp(end, x, y) - np.interp(end * 0.8, x, y)))
+            found.append(float(y[-1] - np.interp(x[-1] * 0.8, x, y)))
     return summary(found) if found else None

@@ -8,8 +8,8 @@ from typing import Any
 from workflow_scripts.classification import AVERAGE
 from workflow_scripts.languages import language
 from workflow_scripts.report import tables
-from workflow_scripts.report.comparison import Rows, correct, grouped, spread
-from workflow_scripts.report.curves import curve
+from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers, spread
+from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.study import Study, evenly, signed, summary
 from workflow_scripts.significance import marker
 from workflow_scripts.text import count_words, read_lexicon
@@ -46,8 +46,8 @@ def accuracy(study: Study) -> dict[str, Any]:
     return {
         "measures": rows,
         "over_seeds": over_seeds,
-        "covers": tested["covers"],
-        "headline": headline(study, rows, over_seeds),
+        "covers": tested["covers"]["seeds"],
+        "headline": headline(study, rows, over_seeds, tested["covers"]["seeds"]),
         "table": table(study, rows),
         "charts": charts(study, rows),
         "confusions": confusions(study),
@@ -102,8 +102,7 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
 
 
 def _plain(cell: dict[str, Any]) -> str:
-    markers = " ".join(row["marker"] for row in cell["seeds"] if row["marker"])
-    return f"{spread(cell['values'])} {markers}".strip()
+    return f"{spread(cell['values'])} {markers(cell['seeds'])}".strip()
 
 
 def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
@@ -131,7 +130,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
+def headline(study: Study, rows: Rows, over_seeds: Rows, covered: str) -> list[str]:
     """What the numbers say, in plain sentences: first of all where an arm does no better than guessing."""
     sentences = list(_at_chance(study, rows))
     testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
@@ -141,7 +140,7 @@ def headline(study: Study, rows: Rows, over_seeds: Rows) -> list[str]:
         mine, base = ([value[name, seed] for seed in study.seeds] for name in (arm, study.baseline))
         tests = {(row["arm"], row["other"]): row for row in over_seeds if row["testset"] == testset}
         sentence = f"{where}, {arm} labels {spread(mine)} % right and the baseline {study.baseline} {spread(base)} %: "
-        sentence += _difference(tests[arm, study.baseline], len(study.seeds))
+        sentence += _difference(tests[arm, study.baseline], covered)
         others = [
             f"{arm} − {other} ({meaning}) is {signed(sum(mine) / len(mine) - sum(value[other, s] for s in study.seeds) / len(mine))}"
             for kind, meaning in (("random", "the right words"), ("mask", "the other language's words instead of gaps"))
@@ -166,13 +165,12 @@ def _at_chance(study: Study, rows: Rows) -> Iterator[str]:
             )
 
 
-def _difference(tested: dict[str, Any], seeds: int) -> str:
+def _difference(tested: dict[str, Any], covered: str) -> str:
     gap = f"a difference of {signed(tested['difference'])} points"
     if tested["low"] is not None:
         gap += f" (95 % {signed(tested['low'])} to {signed(tested['high'])})"
-    covers = "over examples and seeds together" if seeds > 1 else "over the test examples"
     told = "which is significant" if tested["p"] < 0.05 else "which chance could make"
-    return f"{gap}, {told} ({covers}, p = {tested['p']:.3f})."
+    return f"{gap}, {told} (p = {tested['p']:.3f}, which covers {covered})."
 
 
 # curves
@@ -195,7 +193,7 @@ def curves(study: Study) -> dict[str, Any]:
         losses = dict(curve(study, arm, seed, phase, "dev_loss"))
         for update, share in curve(study, arm, seed, phase, "dev_accuracy"):
             looks.append({"arm": arm, "seed": seed, "updates": update, "dev_accuracy": 100 * share, "dev_loss": losses[update]})
-    return {"charts": made, "looks": looks}
+    return {"charts": made, "looks": looks, "losses": loss_points(study)}
 
 
 # dictionaries
@@ -237,6 +235,32 @@ def accuracies(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the overview of one classification: each arm on average over the test sets, or on the only one."""
+    study: Study = part["study"]
+    testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
+    measured = part.get("scores", {"over_seeds": []})
+    over_seeds = {r["arm"]: r for r in measured["over_seeds"] if (r["testset"], r["other"]) == (testset, study.baseline)}
+    rows = []
+    for arm in study.arms:
+        cell = part["scores"]["table"]["cells"][arm, testset] if "scores" in part else None
+        tested = over_seeds.get(arm)
+        rows.append(
+            {
+                "study": study,
+                "metric": "accuracy",
+                "testset": testset,
+                "arm": arm,
+                "score": cell,
+                "reason": part["failed"].get("scores", ""),
+            }
+            | {"gain": {"mean": tested["difference"]} if tested else None, "tested": tested}
+            | {"markers": [row["marker"] for row in cell["seeds"] if row["marker"]] if cell else []}
+            | {"distance": None, "closer": None}
+        )
+    return rows
+
+
 # scores.tsv
 
 
@@ -247,10 +271,9 @@ def score_rows(study: Study, measured: Rows) -> list[tuple]:
         testset = row["testset"]
         direction = study.source if testset == AVERAGE else f"{study.source}-{test_language(study, testset)}"
         head = (study.name, "classification", study.corpus_name, testset, direction, row["arm"], row["seed"])
-        interval = "" if row["low"] is None else f"95%:{row['low']:.2f}-{row['high']:.2f}"
         rows += [
-            (*head, "accuracy", round(row["value"], 6), interval),
-            (*head, "macro_f1", round(row["macro_f1"], 6), ""),
-            (*head, "chance", round(row["chance"], 6), "most frequent label"),
+            (*head, "accuracy", round(row["value"], 6), "", *interval_and_p(row)),
+            (*head, "macro_f1", round(row["macro_f1"], 6), "", "", "", ""),
+            (*head, "chance", round(row["chance"], 6), "most frequent label", "", "", ""),
         ]
     return rows

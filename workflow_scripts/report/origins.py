@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter, defaultdict
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +24,60 @@ def acquired(results: Path, config: Config) -> list[dict[str, Any]]:
     return found
 
 
+RULES = {
+    "training/*/*.pretext.tsv": "pretext",
+    "training/*/*.finetune.tsv": "finetune",
+    "corpus/*/train.tsv": "corpus",
+    "corpus/*": "held_out",
+    "decoding/*.nbest.tsv": "n_best",
+    "representation/*/backbone.tsv": "representation_backbone",
+    "classification/*/significance.tsv": "classification_significance",
+    "classification/*": "classification_prediction",
+    "significance/*.seed*.tsv": "significance",
+    "significance/*": "significance_over_seeds",
+    "word_accuracy/*/frequencies.tsv": "frequencies",
+    "comet/environment.tsv": "comet_environment",
+    "acquisition/mtdata_environment.tsv": "mtdata_environment",
+}
+"""Patterns of benchmark files, the first that fits → rule or phase; other jobs go by their folder."""
+ON_GPU = {"backbone", "pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
+ON_GPU |= {"classification_prediction"}
+"""Rules that compute on a GPU where there is one."""
+
+
 def cost(results: Path) -> list[dict[str, Any]]:
-    """A row per stage, and their sum: jobs, seconds (wall clock, processor), a job's largest memory in MB, GPU hours of training."""
+    """A row per rule or phase, and their sum: jobs, seconds of wall clock, hours of processor and of GPUs, a job's largest memory in MB."""
     benchmarks = results / "benchmarks"
     jobs = []
     for path in sorted(benchmarks.glob("*/**/*.tsv")):
-        stage = path.relative_to(benchmarks).parts[0]
+        job = path.relative_to(benchmarks)
+        rule = next((rule for pattern, rule in RULES.items() if fnmatch(job.as_posix(), pattern)), job.parts[0])
         with open(path, encoding="utf-8") as file:
             for row in csv.DictReader(file, delimiter="\t"):
                 seconds, cpu, memory = (_number(row.get(key)) for key in ("s", "cpu_time", "max_rss"))
-                gpu = seconds * trained_on(results, path.relative_to(benchmarks)) / 3600
-                jobs.append({"stage": stage, "seconds": seconds, "cpu": cpu, "memory": memory, "gpu": gpu})
+                gpus = gpus_of(results, rule, job) if rule in ON_GPU else 0
+                jobs.append({"rule": rule, "seconds": seconds, "cpu": cpu / 3600, "memory": memory, "gpu": seconds * gpus / 3600})
     rows = []
-    for stage in [*dict.fromkeys(job["stage"] for job in jobs), "all"] if jobs else []:
-        mine = [job for job in jobs if stage in (job["stage"], "all")]
+    for rule in [*dict.fromkeys(job["rule"] for job in jobs), "all"] if jobs else []:
+        mine = [job for job in jobs if rule in (job["rule"], "all")]
         sums = {key: sum(job[key] for job in mine) for key in ("seconds", "cpu", "gpu")}
-        rows.append({"stage": stage, "jobs": len(mine), **sums, "memory": max(job["memory"] for job in mine)})
+        rows.append({"rule": rule, "jobs": len(mine), **sums, "memory": max(job["memory"] for job in mine)})
     return rows
 
 
-def trained_on(results: Path, benchmark: Path) -> int:
-    """How many GPUs a phase was trained on, which its `training.json` says; 0 for other jobs."""
-    stage, *folders, name = benchmark.parts
-    if stage != "training" or len(folders) != 1 or len(parts := name.removesuffix(".tsv").rsplit(".", 2)) != 3:
-        return 0
-    report = results / "runs" / folders[0] / Path(*parts) / "training.json"
-    said = read_json(report) if report.exists() else {}
-    return said.get("processes", 1) if said.get("device", "cpu").startswith("cuda") else 0
+def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
+    """How many GPUs a job had: of a phase its `training.json` says it; other jobs had one if phases of their model, or backbone, had."""
+    runs, experiment = results / "runs", benchmark.parent.name
+    arm, _, rest = benchmark.stem.rpartition(".seed")
+    seed, _, last = rest.partition(".")
+    if rule == "backbone":
+        reports = [path for path in runs.glob("*/*/seed*/*/training.json") if f"/{benchmark.stem}/model" in read_json(path)["start"]]
+    elif rule == "representation_backbone":
+        reports = runs.glob(f"{experiment}/*/seed*/*/training.json")
+    else:
+        reports = runs.glob(f"{experiment}/{arm}/seed{seed}/{last if rule in ('pretext', 'finetune') else '*'}/training.json")
+    found = [said.get("processes", 1) for said in map(read_json, reports) if said.get("device", "cpu").startswith("cuda")]
+    return max(found, default=0) if rule in ("pretext", "finetune") else min(1, len(found))
 
 
 def provenances(results: Path, paths: list[Path]) -> dict[str, Any]:

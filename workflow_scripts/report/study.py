@@ -44,6 +44,8 @@ class Study:
     testsets: list[str]
     zero_shot: dict[str, str]
     """Test sets of other experiments, translated without training for them (`{other}@{testset}`), and their source language."""
+    lowercased: list[str]
+    """Test sets of corpora that are read in lower case."""
     run: Path
     corpus: Path
     lexicon: Path
@@ -122,6 +124,7 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         seeds=settings.run.seeds,
         testsets=list(corpus.test),
         zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
+        lowercased=_lowercased(name, settings),
         run=results / "runs" / name,
         corpus=results / "corpora" / folders[chosen.corpus],
         lexicon=lexicons[chosen.lexicon],
@@ -129,6 +132,12 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         noised=results / "codeswitch" / name,
         other_lexicons={used: path for used, path in lexicons.items() if used != chosen.lexicon},
     )
+
+
+def _lowercased(name: str, settings: Config) -> list[str]:
+    own = {testset: name for testset in settings.corpora[settings.experiments[name].corpus].test}
+    others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
+    return [test for test, of in {**own, **others}.items() if settings.corpora[settings.experiments[of].corpus].lowercase]
 
 
 def _classification(results: Path, name: str, chosen: ClassificationExperiment, settings: Config) -> Study:
@@ -152,6 +161,7 @@ def _classification(results: Path, name: str, chosen: ClassificationExperiment, 
         seeds=settings.run.seeds,
         testsets=list(labelled.test),
         zero_shot={},
+        lowercased=[],
         run=results / "runs" / name,
         corpus=results / "labelled" / chosen.corpus,
         lexicon=lexicons,
