@@ -22,7 +22,7 @@ from workflow_scripts.text import read_lines, write_lines
 GPU = torch.cuda.is_available()
 PRECISION = "float16" if GPU else "float32"
 # source tokens at once
-PEERS_BATCHES = (2_048, 8_192, 32_768) if GPU else (256, 512, 1_024)
+PEERS_BATCHES = (2_048, 8_192, 32_768) if GPU else (128, 256, 512)
 
 
 def main(model: str, text: str, source: str, target: str, sentences: str = "200") -> None:
