@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.api import SnakemakeApi
+from snakemake.settings.types import ConfigSettings, ResourceSettings
 from test_workflow import ROOT, planned, snakemake
 
 UNDER = {"analyses": ["translation"]}
@@ -27,3 +29,14 @@ def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     found = set(re.findall(r"experiment=([\w-]+)", said))
     assert found and all(any(fnmatch(name, pattern) for pattern in wanted or ["help-de-en"]) for name in found)
     assert not list(Path(tmp_path).rglob("results/*"))
+
+
+def test_snakemakes_own_report_has_a_page_of_each_of_many_experiments_and_comet(tmp_path):
+    recipes = ConfigSettings(configfiles=[ROOT / "config.yaml", ROOT / "config/translation.yaml"])
+    with SnakemakeApi() as api:
+        loaded = api.workflow(ResourceSettings(cores=1), recipes, snakefile=ROOT / "Snakefile", workdir=tmp_path)
+        rules = {rule.name: rule for rule in loaded._workflow.rules}
+    pages = rules["report"].output.pages
+    assert len(pages) > 10 and [Path(page).stem for page in pages] == [page.flags["report"].labels["what"] for page in pages]
+    for output in (*pages, rules["comet"].output.scores):
+        assert (ROOT / "docs/captions" / output.flags["report"].caption.get_filename()).exists()
