@@ -51,9 +51,7 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
         baseline: dict[str, float] = {}
         for arm in study.arms:
             for metric, score in measured(study, testset, arm, seed).items():
-                # the paired test calls chrF by its full name, chrF2
-                tested = next((t for name, t in systems.get(arm, {}).items() if name.startswith(metric)), {})
-                tested = tested or all_seeds.get((testset, arm, metric), {})
+                tested = systems.get(arm, {}).get(metric) or all_seeds.get((testset, arm, metric), {})
                 if arm == study.baseline:
                     baseline[metric] = score["value"]
                 difference = score["value"] - baseline[metric] if metric in baseline else None
@@ -97,6 +95,9 @@ def failures(study: Study) -> list[str]:
             reasons.setdefault(reason, []).append(f"{metric} of {arm} on {testset}, seed {seed}")
         if reason := comet_scores(study, testset, arm, seed)["reason"]:
             reasons.setdefault(reason, []).append(f"COMET of {arm} on {testset}, seed {seed}")
+    for testset in study.tested:
+        for name, reason in study.json(study.run / "significance" / f"{testset}.json")["failed"].items():
+            reasons.setdefault(reason, []).append(f"tests of {name} on {testset}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
 
 
