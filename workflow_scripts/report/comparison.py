@@ -96,7 +96,7 @@ def failures(study: Study) -> list[str]:
         if reason := comet_scores(study, testset, arm, seed)["reason"]:
             reasons.setdefault(reason, []).append(f"COMET of {arm} on {testset}, seed {seed}")
     for testset in study.tested:
-        for name, reason in study.json(study.run / "significance" / f"{testset}.json")["failed"].items():
+        for name, reason in study.json(study.run / "significance" / f"{testset}.json").get("failed", {}).items():
             reasons.setdefault(reason, []).append(f"tests of {name} on {testset}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
 
