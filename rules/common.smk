@@ -31,7 +31,7 @@ from workflow_scripts.config import (
 )
 from workflow_scripts.definitions import check_files
 from workflow_scripts.digest import digest
-from workflow_scripts.stage import InputError, resource
+from workflow_scripts.stage import InputError, atomic, resource
 
 try:
     check_files(workflow.configfiles)

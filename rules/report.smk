@@ -1,6 +1,19 @@
+# the report reads it from a file: of a hundred experiments it is too long for a command line
+rule configuration:
+    output:
+        "results/configuration.json",
+    localrule: True
+    params:
+        content=json.dumps(dataclasses.asdict(CONFIG), indent=1, ensure_ascii=False),
+    run:
+        with atomic(Path(output[0])) as file:
+            file.write(params.content + "\n")
+
+
 rule report:
     input:
         files=report_inputs(),
+        configuration="results/configuration.json",
     output:
         html=report(
             "results/report.html",
@@ -32,7 +45,6 @@ rule report:
         "../envs/crossgap.yaml"
     params:
         pages=lambda w, output: flags(output, "pages"),
-        config=json.dumps(dataclasses.asdict(CONFIG), ensure_ascii=False),
     shell:
         "python -m workflow_scripts.report --results results --html {output.html:q} --scores {output.scores:q} "
-        "{params.pages:q} --settings {params.config:q} > {log:q} 2>&1"
+        "--configuration {input.configuration:q} {params.pages:q} > {log:q} 2>&1"

@@ -13,7 +13,7 @@ from test_report import put
 
 from workflow_scripts.classification import score
 from workflow_scripts.config import load
-from workflow_scripts.report.__main__ import main
+from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.drawing import dot_chart
 from workflow_scripts.report.labels import accuracy
 from workflow_scripts.report.study import configured
@@ -96,7 +96,7 @@ def results(root, seeds=(1,), name="labels"):
 
 
 def made(folder, config):
-    main(folder / "results", folder / "report.html", folder / "scores.tsv", settings=config)
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", settings=config)
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -172,7 +172,7 @@ def test_the_index_lists_what_has_no_scores_and_why(tmp_path):
     for name in ("lost", "again"):
         config.experiments[name] = config.experiments["demo"]
     pages = tuple(tmp_path / "report" / f"{name}.html" for name in config.run.experiments)
-    main(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
     index = (tmp_path / "report.html").read_text(encoding="utf-8")
     navigation = index[index.index("<nav") : index.rindex("</nav>")]
     table = index[index.index('id="overview"') : index.index("</table>")]

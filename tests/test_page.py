@@ -83,8 +83,10 @@ def report(tmp_path_factory):
     config = configuration(SEEDS)
     config.run.experiments.append("again")
     config.experiments["again"] = config.experiments["demo"]
-    command = [sys.executable, "-m", "workflow_scripts.report", "--settings", json.dumps(asdict(config))]
+    (folder / "configuration.json").write_text(json.dumps(asdict(config)), encoding="utf-8")
     paths = {"--results": root, "--html": folder / "report.html", "--scores": folder / "scores.tsv"}
+    paths |= {"--configuration": folder / "configuration.json"}
+    command = [sys.executable, "-m", "workflow_scripts.report"]
     subprocess.run([*command, *(str(part) for pair in paths.items() for part in pair)], check=True)
     return folder / "report.html"
 

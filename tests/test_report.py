@@ -16,7 +16,7 @@ from workflow_scripts.acquisition import Data
 from workflow_scripts.comet import Comet
 from workflow_scripts.config import Phase, Published, load
 from workflow_scripts.report import drawing
-from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, main, section
+from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, section, write_report
 from workflow_scripts.report.comparison import contrast, differences, headline, measures
 from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
@@ -187,7 +187,7 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
 
 
 def report(root, tmp_path, **choices):
-    main(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(**choices))
+    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(**choices))
     with open(tmp_path / "scores.tsv", encoding="utf-8") as file:
         return (tmp_path / "report.html").read_text(encoding="utf-8"), list(csv.DictReader(file, delimiter="\t"))
 
@@ -245,7 +245,7 @@ def test_randomization_is_called_what_it_is(tmp_path, seeds):
     config.experiments["demo"].scores.test = "randomization"
     config.experiments["again"] = config.experiments["demo"]
     config.run.experiments.append("again")
-    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
     text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
     covered = "the choice of test sentences, " + ("not of training seeds" if len(seeds) == 1 else "with the training seeds as they are")
     assert f"a marker for each seed; p covers {covered}." in text and f"The tests cover {covered}." in text
@@ -263,7 +263,7 @@ def test_a_lower_cased_corpus_is_called_so(tmp_path):
     root, config = results(tmp_path / "results"), configuration()
     assert "lower-cased" not in plain(report(root, tmp_path)[0]).partition("The configuration")[0]
     config.corpora["help"].lowercase = True
-    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
     text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "all of its text was lower-cased" in text and "German to English, of lower-cased text" in text
 
@@ -380,7 +380,7 @@ def test_acquired_data_are_listed_with_licence_and_citation(tmp_path):
     settings.lexicons["own"].gold["de-en"] = "results/data/web.txt"
     origin = {"kind": "url", "url": "http://x/words.txt", "sha256": "f00d"}
     put(root / "data/web.txt.json", {"origin": origin, "bytes": 12345, "sha256": "f00d", "date": "2026-01-02"})
-    main(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=settings)
+    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=settings)
     page = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "web url http://x/words.txt SHA-256 f00d 12,345 2026-01-02 CC0 Nobody & al. (2020) source: results/data/{data}.….json" in page
     assert "http://y" not in page.partition("The configuration")[0]
@@ -475,7 +475,7 @@ def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
     path = root / "runs/demo/significance/pages.json"
     pair = {"arm": "csr", "other": "finetune", "metric": "COMET", "seeds": 1, "difference": 0.01234, "low": 0.01, "high": 0.02, "p": 0.002}
     put(path, {**read_json(path), "pairs": [*read_json(path)["pairs"], pair]})
-    main(root, tmp_path / "c.html", tmp_path / "c.tsv", settings=config)
+    write_report(root, tmp_path / "c.html", tmp_path / "c.tsv", settings=config)
     text = plain((tmp_path / "c.html").read_text(encoding="utf-8"))
     assert (
         "COMET, Unbabel/wmt22-comet-da" in text
@@ -497,7 +497,7 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
         Published(arm="csr", metric="BLEU", value=38.1, source="Table II", backbone="facebook/mbart-large-cc25", updates=30000),
         Published(arm="finetune", metric="BLEU", value=37.8, source="Table II", backbone="somebody/mbart", updates=100),
     ]
-    main(root, tmp_path / "p.html", tmp_path / "p.tsv", settings=config)
+    write_report(root, tmp_path / "p.html", tmp_path / "p.tsv", settings=config)
     text = plain((tmp_path / "p.html").read_text(encoding="utf-8"))
     assert "39.2 Table <II> – not comparable : not measured here" in text
     assert "backbone facebook/mbart-large-cc25 there, somebody/mbart here; 30,000 updates there, 100 here" in text
@@ -542,7 +542,7 @@ def test_many_experiments_have_a_page_each(tmp_path):
     config.experiments["again"] = config.experiments["demo"]
     config.run.experiments.append("again")
     pages = tuple(tmp_path / "report" / f"{name}.html" for name in ("demo", "again"))
-    main(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
     index = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'href="report/again.html"' in index and "Learning curves" not in index and "21.25 ‡" in index
     one = pages[1].read_text(encoding="utf-8")
@@ -594,7 +594,7 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
     for arm in ARMS:
         mine = [{**points[0], "diverged": "loss nan at <b>"}, points[1]] if arm == "mask" else points
         put(tmp_path / f"runs/demo/{arm}/choice.json", {"by": "dev_bleu", "seed": 1, "points": mine, "chosen": 1, "phases": {}})
-    main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=config)
+    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=config)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     table = page[page.index('id="choices-demo"') : page.index('id="scores-demo"')]
     assert "<th>0.002</th>" in table and table.count("● 20.00") == 4 and table.count("diverged<small") == 1 and "at &lt;b&gt;" in table
@@ -602,7 +602,7 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
 
 def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):
     results(tmp_path, seeds=(1, 2))
-    main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
+    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     table = page[page.index('id="words-demo"') : page.index('id="curves-demo"')]
     # csr: 21.25 − 7; the baseline: 20 − 7
@@ -613,7 +613,7 @@ def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):
 
 def test_the_main_table_can_be_copied(tmp_path):
     results(tmp_path, seeds=(1, 2))
-    main(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
+    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     copied = page[page.index("as Markdown and LaTeX") : page.index('id="words-demo"')]
     assert "| arm | BLEU | chrF |" in copied and "| csr | 21.25 ± 0.00 ‡(1) ‡(2) |" in copied and r"\begin{tabular}{lrr}" in copied
@@ -639,7 +639,7 @@ def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_pa
     put_curve(root / "runs/demo/finetune/seed2/finetune/curve.tsv", 50)
     config = configuration((1, 2))
     config.experiments["demo"].published = [Published(arm="csr", metric="BLEU", value=1.0, source="x", updates=100)]
-    main(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     text = plain(html)
     assert "Updates in all are not equal: finetune 50 to 100; csr 70 to 100; mask 100; random 100." in text
@@ -660,7 +660,7 @@ def test_an_overview_stands_above_several_experiments(tmp_path, page):
     config = configuration()
     config.experiments["again"] = config.experiments["demo"]
     config.run.experiments.append("again")
-    main(root, tmp_path / "two.html", tmp_path / "two.tsv", settings=config)
+    write_report(root, tmp_path / "two.html", tmp_path / "two.tsv", settings=config)
     html = (tmp_path / "two.html").read_text(encoding="utf-8")
     table = html[html.index('id="overview"') : html.index('id="run-demo"')]
     assert table.count('<a href="#headline-again">') == len(ARMS) and "21.25 ‡" in table and "+1.25" in table
@@ -678,9 +678,9 @@ def test_rare_words_are_underlined(page):
 def test_the_hash_of_the_configuration_tells_configurations_apart(tmp_path, page):
     (found,) = re.findall(r"The configuration \(SHA-256 ([0-9a-f]{16})", page[0])
     config = configuration()
-    main(tmp_path / "results", tmp_path / "same.html", tmp_path / "s.tsv", settings=config)
+    write_report(tmp_path / "results", tmp_path / "same.html", tmp_path / "s.tsv", settings=config)
     config.experiments["demo"].training.dropout = 0.123
-    main(tmp_path / "results", tmp_path / "other.html", tmp_path / "s.tsv", settings=config)
+    write_report(tmp_path / "results", tmp_path / "other.html", tmp_path / "s.tsv", settings=config)
     assert found in (tmp_path / "same.html").read_text(encoding="utf-8")
     assert found not in (tmp_path / "other.html").read_text(encoding="utf-8")
 
@@ -703,7 +703,7 @@ def test_models_of_other_experiments_stand_in_a_matrix(tmp_path):
             put(path.with_name(f"{other}@pages.scores.json"), {"sentences": 3, "metrics": score})
         for file in ("pages.seed1.json", "pages.json"):
             shutil.copy(root / "runs" / name / "significance" / file, root / "runs" / name / "significance" / f"{other}@{file}")
-    main(root, tmp_path / "z.html", tmp_path / "z.tsv", settings=config)
+    write_report(root, tmp_path / "z.html", tmp_path / "z.tsv", settings=config)
     html = (tmp_path / "z.html").read_text(encoding="utf-8")
     matrix = plain(html[html.index('id="zero-shot"') : html.index('id="run-demo"')])
     # p = 0.003 for three arms on two test sets

@@ -107,6 +107,7 @@ def test_other_words_of_finetuning_train_again_and_nothing_else(done):
         "classification_finetune",
         "classification_prediction",
         "classification_significance",
+        "configuration",
         "report",
         "all",
     }

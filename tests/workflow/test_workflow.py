@@ -231,6 +231,7 @@ def test_a_metric_setting_reruns_scores_only(done):
         "scores",
         "significance",
         "significance_over_seeds",
+        "configuration",
         "report",
         "all",
     }
@@ -238,7 +239,7 @@ def test_a_metric_setting_reruns_scores_only(done):
 
 def test_comet_runs_where_it_is_switched_on(done):
     content = changed("experiments/tiny/comet", {})
-    assert plan(done, content) == {"comet_environment", "comet", "significance_over_seeds", "report", "all"}
+    assert plan(done, content) == {"comet_environment", "comet", "significance_over_seeds", "configuration", "report", "all"}
 
 
 def test_a_run_goes_on_without_comet_and_says_why(done, monkeypatch):

@@ -31,7 +31,7 @@ from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.study import Study, configured, signed
-from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.stage import InputError, atomic, from_plain, read_json, run
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
 REPRESENTATION_METRICS = {
@@ -125,12 +125,17 @@ def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, A
     return CLASSIFICATION_PARTS if study.labelled else PARTS
 
 
-def main(results: Path, html: Path, scores: Path, *, pages: tuple[Path, ...] = (), settings: Config) -> None:
-    """Write the page and the table of scores from the files under `results`.
+def main(results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = ()) -> None:
+    """Write the page and the table of scores from the files under `results`, by results/configuration.json.
 
     `pages` is a page for each experiment, where there are too many for one; `html` then is their index.
     Raises `InputError` when nothing of what was configured is there.
     """
+    write_report(results, html, scores, from_plain(Config, read_json(configuration)), pages)
+
+
+def write_report(results: Path, html: Path, scores: Path, settings: Config, pages: tuple[Path, ...] = ()) -> None:
+    """What `main` does, with the configuration at hand."""
     studies = [configured(results, name, settings) for name in settings.run.experiments]
     sections = [section(each) for each in studies]
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):
