@@ -490,7 +490,7 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
         elif given.size is None:
             yield Finding("note", about, f"{needed}; {given.where}")
         elif need > given.size:
-            smaller = f"{phase.where}.micro_batch_tokens to less than {phase.training.batch_tokens}"
+            smaller = f"{phase.where}.micro_batch_tokens to less than {phase.training.micro_batch_tokens or phase.training.batch_tokens}"
             if rule == "classification_finetune":
                 smaller = f"{phase.where}.micro_batch to less than batch_size"
             way = f"set {smaller}, or ask for more"
