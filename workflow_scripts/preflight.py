@@ -95,6 +95,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from corpora(config)
     yield from labelled(config)
     yield from lexicons(config)
+    yield from unaligned(config)
     yield from backbones(config)
     yield from comet(config)
     yield from tokenisers(config)
@@ -272,7 +273,7 @@ def labelled(config: Config) -> Iterator[Finding]:
     for name in dict.fromkeys(each.corpus for each in classifications(config).values()):
         block = config.labelled[name]
         for part, source in {"train": block.train, "dev": block.dev, **{f"test.{t}": s for t, s in block.test.items()}}.items():
-            if source.file:
+            if source.file and not _is_awaited(source.file):
                 yield judged(f"labelled.{name}.{part}", _labelled_text, source, block.labels)
 
 
@@ -302,7 +303,22 @@ def lexicons(config: Config) -> Iterator[Finding]:
         for other in switched_into(config, each)
     }
     for name, pair in sorted((name, pair) for name, pair in given if pair):
-        yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(config.lexicons[name].dictionary[pair]))
+        if not _is_awaited(path := config.lexicons[name].dictionary[pair]):
+            yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
+
+
+def unaligned(config: Config) -> Iterator[Finding]:
+    """Whether the text that the distance of the languages is measured on, beside the test set, is there."""
+    for name, each in translations(config).items():
+        for code, path in each.representation.text.items() if name in config.run.experiments else ():
+            if not _is_awaited(path):
+                yield judged(f"experiments.{name}.representation.text.{code}", _plain_text, resource(path))
+
+
+def _plain_text(path: str) -> str:
+    if not (found := sum(1 for line in itertools.islice(read_lines(Path(path)), _HEAD) if line.strip())):
+        raise InputError(f"{path}: has no text; give another file")
+    return f"{path}, {'at least ' if found == _HEAD else ''}{found:,} lines of text"
 
 
 def _word_list(path: str) -> str:
