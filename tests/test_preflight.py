@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 def found(raw: dict, about: str, jobs: dict | None = None) -> str:
     """What is said about one thing."""
     checked = config.load(raw)
-    part = about.partition(".")[0].partition(" ")[0]
+    part = about.removeprefix("node ").partition(".")[0].partition(" ")[0]
     look = {"experiments": "unaligned"}.get(part, part)
     findings = preflight.memory(checked, jobs or {}) if part == "memory" else getattr(preflight, look)(checked)
     return next(str(finding) for finding in findings if finding.about == about)
@@ -157,6 +157,27 @@ def test_memory_is_held_against_what_the_jobs_ask_for():
         assert line.startswith(verdict) and said in line, line
 
 
+def test_only_two_rules_share_their_updates_among_gpus_and_each_process_needs_memory_of_the_node():
+    raw = changed("backbones/bible/small/training/batch_tokens", 100_000)
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 100_000}
+    needs = {}
+    for gpus in (1, 8):
+        jobs = {rule: {"gpu": gpus, "gpu_model": "a100", "mem_mb": 6000} for rule in ("backbone", "finetune")}
+        needs[gpus] = [found(raw, f"memory of {rule}", jobs).partition(" for ")[0] for rule in jobs]
+    assert needs[1][0] == needs[8][0] and needs[1][1] != needs[8][1]
+    assert "beside its GPUs, but the profile's mem_mb is 6.0 GB" in found(raw, "node memory of finetune", jobs)
+    assert not [f for f in preflight.memory(config.load(raw), jobs) if f.about == "node memory of backbone"]
+
+
+def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("help-de-en/csr/seed1", "help-de-en/csr/seed2", "help-de-en/csr-other/seed1", "other/csr/seed1"):
+        folder = Path("results/runs", name)
+        folder.mkdir(parents=True)
+        (folder / "model").write_bytes(bytes(10**8))
+    assert "of which 0.1 GB are there" in found(changed("run/seeds", [1]), "disk")
+
+
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
     """A place for commands that stand in for Slurm's; tests/slurm asks a real one."""
@@ -185,6 +206,30 @@ def test_what_the_profile_asks_of_slurm_is_looked_up(commands):
     assert any("chemistry is not yours; sacctmgr knows linguistics, physics" in line for line in lines)
     commands("sacctmgr", "You are not running a supported accounting_storage plugin", 1)
     assert any(line.startswith("note") and "no accounting" in line for line in map(str, preflight.slurm(jobs)))
+
+
+def test_the_gpus_of_a_partition_with_one_model_are_known(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)\ngpu|1-00:00:00|32|64000|gpu:t4:4\nmixed|1:00|8|64000|gpu:t4:1,gpu:a100:1")
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
+    for partition, said in (("gpu", "but a GPU t4 has 16 GB"), ("mixed", "of the partition has as much")):
+        assert said in found(raw, "memory of finetune", {"finetune": {"gpu": 1, "slurm_partition": partition}})
+
+
+def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_told(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)")
+    cpu = {"slurm_partition": "cpu", "runtime": 90}
+    jobs = {
+        "finetune": {**cpu, "mem_mb": 32_000, "last_mem_mb": 96_000},
+        "decoding": {**cpu, "group": "evaluation.{arm}"},
+        "scores": {**cpu, "runtime": 60, "group": "evaluation.{arm}"},
+    }
+    notes = [str(finding) for finding in preflight.slurm(jobs) if finding.verdict != "ok"]
+    assert len(notes) == 2 and all(note.startswith("note") for note in notes)
+    assert "the last attempt will be refused, as mem_mb 96000 is more than cpu has (64000), of finetune" in notes[0]
+    assert "Slurm group evaluation: its rules one after the other: runtime 150 is more than cpu has (120)" in notes[1]
+    jobs["finetune"]["last_mem_mb"], jobs["scores"]["runtime"] = 64_000, 30
+    assert [finding.verdict for finding in preflight.slurm(jobs)] == ["ok"]
 
 
 def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
