@@ -33,17 +33,24 @@ lint: setup
 	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules && snakemake --lint
 
 # After a killed run: unless another Snakemake is at work here, stop what that run left behind (training writes a checkpoint),
-# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"
+# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm"
 resume: setup
-	@for pid in $$(pgrep -x snakemake); do \
+	@for pid in $$(pgrep -x snakemake; pgrep -f '[p]ython[^ ]* .*-m snakemake( |$$)'); do \
 	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
+	done
+	@lock=$$(ls .snakemake/locks/*.lock 2>/dev/null | head -n 1); [ -z "$$lock" ] || \
+	for host in $$(find .snakemake/log -name '*.snakemake.log' -newer "$$lock" -exec sed -n '1,15s/^  Host: //p' {} \;); do \
+	  if [ "$$host" != "$$(uname -n)" ]; then \
+	    echo "a snakemake on $$host was at work here; give this command there, or see that it is gone and run snakemake --unlock $(ARGS)"; exit 1; \
+	  fi; \
 	done
 	@for pid in $$(pgrep -f '[w]orkflow_scripts\.'); do \
 	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then \
 	    echo "stopping process $$pid, which the killed run has left behind"; kill $$pid 2>/dev/null; timeout 300 tail --pid=$$pid -f /dev/null; \
 	  fi; \
 	done
-	. $(BIN)/activate && snakemake --unlock $(ARGS) && snakemake --cores all $(ARGS)
+	. $(BIN)/activate && snakemake --unlock $(ARGS) && \
+	  snakemake $(if $(filter --profile% --cores% --jobs% -c% -j%,$(ARGS)),,--cores all) $(ARGS)
 
 setup: $(VENV)/.complete
 

@@ -560,16 +560,22 @@ def report_pages():
 
 
 def requested():
-    """For each rule threads and resources of a job's first attempt, as the profile has them; none where all runs here."""
+    """For each rule threads and resources of a job's first attempt, memory of its last, and its group, as the profile has them.
+
+    None where all runs here.
+    """
     jobs = {}
     for one in workflow.rules:
         if one.norun or workflow.is_local(one):
             continue
         try:
-            asked = dict(one.expand_resources(Wildcards(), InputFiles(), 1).items())
+            asked, last = (
+                dict(one.expand_resources(Wildcards(), InputFiles(), attempt).items()) for attempt in (1, 1 + (one.restart_times or 0))
+            )
         except WorkflowError:  # asks for what only a job's own wildcards tell
             continue
-        jobs[one.name] = {"threads": asked["_cores"], **{name: value for name, value in asked.items() if not name.startswith("_")}}
+        plain = {name: value for name, value in asked.items() if not name.startswith("_")}
+        jobs[one.name] = {"threads": asked["_cores"], **plain, "last_mem_mb": last.get("mem_mb", 0), "group": one.group}
     return jobs
 
 

@@ -268,15 +268,15 @@ def test_a_retry_goes_on_as_long_as_there_are_new_checkpoints(tmp_path):
     attempt(tmp_path, 1)  # somebody has mended it and runs the same command again
 
 
-def test_what_was_killed_without_a_word_has_one_more_try(tmp_path):
+def test_what_was_killed_without_a_word_is_tried_again_as_long_as_memory_grows(tmp_path):
     code = (
         "import os, pathlib, signal, sys; from workflow_scripts.checkpoints import claimed\n"
         "with claimed(pathlib.Path(sys.argv[1]), {}, int(sys.argv[2])): os.kill(os.getpid(), signal.SIGKILL)"
     )
-    for number in (1, 2):
+    for number in (1, 2, 3):
         assert subprocess.run([sys.executable, "-c", code, tmp_path, str(number)]).returncode == -signal.SIGKILL
-    with pytest.raises(InputError, match=r"attempt 2 left no checkpoint after update 0 \(killed, for want of memory or time: raise mem_mb"):
-        attempt(tmp_path, 3)
+    with pytest.raises(InputError, match=r"attempt 3 left no checkpoint after update 0 \(killed, for want of memory or time: raise mem_mb"):
+        attempt(tmp_path, 4)
 
 
 def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):

@@ -1,11 +1,12 @@
 """What a user is told when a run stops: real failing runs of a tiny workflow, and what Snakemake says of Slurm's jobs."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
-from workflow_scripts.digest import Failure, diagnose, digest, failures
+from workflow_scripts.digest import Failure, diagnose, digest, end_of, failures
 
 WORKFLOW = """
 import sys
@@ -219,6 +220,55 @@ def test_what_slurm_and_a_job_say_is_understood(tmp_path, status, own, slurm, wh
     assert "To go on: snakemake --profile slurm\n" in said
 
 
+REFUSED = """\
+    message: SLURM sbatch failed. The error message was '{said}'.
+    sbatch call:
+        sbatch --parsable --job-name crossgap_1 --comment rule_finetune_wildcards_tiny -A physics -p gpu --wrap="python -m snakemake"
+For further error details see the cluster/cloud log and the log files of the involved rule(s).
+"""
+
+
+@pytest.mark.parametrize(
+    "said, why, keys",
+    [
+        (
+            "sbatch: error: invalid partition specified: gpu\nsbatch: error: Batch job submission failed: Invalid partition name specified",
+            "invalid partition specified: gpu; Batch job submission failed: Invalid partition name specified",
+            "slurm_partition",
+        ),
+        *(
+            (f"sbatch: error: Batch job submission failed: {said}", f"Batch job submission failed: {said}", keys)
+            for said, keys in (
+                ("Invalid account or account/partition combination specified", "slurm_account"),
+                ("Invalid qos specification", "slurm-qos"),
+                ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", "mem_mb, gpu, runtime, jobs"),
+                ("Requested time limit is invalid (missing or exceeds some limit)", "runtime"),
+                ("Memory specification can not be satisfied", "mem_mb"),
+                ("Requested node configuration is not available", "mem_mb, gpu, gpu_model, set-threads"),
+            )
+        ),
+    ],
+)
+def test_what_slurm_refuses_is_told_with_its_words_and_the_key(tmp_path, said, why, keys):
+    one = re.sub(r" +message: .*\n", lambda _: REFUSED.format(said=said), SLURM).format(own="a.log", slurm="b.log")
+    log = tmp_path / "snakemake.log"
+    log.write_text(one + one.replace("jobid: 35", "jobid: 36").replace("arm=csr", "arm=finetune"))
+    told = digest([str(log)], ["--profile", "slurm"])
+    for arm in ("csr", "finetune"):
+        assert (
+            f"finetune (experiment tiny, arm {arm}, seed 1)\n  why     Slurm refused the job: {why}\n  change  {keys} of finetune in"
+            in told
+        )
+
+
+def test_a_failed_log_that_is_pasted_into_snakemakes_is_not_read_as_its_own(tmp_path):
+    inner = SLURM.format(status="FAILED", own="c.log", slurm="d.log").replace("jobid: 35", "jobid: 0")
+    pasted = f"Logfile b.log:\n{'=' * 80}\nSNAKEMAKE\n=========\n{inner}{'=' * 80}\n"
+    once = SLURM.format(status="FAILED", own="a.log", slurm="b.log") + pasted
+    assert [failure.logs for failure in failures(once)] == [["a.log", "b.log"]]
+    assert not failures(once + "Trying to restart job 35.\n")
+
+
 def test_a_job_that_succeeds_in_the_end_is_not_told(tmp_path):
     once = SLURM.format(status="OUT_OF_MEMORY", own="a.log", slurm="b.log")
     assert len(failures(once)) == len(failures(once + "Trying to restart job 35.\n" + once)) == 1
@@ -286,6 +336,25 @@ def test_of_a_group_the_job_that_failed_is_told(tmp_path, logs, nested, culprits
     assert found[0].logs[1] == paths["slurm"] and found[0].wildcards["arm"] == "csr"
 
 
+def test_a_group_that_is_tried_again_is_not_told_and_its_number_is_no_jobs(tmp_path):
+    once = GROUP.format(**{name: str(tmp_path / name) for name in ("decoding", "scores", "slurm")})
+    again = "Trying to restart job 3c9f1a52-1111-4222-8333-444455556666.\n"
+    assert not failures(once + again + once.partition("[Sat Nov 21 21:35:25 2026]")[0])
+    assert [failure.rule for failure in failures(once + again)] == ["decoding", "scores"]
+
+
+def test_a_group_that_slurm_refused_is_told(tmp_path):
+    refused = re.sub(r"( +message: Error in group .*\n) +log: .*\n", r"\1", GROUP)
+    told = failures(
+        GROUP.replace("jobid: ", "jobid: 7") + "SLURM run ID: crossgap_1\n" + refused
+    )  # an earlier group's log is not this one's
+    assert [failure.logs for failure in told[2:]] == [["{decoding}"], ["{scores}"]]
+    assert diagnose(told[3], ["--profile", "slurm"]) == (
+        "Slurm refused the job of its group",
+        "what `snakemake --profile slurm preflight` names in slurm/config.yaml",
+    )
+
+
 def test_many_failures_are_told_in_short(tmp_path):
     log = tmp_path / "snakemake.log"
     one = SLURM.format(status="FAILED", own="a.log", slurm="b.log")
@@ -311,3 +380,26 @@ def test_the_key_to_change_is_the_jobs_own(rule, wildcards, key):
 
 def test_a_run_that_stopped_without_a_failed_job():
     assert digest([], ["--cores", "2"]).startswith("──── the run stopped ────\n\nTo go on: snakemake --cores 2\n")
+
+
+@pytest.mark.parametrize(
+    "ending, why, lines",
+    [
+        (
+            "sys.exit('error: training has diverged; lower it')",
+            "training diverged",
+            ["update 5/10", "error: training has diverged; lower it"],
+        ),
+        ("os.kill(os.getpid(), 9)", "killed", ["update 5/10", "Signal 9 (SIGKILL) received"]),
+    ],
+)
+def test_what_torchrun_adds_does_not_hide_why_one_process_ended(tmp_path, ending, why, lines):
+    (tmp_path / "worker.py").write_text(
+        f"import os, sys, time\nif os.environ['RANK'] == '0':\n    print('update 5/10', flush=True)\n    {ending}\ntime.sleep(60)\n"
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(tmp_path / "worker.py")]
+    with open(tmp_path / "log", "w") as log:
+        assert subprocess.run(launch, stdout=log, stderr=log).returncode
+    assert diagnose(Failure("finetune", {}, "SLURM status is: 'FAILED'", [str(tmp_path / "log")], False), [])[0].startswith(why)
+    for line, wanted in zip(end_of(str(tmp_path / "log"), 2), lines, strict=True):
+        assert line.startswith(wanted)

@@ -12,12 +12,15 @@ from test_partitions import CLUSTER
 from workflow_scripts import config, partitions, preflight
 from workflow_scripts.stage import InputError
 
+ROOT = Path(__file__).parent.parent
+
 
 def found(raw: dict, about: str, jobs: dict | None = None) -> str:
     """What is said about one thing."""
     checked = config.load(raw)
-    part = about.partition(".")[0].partition(" ")[0]
-    findings = preflight.memory(checked, jobs or {}) if part == "memory" else getattr(preflight, part)(checked)
+    part = about.removeprefix("node ").partition(".")[0].partition(" ")[0]
+    look = {"experiments": "unaligned"}.get(part, part)
+    findings = preflight.memory(checked, jobs or {}) if part == "memory" else getattr(preflight, look)(checked)
     return next(str(finding) for finding in findings if finding.about == about)
 
 
@@ -69,6 +72,12 @@ def moses(folder, de, en):
         ("lexicons/unsupervised/gold/de-en", lambda f: str(f / "seed.txt"), "lexicons.unsupervised.gold", "line 2: expected two words"),
         ("lexicons/unsupervised/gold/de-en", lambda f: str(f / "empty"), "lexicons.unsupervised.gold", "empty: is empty"),
         ("lexicons/unsupervised/vectors/de", lambda f: str(f / "de.vec"), "lexicons.unsupervised.vectors.de", "line 3: 'baum' needs 3"),
+        (
+            "experiments/help-de-en/representation",
+            lambda f: {"text": {"de": str(f / "blank"), "en": str(f / "en")}},
+            "experiments.help-de-en.representation.text.de",
+            "blank: has no text",
+        ),
         ("backbones/bible/small/text/de", lambda f: str(f / "nowhere"), "backbones.bible.small.text.de", "nowhere: no such file"),
         ("backbones/bible/small/text/de", lambda f: str(f / "de"), "backbones.bible.small.text.de", "has 300 lines, at least 1600"),
         ("backbones/bible", lambda f: {"kind": "hub", "model": str(f / "no-model")}, "backbones.bible.model", "no config.json is there"),
@@ -81,7 +90,7 @@ def moses(folder, de, en):
         ),
         ("experiments/help-de-en/training/device", lambda f: "cuda", "memory of finetune", "device is cuda, but there is no GPU"),
         ("experiments/help-de-en/training/batch_tokens", lambda f: 10**7, "memory of pretext", "micro_batch_tokens to less than 10000000"),
-        ("run/seeds", lambda f: list(range(10**6)), "disk", "make room"),
+        ("run/seeds", lambda f: list(range(1, 10**4)), "disk", "make room"),
     ],
 )
 def test_each_thing_that_is_wrong_is_found(folder, monkeypatch, path, value, about, said):
@@ -100,6 +109,18 @@ def test_everything_that_is_wrong_is_listed_at_once(capsys):
         preflight.tell(preflight.look_at(config.load(raw), {}))
     said = capsys.readouterr().out
     assert said.count("WRONG") == 2 and "nowhere.tsv" in said and "nowhere.txt" in said and "\nok " in said
+
+
+def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_path, monkeypatch):
+    from snakemake.common.configfile import load_configfile
+    from snakemake.utils import update_config
+
+    raw = {}
+    for name in ("config.yaml", "config/inference.yaml"):
+        update_config(raw, load_configfile(str(ROOT / name)))
+    monkeypatch.chdir(tmp_path)
+    checked = config.load(raw)
+    assert not [str(finding) for part in (preflight.labelled, preflight.lexicons) for finding in part(checked)]
 
 
 def test_a_model_in_a_folder_must_know_the_languages(folder):
@@ -136,6 +157,27 @@ def test_memory_is_held_against_what_the_jobs_ask_for():
         assert line.startswith(verdict) and said in line, line
 
 
+def test_only_two_rules_share_their_updates_among_gpus_and_each_process_needs_memory_of_the_node():
+    raw = changed("backbones/bible/small/training/batch_tokens", 100_000)
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 100_000}
+    needs = {}
+    for gpus in (1, 8):
+        jobs = {rule: {"gpu": gpus, "gpu_model": "a100", "mem_mb": 6000} for rule in ("backbone", "finetune")}
+        needs[gpus] = [found(raw, f"memory of {rule}", jobs).partition(" for ")[0] for rule in jobs]
+    assert needs[1][0] == needs[8][0] and needs[1][1] != needs[8][1]
+    assert "beside its GPUs, but the profile's mem_mb is 6.0 GB" in found(raw, "node memory of finetune", jobs)
+    assert not [f for f in preflight.memory(config.load(raw), jobs) if f.about == "node memory of backbone"]
+
+
+def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("help-de-en/csr/seed1", "help-de-en/csr/seed2", "help-de-en/csr-other/seed1", "other/csr/seed1"):
+        folder = Path("results/runs", name)
+        folder.mkdir(parents=True)
+        (folder / "model").write_bytes(bytes(10**8))
+    assert "of which 0.1 GB are there" in found(changed("run/seeds", [1]), "disk")
+
+
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
     """A place for commands that stand in for Slurm's; tests/slurm asks a real one."""
@@ -164,6 +206,30 @@ def test_what_the_profile_asks_of_slurm_is_looked_up(commands):
     assert any("chemistry is not yours; sacctmgr knows linguistics, physics" in line for line in lines)
     commands("sacctmgr", "You are not running a supported accounting_storage plugin", 1)
     assert any(line.startswith("note") and "no accounting" in line for line in map(str, preflight.slurm(jobs)))
+
+
+def test_the_gpus_of_a_partition_with_one_model_are_known(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)\ngpu|1-00:00:00|32|64000|gpu:t4:4\nmixed|1:00|8|64000|gpu:t4:1,gpu:a100:1")
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
+    for partition, said in (("gpu", "but a GPU t4 has 16 GB"), ("mixed", "of the partition has as much")):
+        assert said in found(raw, "memory of finetune", {"finetune": {"gpu": 1, "slurm_partition": partition}})
+
+
+def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_told(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)")
+    cpu = {"slurm_partition": "cpu", "runtime": 90}
+    jobs = {
+        "finetune": {**cpu, "mem_mb": 32_000, "last_mem_mb": 96_000},
+        "decoding": {**cpu, "group": "evaluation.{arm}"},
+        "scores": {**cpu, "runtime": 60, "group": "evaluation.{arm}"},
+    }
+    notes = [str(finding) for finding in preflight.slurm(jobs) if finding.verdict != "ok"]
+    assert len(notes) == 2 and all(note.startswith("note") for note in notes)
+    assert "the last attempt will be refused, as mem_mb 96000 is more than cpu has (64000), of finetune" in notes[0]
+    assert "Slurm group evaluation: its rules one after the other: runtime 150 is more than cpu has (120)" in notes[1]
+    jobs["finetune"]["last_mem_mb"], jobs["scores"]["runtime"] = 64_000, 30
+    assert [finding.verdict for finding in preflight.slurm(jobs)] == ["ok"]
 
 
 def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):

@@ -108,15 +108,15 @@ def progressing(folder: Path, attempt: int) -> Iterator[None]:
 
     Snakemake's retries (`attempt` counts from 1 in each run of Snakemake) are for phases that ran out of
     time or memory. A retry is refused when the attempt before it left no new checkpoint and told why it
-    ended. One that was killed without a word may have lacked memory, of which the first retry has more;
-    after that, it is refused as well.
+    ended. One that was killed without a word may have lacked memory, of which the second and the third
+    attempt have more (slurm/config.yaml); after that, it is refused as well.
     """
     note = folder / "attempt.json"
     newest = last_complete_checkpoint(folder)
     now = {"attempt": attempt, "begun_from": update_of(Path(newest)) if newest else 0, "ended": ""}
     before = read_json(note) if attempt > 1 and note.exists() else {}
     repeats = (before.get("attempt"), before.get("begun_from")) == (attempt - 1, now["begun_from"])
-    if repeats and (before["ended"] or attempt > 2):
+    if repeats and (before["ended"] or attempt > _GROWING):
         now["ended"] = before["ended"] or "killed, for want of memory or time: raise mem_mb or runtime of this rule in slurm/config.yaml"
         _write(note, now)
         raise InputError(
@@ -130,6 +130,10 @@ def progressing(folder: Path, attempt: int) -> Iterator[None]:
         now["ended"] = str(error) if isinstance(error, InputError | Stopped) else f"{type(error).__name__}: {error}"
         _write(note, now)
         raise
+
+
+_GROWING = 3
+"""Up to this attempt, each has more memory than the one before."""
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

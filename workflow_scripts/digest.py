@@ -66,14 +66,18 @@ def section(failure: Failure, arguments: Sequence[str]) -> str:
 # which jobs failed
 
 _EVENT = re.compile(
-    r"^(?P<indent> *)(?:local)?(?P<kind>rule|Error in rule) (?P<rule>\w+):\n(?P<block>(?:(?P=indent) +.*\n)*)"
+    r"^(?P<indent> *)(?:local)?(?P<kind>rule|Error in rule) (?P<rule>\w+):\n"
+    # of a job that Slurm refused, the message has lines of its own
+    r"(?P<block>(?:(?P=indent)    message: (?:.*\n)*?(?=(?P=indent)    jobid: ))?(?:(?P=indent) +.*\n)*)"
     r"|^(?P<late>MissingOutputException) in rule (?P<late_rule>\w+) .*\nJob (?P<late_job>\d+) "
-    r"|^Trying to restart job (?P<again>\d+)"
+    r"|^Trying to restart job (?P<again>\d+)\."
     r"|^Finished jobid: (?P<finished>\d+)"
-    r"|^ +message: Error in group .*\n +log: (?P<group_log>.*) \(check"
+    r"|^ +message: Error in (?P<group>group) .*\n(?: +log: (?P<group_log>.*) \(check)?"
     r"|^Command '(?P<command>.*)' (?P<status>died with <Signals\.\w+|returned non-zero exit status \d+)",
     flags=re.MULTILINE,
 )
+_PASTED = re.compile(r"^(?P<indent> *)Logfile .*:\n(?P<rule>(?P=indent)=+\n)(?:.*\n)*?(?P=rule)", flags=re.MULTILINE)
+"""The log of a failed job, which `show-failed-logs` puts into Snakemake's own; it may tell of a Snakemake's failed jobs itself."""
 
 
 def failures(text: str) -> list[Failure]:
@@ -82,11 +86,14 @@ def failures(text: str) -> list[Failure]:
     failed: dict[str, Failure] = {}
     statuses: dict[str, str] = {}
     group_logs: list[str] = []
-    for event in _EVENT.finditer(text):
+    group_said = ""
+    for event in _EVENT.finditer(_PASTED.sub("", text)):
         if event["status"]:
             statuses[event["command"]] = event["status"]  # the error is told later; another job's may come between
-        elif event["group_log"]:
-            group_logs = event["group_log"].split(", ")
+        elif event["group"]:
+            group_logs = event["group_log"].split(", ") if event["group_log"] else []
+            # Snakemake does not say why
+            group_said = "Slurm did not take the group's job" if "SLURM run ID: " in text and not group_logs else ""
         elif event["late"]:
             job = event["late_job"]
             failed[job] = _failure(event["late_rule"], begun.get(job, {}), begun.get(job, {}), event["late"])
@@ -94,21 +101,25 @@ def failures(text: str) -> list[Failure]:
             failed.pop(job, None)
         else:
             fields = dict(re.findall(rf"^{event['indent']}    ([\w-]+): (.*)$", event["block"], flags=re.MULTILINE))
+            if message := re.match(rf" *message: (.*?)\n{event['indent']}    jobid: ", event["block"], flags=re.DOTALL):
+                fields["message"] = message[1]
             job = fields.get("jobid", "")
             if event["kind"] == "Error in rule":
                 shell = re.search(r"^ +shell:\n +(.*)$", event["block"], flags=re.MULTILINE)
                 status = next((s for command, s in reversed(statuses.items()) if shell and shell[1] in command), "")
-                failed[job] = _failure(event["rule"], begun.get(job, {}), fields, status, group_logs if event["indent"] else [])
+                group = (group_said or status, group_logs) if event["indent"] else (status,)
+                failed[job] = _failure(event["rule"], begun.get(job, {}), fields, *group)
             elif "resources" in fields:
                 begun[job] = fields
+                failed.pop(job, None)  # with its group, whose own number is another
     return [failure for failure in failed.values() if not failure.grouped or is_culprit(failure)] or list(failed.values())
 
 
-def _failure(rule: str, begun: dict[str, str], error: dict[str, str], status: str, group_logs: Sequence[str] = ()) -> Failure:
+def _failure(rule: str, begun: dict[str, str], error: dict[str, str], status: str, group_logs: Sequence[str] | None = None) -> Failure:
     which = dict(part.split("=", 1) for part in begun.get("wildcards", "").split(", ") if part)
     message = f"{error.get('message', '').removeprefix('None')} {status}".strip()
     logs = error.get("log", "").removesuffix(" (check log file(s) for error details)").split(", ")
-    return Failure(rule, which, message, [*filter(None, logs), *group_logs], bool(group_logs))
+    return Failure(rule, which, message, [*filter(None, logs), *(group_logs or ())], group_logs is not None)
 
 
 def is_culprit(failure: Failure) -> bool:
@@ -123,6 +134,8 @@ def is_culprit(failure: Failure) -> bool:
 
 _SIGNS = (
     # sign, why, what to change; the first that is found in the message or at the ends of the logs
+    (r"^SLURM sbatch failed|^Job submission failed", "Slurm refused the job: {refusal}", "{asked}"),
+    (r"^Slurm did not take the group's job", "Slurm refused the job of its group", "what `snakemake{named} preflight` names{profile}"),
     (r"^error: .*not tried again, as attempt", "the attempts before it ended as this one would", "{error}"),
     (r"CUDA out of memory|CUDA error: out of memory", "the GPU's memory did not suffice", "ask for a larger GPU{smaller}"),
     (
@@ -161,7 +174,11 @@ def diagnose(failure: Failure, arguments: Sequence[str]) -> tuple[str, str]:
     errors = re.findall(r"^error: (.*)", said, flags=re.MULTILINE)
     where, less_memory = settings_of(failure)
     profile = profile_file(arguments)
+    refusal, keys = refusal_of(failure.message)
     words = {
+        "refusal": refusal,
+        "asked": f"{keys} of {failure.rule} in {profile or 'the profile'}" if keys else "what it names; the same command goes on",
+        "named": f" --profile {Path(profile).parent}" if profile else "",
         "error": errors[-1] if errors else "",
         "settings": where,
         "smaller": f", or {less_memory} in the configuration" if less_memory else "",
@@ -171,8 +188,35 @@ def diagnose(failure: Failure, arguments: Sequence[str]) -> tuple[str, str]:
     }
     for sign, why, way in _SIGNS:
         if re.search(sign, said, flags=re.MULTILINE):
-            return why, way.format(**words)
+            return why.format(**words), way.format(**words)
     return "not known", "look at the log"
+
+
+_REFUSALS = (
+    # what sbatch says, what asked for it
+    (r"MaxSubmit", "jobs"),
+    (r"accounting/QOS policy|QOS(Max|Grp)|Assoc", "mem_mb, gpu, runtime, jobs"),
+    (r"account", "slurm_account"),
+    (r"qos specification", "slurm-qos"),
+    (r"time limit", "runtime"),
+    (r"memory", "mem_mb"),
+    (r"gres|gpu", "gpu, gpu_model"),
+    (r"partition", "slurm_partition"),
+    (r"CPU|processors", "set-threads"),
+    (r"node configuration", "mem_mb, gpu, gpu_model, set-threads"),
+)
+
+
+def refusal_of(message: str) -> tuple[str, str]:
+    """What sbatch, or the plugin's check of the account, said of a job that was not taken, and the profile's keys that asked for it."""
+    said = re.split(r"\n    sbatch call:|For further error details", message)[0]
+    said = re.sub(r"^(SLURM sbatch failed\. The error message was|Job submission failed with exception:) ", "", said).strip("'. \n")
+    told = "; ".join(line.removeprefix("sbatch: error: ").strip() for line in said.splitlines())
+    # the last line is sbatch's verdict; what stands before it may be a site's own words
+    for words in (told.rpartition("; ")[2], told):
+        if keys := next((keys for sign, keys in _REFUSALS if re.search(sign, words, flags=re.IGNORECASE)), None):
+            return told[:240], keys
+    return told[:240], ""
 
 
 def settings_of(failure: Failure) -> tuple[str, str]:
@@ -203,4 +247,14 @@ def end_of(log: str, lines: int) -> list[str]:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
+    text = _TORCHRUN.sub(lambda report: report["signal"] or "", text)
     return [line for line in text.splitlines() if line.strip()][-lines:]
+
+
+_TORCHRUN = re.compile(
+    r"^[EWI]\d{4} \S+ \d+ torch/distributed/elastic/.*\n"
+    r"|^Traceback \(most recent call last\):\n(?: .*\n)*torch\.distributed\.elastic\..*ChildFailedError.*\n=+\n(?:.*\n)*?"
+    r"Root Cause .*\n(?:.*\n)*?  traceback : (?P<signal>Signal .*)?(?:.*\n)*?=+$",
+    flags=re.MULTILINE,
+)
+"""What torchrun adds below the last words of the process that failed; of all that, only a signal that killed it is news."""

@@ -44,16 +44,19 @@ from workflow_scripts.definitions import check_files
 from workflow_scripts.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.labelled import LabelledSource, read_examples
 from workflow_scripts.languages import language
-from workflow_scripts.partitions import check_job, gpus_of, read_accounts, read_partitions, said
+from workflow_scripts.partitions import Nodes, check_job, gpus_of, read_accounts, read_partitions, said
 from workflow_scripts.scores import Scores, leading, metrics
-from workflow_scripts.sizes import MBART_LARGE, Shape, gpu_gigabytes, training_disk, training_memory, vectors_disk
+from workflow_scripts.sizes import MBART_LARGE, Shape, gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
 from workflow_scripts.stage import InputError, resource, run, told
 from workflow_scripts.text import read_dictionary, read_lines
 from workflow_scripts.training import Training
 from workflow_scripts.vectors import read_vectors
 
 Jobs = dict[str, dict[str, Any]]
-"""Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them."""
+"""Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them.
+
+`last_mem_mb` is the memory of its last attempt, `group` the pattern of the name under which it is submitted with other rules.
+"""
 
 
 class Finding(NamedTuple):
@@ -95,6 +98,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from corpora(config)
     yield from labelled(config)
     yield from lexicons(config)
+    yield from unaligned(config)
     yield from backbones(config)
     yield from comet(config)
     yield from tokenisers(config)
@@ -272,7 +276,7 @@ def labelled(config: Config) -> Iterator[Finding]:
     for name in dict.fromkeys(each.corpus for each in classifications(config).values()):
         block = config.labelled[name]
         for part, source in {"train": block.train, "dev": block.dev, **{f"test.{t}": s for t, s in block.test.items()}}.items():
-            if source.file:
+            if source.file and not _is_awaited(source.file):
                 yield judged(f"labelled.{name}.{part}", _labelled_text, source, block.labels)
 
 
@@ -302,7 +306,22 @@ def lexicons(config: Config) -> Iterator[Finding]:
         for other in switched_into(config, each)
     }
     for name, pair in sorted((name, pair) for name, pair in given if pair):
-        yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(config.lexicons[name].dictionary[pair]))
+        if not _is_awaited(path := config.lexicons[name].dictionary[pair]):
+            yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
+
+
+def unaligned(config: Config) -> Iterator[Finding]:
+    """Whether the text that the distance of the languages is measured on, beside the test set, is there."""
+    for name, each in translations(config).items():
+        for code, path in each.representation.text.items() if name in config.run.experiments else ():
+            if not _is_awaited(path):
+                yield judged(f"experiments.{name}.representation.text.{code}", _plain_text, resource(path))
+
+
+def _plain_text(path: str) -> str:
+    if not (found := sum(1 for line in itertools.islice(read_lines(Path(path)), _HEAD) if line.strip())):
+        raise InputError(f"{path}: has no text; give another file")
+    return f"{path}, {'at least ' if found == _HEAD else ''}{found:,} lines of text"
 
 
 def _word_list(path: str) -> str:
@@ -475,10 +494,16 @@ class Given(NamedTuple):
 def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """What training needs, against what its jobs ask for or this machine has."""
     largest: dict[str, tuple[float, Phase, Given]] = {}
+    host: dict[str, float] = {}
+    partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
+    jobs = {rule: {**job, **_only_model(job, partitions)} for rule, job in jobs.items()}
     for phase in phases(config):
         if shape := shape_of(phase.backbone):
             given = given_memory(jobs.get(phase.rule, {}), phase.training.device)
-            need = training_memory(shape, phase.training, given.gpus)
+            used = given.gpus if phase.rule in ("pretext", "finetune") else min(1, given.gpus)
+            need = training_memory(shape, phase.training, used)
+            if used:
+                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, used))
             if need > largest.get(phase.rule, (0.0,))[0]:
                 largest[phase.rule] = need, phase, given
     for rule, (need, phase, given) in largest.items():
@@ -490,13 +515,28 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
         elif given.size is None:
             yield Finding("note", about, f"{needed}; {given.where}")
         elif need > given.size:
-            smaller = f"{phase.where}.micro_batch_tokens to less than {phase.training.batch_tokens}"
+            smaller = f"{phase.where}.micro_batch_tokens to less than {phase.training.micro_batch_tokens or phase.training.batch_tokens}"
             if rule == "classification_finetune":
                 smaller = f"{phase.where}.micro_batch to less than batch_size"
             way = f"set {smaller}, or ask for more"
             yield Finding("WRONG", about, f"{needed}, but {given.where} {_gigabytes(given.size)}; {way}")
         else:
             yield Finding("ok", about, f"{needed}; {given.where} {_gigabytes(given.size)}")
+
+    for rule, need in host.items():
+        given_mb = jobs.get(rule, {}).get("mem_mb")
+        if given_mb and need > given_mb * 1e6:
+            told = f"about {_gigabytes(need)} beside its GPUs, but the profile's mem_mb is {_gigabytes(given_mb * 1e6)}; ask for more"
+            yield Finding("WRONG", f"node memory of {rule}", told)
+
+
+def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) -> dict[str, str]:
+    """The model of the GPUs that a job gets without having named one, where its partition has one model alone."""
+    if not job.get("gpu") or job.get("gpu_model") or "slurm_partition" not in job:
+        return {}
+    named = str(job["slurm_partition"]).split(",")
+    models = {model for name in named for nodes in (partitions or {}).get(name, []) for model in nodes.gpus}
+    return {"gpu_model": models.pop()} if len(models) == 1 else {}
 
 
 def given_memory(job: dict[str, Any], device: str) -> Given:
@@ -522,13 +562,28 @@ def _this_gpu() -> float:
 def disk(config: Config) -> Iterator[Finding]:
     """What a run writes, against what is free under ``results/``."""
     folder = Path("results")
-    there = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    there = sum(path.stat().st_size for part in own_folders(config) for path in part.rglob("*") if path.is_file())
     need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
     told = f"about {_gigabytes(need)} for a whole run, of which {_gigabytes(there)} are there; {_gigabytes(free)} free"
-    if need - there > free:
+    if need - min(there, need) > free:
         yield Finding("WRONG", "disk", f"{told}; make room, or run in a folder on a larger disk (snakemake --directory)")
     else:
         yield Finding("ok", "disk", told)
+
+
+def own_folders(config: Config) -> Iterator[Path]:
+    """The folders of what is trained, noised and learnt in this run; other experiments' models do not make room for it."""
+    results = Path("results")
+    yield from (results / "backbones" / name for name in used_backbones(config))
+    for name in used_corpora(config):
+        yield from results.glob(f"corpora/{name}.*")
+    for corpus, name in used_lexicons(config):
+        yield from results.glob(f"lexicons/{corpus}.*/{name}")
+    for name in config.run.experiments:
+        for seed in config.run.seeds:
+            yield from results.glob(f"codeswitch/{name}/*/seed{seed}")
+            for arm in arms_of(config, config.experiments[name]):
+                yield from (each for pattern in (arm, f"{arm}.grid*") for each in results.glob(f"runs/{name}/{pattern}/seed{seed}"))
 
 
 def needed_disk(config: Config) -> float:
@@ -573,6 +628,7 @@ def slurm(jobs: Jobs) -> Iterator[Finding]:
         except InputError as error:
             yield Finding("WRONG", f"Slurm job {rule}", str(error))
     for where, rules in placed.items():
+        yield from later({rule: jobs[rule] for rule in rules}, partitions)
         yield Finding("ok", "Slurm", f"{where} can take {', '.join(rules)}")
     accounts = read_accounts()
     for account in sorted({str(job["slurm_account"]) for job in jobs.values() if job.get("slurm_account")}):
@@ -582,6 +638,28 @@ def slurm(jobs: Jobs) -> Iterator[Finding]:
             yield Finding("WRONG", "slurm_account", f"{account} is not yours; sacctmgr knows {', '.join(sorted(accounts)) or 'none'}")
         else:
             yield Finding("ok", "slurm_account", account)
+
+
+def later(jobs: Jobs, partitions: dict[str, list[Nodes]]) -> Iterator[Finding]:
+    """What fits where it is asked for once, and not with the memory of the last attempt, or with the time of its whole group."""
+    together: dict[str, list[str]] = {}
+    refused: dict[str, list[str]] = {}
+    for rule, job in jobs.items():
+        if job.get("group"):
+            together.setdefault(job["group"], []).append(rule)
+        try:
+            check_job(rule, {**job, "mem_mb": job.get("last_mem_mb", 0)}, partitions)
+        except InputError as error:
+            refused.setdefault(str(error).partition(";")[0], []).append(rule)
+    for why, rules in refused.items():
+        yield Finding("note", "Slurm", f"the last attempt will be refused, as {why}, of {', '.join(rules)}")
+    for group, rules in together.items():
+        # a job's time is the sum over what waits for each other in it; this is the most that it can be
+        minutes = sum(int(jobs[rule].get("runtime") or 0) for rule in rules)
+        try:
+            check_job(" and ".join(rules), {"slurm_partition": jobs[rules[0]].get("slurm_partition", ""), "runtime": minutes}, partitions)
+        except InputError as error:
+            yield Finding("note", f"Slurm group {group.partition('.')[0]}", f"its rules one after the other: {error}")
 
 
 if __name__ == "__main__":

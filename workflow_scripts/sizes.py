@@ -52,6 +52,11 @@ def training_memory(shape: Shape, training: Training, gpus: int) -> float:
     return 1e9 + 16 * shape.parameters + tokens * (layers + (0 if chunked else 12 * shape.vocab_size))
 
 
+def host_memory(shape: Shape, gpus: int) -> float:
+    """Bytes of the node's memory that training on GPUs needs at least: weights (4 a parameter) and CUDA, in each process."""
+    return gpus * (2e9 + 4 * shape.parameters)
+
+
 def training_disk(shape: Shape, training: Training) -> float:
     """Bytes of a phase's model (4 a parameter) and of the checkpoints that stay (12 a parameter, with Adam's moments)."""
     averaged = training.averaged
