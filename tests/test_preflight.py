@@ -249,6 +249,15 @@ def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
     assert said.startswith("note") and "13a: is not to be had (OSError: no network)" in said and "no BLEU for en" in said
 
 
+def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
+    jobs = {"decoding": {"gpu": 1}}
+    monkeypatch.setattr(preflight, "why_not_on_gpu", lambda: "no cuBLAS")
+    assert [str(each) for each in preflight.gpu_decoding(config.load(DEFAULT), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
+    assert not list(preflight.gpu_decoding(config.load(DEFAULT), {"decoding": {}}))
+    raw = changed("experiments/help-de-en/decoding", {"engine": "huggingface"})
+    assert not list(preflight.gpu_decoding(config.load(raw), jobs))
+
+
 def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
     raw = changed("experiments/help-de-en/comet", {})
     (said,) = map(str, preflight.comet(config.load(raw)))

@@ -40,6 +40,7 @@ from workflow_scripts.config import (
     translations,
 )
 from workflow_scripts.corpus import Corpus, Source, check_languages, read_pairs
+from workflow_scripts.decoding import why_not_on_gpu
 from workflow_scripts.definitions import check_files
 from workflow_scripts.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.labelled import LabelledSource, read_examples
@@ -102,6 +103,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from backbones(config)
     yield from comet(config)
     yield from tokenisers(config)
+    yield from gpu_decoding(config, jobs)
     yield from memory(config, jobs)
     yield from disk(config)
     yield from slurm(jobs)
@@ -464,6 +466,14 @@ def tokenisers(config: Config) -> Iterator[Finding]:
             yield Finding("note", f"BLEU's tokeniser {name}", f"is not to be had ({told(error)}); the report will have no BLEU for {code}")
         else:
             yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")
+
+
+def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
+    """Whether CTranslate2 finds its library, where decoding asks for a GPU."""
+    wanted = {each.decoding.engine for each in experiments(config) if each.decoding.device != "cpu"}
+    if jobs.get("decoding", {}).get("gpu") and "ctranslate2" in wanted:
+        reason = why_not_on_gpu()
+        yield Finding("note" if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
 
 
 def shape_of(backbone: Backbone) -> Shape | None:
