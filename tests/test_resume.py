@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 SNAKEFILE = """
 rule slow:
     output: "done"
-    shell: "test -e go && touch {output} || sleep 60"
+    shell: "test -e go && touch {output} || sleep 20"
 """
 
 

@@ -532,7 +532,6 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             yield Finding("WRONG", about, f"{needed}, but {given.where} {_gigabytes(given.size)}; {way}")
         else:
             yield Finding("ok", about, f"{needed}; {given.where} {_gigabytes(given.size)}")
-
     for rule, need in host.items():
         given_mb = jobs.get(rule, {}).get("mem_mb")
         if given_mb and need > given_mb * 1e6:
