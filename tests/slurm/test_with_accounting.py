@@ -113,18 +113,19 @@ def test_a_job_out_of_memory_is_tried_with_more_and_in_the_end_names_what_to_rai
     memory = "1400 * (attempt ** 2 if wildcards.arm == 'large' else 1)"
     edited = profile(tmp_path / "profile", finetune={"mem_mb": memory}, slurm_status_command="sacct")
     with driver(
-        command(whole, ["large", "large-starved"], "--profile", edited, "--preemptible-retries", "2", *QUICK), tmp_path / "log"
+        command(whole, ["large", "large-starved"], "--profile", edited, "--preemptible-retries", "3", *QUICK), tmp_path / "log"
     ) as run:
         assert run.end() == 1, run.said()
     starved = account_of("large-starved")
     grown = [job for job in account_of("large") if job not in starved]
     assert [asked_for(job)[3] for job in grown] == [1400, 5600] and grown[-1]["State"] == "COMPLETED"
-    assert len(starved) == 3
+    assert len(starved) == 4
     assert not (phase(whole, "large-starved") / "model").exists()
     said = run.said()
     assert said.count("slurmstepd-node: error: Exceeded job memory limit") >= 3 and "Error in rule finetune" in said
-    assert "attempt 2 left no checkpoint after update 0 (killed, for want of memory or time: raise mem_mb" in said
-    assert "finetune (experiment tiny, arm large-starved, seed 1)\n  why " in said
+    assert "attempt 3 left no checkpoint after update 0 (killed, for want of memory or time: raise mem_mb" in said
+    assert "finetune (experiment tiny, arm large-starved, seed 1)\n  why     the attempts before it ended as this one would\n" in said
+    assert "raise mem_mb" in said[said.index("────") :]
 
 
 def test_a_new_driver_waits_for_the_jobs_of_a_killed_one(cluster, whole, tmp_path):
