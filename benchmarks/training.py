@@ -3,11 +3,12 @@ r"""A finetune phase against the stock Seq2SeqTrainer: target tokens per second,
 python benchmarks/training.py results/backbones/bible/model results/corpora/help.de-en/train de en \
     [updates] [batch tokens] [peer's rows] [our model]
 
-The same model and pairs, optimiser, precision and number of target tokens per update (on average; stock
-batches have a fixed number of rows, grouped by length). Each run is a process of its own, three of each
-in turn, and medians are compared. Prints a JSON line for speed and one for memory; on a GPU give the
-peer the number of rows that just fits. `our model` is the same model trimmed to the text, where that is to be
-compared: its loss is another one then, as fewer pieces share the probability.
+The same model, optimiser and precision, and the same pairs once each in the same number of updates, so that an
+update has the same target tokens on average (stock batches have a fixed number of rows, grouped by length). Each
+run is a process of its own, three of each in turn, and medians are compared. Prints a JSON line for speed and one
+for memory; on a GPU give the peer the number of rows that just fits, of which several may make an update. `our
+model` is the same model trimmed to the text, where that is to be compared: its loss is another one then, as fewer
+pieces share the probability.
 """
 
 import json
@@ -17,8 +18,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
+import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_precision
@@ -39,9 +41,8 @@ def main(
             line = [sys.executable, __file__, which, start, text, source, target, updates, tokens, rows]
             output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
             done.append(json.loads(output.splitlines()[-1]))
-            if which == "ours":
-                rows = rows if rows != "0" else str(max(1, round(done[-1]["target_tokens"] / int(updates) / done[-1]["mean_target"])))
-    shared = {"model": model, "trimmed": bool(trimmed), "device": runs["ours"][0]["device"], "updates": int(updates), "rows": int(rows)}
+    shared = {"model": model, "trimmed": bool(trimmed), "device": runs["ours"][0]["device"], "updates": int(updates)}
+    shared |= {name: runs["peer"][0][name] for name in ("rows", "accumulated")}
     shared |= {f"loss_{which}": round(median(run["loss"] for run in done), 3) for which, done in runs.items()}
     shared |= {f"target_tokens_{which}": done[0]["target_tokens"] for which, done in runs.items()}
     for quantity, unit in (("speed", "target tokens/s"), ("peak_gb", "GB")):
@@ -50,13 +51,18 @@ def main(
         print(json.dumps(line), flush=True)
 
 
-def rows_of(model: str, text: str, source: str, target: str):
-    """Codec and encoded pairs."""
+def sample(model: str, text: str, source: str, target: str, updates: int, tokens: int):
+    """Codec, encoded pairs, which of them are trained on (the first `DEV` are the dev set), and rows of an update."""
     from workflow_scripts.tokenisation import load_codec
     from workflow_scripts.training import encode_pairs
 
     codec = load_codec(model)
-    return codec, encode_pairs(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, MAX_LENGTH)
+    pairs = encode_pairs(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, MAX_LENGTH)
+    rows = max(1, round(tokens / mean(max(map(len, pair)) for pair in pairs)))
+    if rows * updates > len(pairs) - DEV:
+        sys.exit(f"{text} has {len(pairs)} pairs, too few for {updates} updates of about {rows}")
+    chosen = DEV + np.random.default_rng(1).permutation(len(pairs) - DEV)[: rows * updates]
+    return codec, pairs, chosen.tolist(), rows
 
 
 def ours(model: str, text: str, source: str, target: str, updates: int, tokens: int, _: int) -> dict:
@@ -78,11 +84,12 @@ def ours(model: str, text: str, source: str, target: str, updates: int, tokens: 
         checkpoint="last",
         log_every=updates,
     )
-    codec, pairs = rows_of(model, text, source, target)
+    codec, pairs, chosen, _ = sample(model, text, source, target, updates, tokens)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for code in (source, target):
-            write_lines(folder / f"train.{code}", list(read_lines(Path(f"{text}.{code}")))[DEV:])
+            lines = list(read_lines(Path(f"{text}.{code}")))
+            write_lines(folder / f"train.{code}", (lines[i] for i in chosen))
         rounds = ParallelText(folder / f"train.{source}", folder / f"train.{target}", (source, target), codec, settings)
         history = train(load_model(model, settings, 1), codec, rounds, [Dev(pairs[:DEV], target)], folder / "checkpoints", 1, settings)
         batches = list(plan_batches(rounds, tokens, updates, 1))
@@ -91,12 +98,11 @@ def ours(model: str, text: str, source: str, target: str, updates: int, tokens: 
     return {
         "speed": round(sum(counted[1:]) / (last["seconds"] - first["seconds"])),
         "target_tokens": sum(counted),
-        "mean_target": sum(len(labels) for _, labels in pairs) / len(pairs),
         "loss": next(entry["eval_loss"] for entry in reversed(history) if "eval_loss" in entry),
     }
 
 
-def peer(model: str, text: str, source: str, target: str, updates: int, _: int, rows: int) -> dict:
+def peer(model: str, text: str, source: str, target: str, updates: int, tokens: int, fitting: int) -> dict:
     """The stock loop, with length grouping."""
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
@@ -112,7 +118,8 @@ def peer(model: str, text: str, source: str, target: str, updates: int, _: int, 
                 torch.cuda.synchronize()
             times.append(time.perf_counter())
 
-    codec, pairs = rows_of(model, text, source, target)
+    codec, pairs, chosen, rows = sample(model, text, source, target, updates, tokens)
+    accumulated = max(1, -(-rows // fitting)) if fitting else 1
     network = load_model(model, Training(dropout=SCIENCE["dropout"], attention_dropout=0.0), 1)
     pad = DataCollatorForSeq2Seq(codec.tokenizer, model=network)
 
@@ -124,7 +131,8 @@ def peer(model: str, text: str, source: str, target: str, updates: int, _: int, 
         arguments = Seq2SeqTrainingArguments(
             output_dir=folder,
             max_steps=updates,
-            per_device_train_batch_size=rows,
+            per_device_train_batch_size=-(-rows // accumulated),
+            gradient_accumulation_steps=accumulated,
             train_sampling_strategy="group_by_length",
             learning_rate=SCIENCE["learning_rate"],
             warmup_steps=SCIENCE["warmup"],
@@ -140,13 +148,15 @@ def peer(model: str, text: str, source: str, target: str, updates: int, _: int, 
             disable_tqdm=True,
             seed=1,
         )
-        items = [{"input_ids": list(s), "attention_mask": [1] * len(s), "labels": list(t)} for s, t in pairs[DEV:]]
+        items = [{"input_ids": list(s), "attention_mask": [1] * len(s), "labels": list(t)} for s, t in (pairs[i] for i in chosen)]
         trainer = Seq2SeqTrainer(model=network, args=arguments, train_dataset=items, data_collator=collate, callbacks=[Clock()])
         trainer.train()
     seconds = times[-1] - times[0]
     return {
-        "speed": round(sum(counted[1:updates]) / seconds),
-        "target_tokens": sum(counted[:updates]),
+        "speed": round(sum(counted[accumulated : updates * accumulated]) / seconds),
+        "target_tokens": sum(counted[: updates * accumulated]),
+        "rows": rows,
+        "accumulated": accumulated,
         "loss": dev_loss(network, codec, [Dev(pairs[:DEV], target)]),
     }
 

@@ -46,6 +46,8 @@ def profile_asks_for(rule):
 def test_the_shipped_profile_runs_it_to_the_report(cluster, local, tmp_path):
     folder = lay_out(tmp_path / "run")
     config = write_config(folder, configuration("finetune", "csr"))
+    found = snakemake(folder, "preflight", "--profile", "slurm", *QUICK, "--configfile", str(ROOT / "config.yaml"), config, check=False)
+    assert re.search(r"^ok +Slurm: gpu can take .*\bfinetune\b", found, flags=re.M) and "WRONG  Slurm" not in found, found
     snakemake(folder, "--profile", "slurm", *QUICK, "--configfile", str(ROOT / "config.yaml"), config)
     assert (folder / "results/report.html").stat().st_size > 10_000
     assert (folder / "results/scores.tsv").read_text() == (local / "results/scores.tsv").read_text()
