@@ -83,7 +83,7 @@ def test_each_pair_gives_one_side_and_rows_are_trained_on_as_pieces(folder, tmp_
     german, english = (list(read_lines(folder / f"t.{code}")) for code in ("de", "en"))
     wanted = [*codec.encode(german[::2], "de", 256), *codec.encode(english[1::2], "en", 256)]
     for number in (0, 1):
-        assert [labels for _, labels in rounds.epoch(number)] == wanted
+        assert [list(labels) for _, labels in rounds.epoch(number)] == wanted
         # nothing but inserted masks changes the number of pieces
         mask = codec.tokenizer.mask_token_id
         assert all(len([i for i in noised if i != mask]) == len(labels) for noised, labels in rounds.epoch(number))
