@@ -2,12 +2,14 @@
 rule configuration:
     output:
         "results/configuration.json",
+    log:
+        "results/logs/configuration.log",
     localrule: True
     params:
         content=json.dumps(dataclasses.asdict(CONFIG), indent=1, ensure_ascii=False),
     run:
         with atomic(Path(output[0])) as file:
-            file.write(params.content + "\n")
+            print(params.content, file=file)
 
 
 rule report:

@@ -20,9 +20,11 @@ def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     for path in re.findall(r"\b(data/[A-Z][\w./-]+)", recipes[-1].read_text(encoding="utf-8")):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()  # what readers bring themselves
-    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "--profile", "slurm", "-n")
+    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "--profile", "slurm", "-n", "-p")
     # groups that wait for each other would leave jobs in the table that never run
     assert len(re.findall(r"^ *(?:local)?rule \w+:$", said, flags=re.M)) == int(re.search(r"^total +(\d+)$", said, flags=re.M).group(1))
+    # Linux takes 2¹⁷ bytes; a hundred experiments are to fit
+    assert max(map(len, said.splitlines())) < 2**15
     assert {"report", "all"} <= planned(said) and planned(said) & {"finetune", "classification_finetune"}
     # those of config.yaml are not run with it
     wanted = [name for recipe in recipes for name in yaml.safe_load(recipe.read_text(encoding="utf-8"))["run"].get("experiments", [])]
