@@ -252,7 +252,7 @@ def end_of(log: str, lines: int) -> list[str]:
 
 
 _TORCHRUN = re.compile(
-    r"^[EWI]\d{4} \S+ \d+ torch/distributed/elastic/.*\n"
+    r"^[EWI]\d{4} \S+ \d+ (?:\S*/)?torch/distributed/elastic/.*\n"
     r"|^Traceback \(most recent call last\):\n(?: .*\n)*torch\.distributed\.elastic\..*ChildFailedError.*\n=+\n(?:.*\n)*?"
     r"Root Cause .*\n(?:.*\n)*?  traceback : (?P<signal>Signal .*)?(?:.*\n)*?=+$",
     flags=re.MULTILINE,
