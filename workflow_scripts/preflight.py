@@ -1,7 +1,8 @@
 """preflight: what would go wrong, told in seconds on the login node instead of after hours in a queue.
 
 It looks at all that a run needs before it starts: text, word lists, vectors, models, memory, disk, and
-what the profile asks of Slurm. Long files are read at their beginning only, and nothing is written.
+what the profile asks of Slurm. Long files are read at their beginning only, and nothing is written but a
+tokeniser that sacreBLEU has to fetch.
 Everything that is wrong is listed at once, each with the way out.
 """
 
@@ -277,7 +278,7 @@ def labelled(config: Config) -> Iterator[Finding]:
     """Whether labelled text is what the configuration says: files, columns, labels."""
     for name in dict.fromkeys(each.corpus for each in classifications(config).values()):
         block = config.labelled[name]
-        for part, source in {"train": block.train, "dev": block.dev, **{f"test.{t}": s for t, s in block.test.items()}}.items():
+        for part, source in sources_of(block).items():
             if source.file and not _is_awaited(source.file):
                 yield judged(f"labelled.{name}.{part}", _labelled_text, source, block.labels)
 

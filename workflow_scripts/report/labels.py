@@ -18,11 +18,10 @@ from workflow_scripts.text import count_words, read_lexicon
 
 
 def labelled_text(study: Study) -> dict[str, Any]:
-    """Examples by part and label, what was removed, and the files' checksums."""
+    """Examples by part and label, and what was removed."""
     languages = {"train": study.source, "dev": study.source, **{f"test/{t}": test_language(study, t) for t in study.testsets}}
     parts = {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
-    checksums = {file: checksum for report in parts.values() for file, checksum in report["checksums"].items()}
-    return {"parts": parts, "labels": study.labelled.labels, "checksums": checksums}
+    return {"parts": parts, "labels": study.labelled.labels}
 
 
 def test_language(study: Study, testset: str) -> str:
