@@ -162,6 +162,15 @@ def test_a_gpu_that_was_given_must_be_used(monkeypatch):
     assert pick_device("cpu").type == "cpu"
 
 
+def test_a_cpu_computes_in_float32_whatever_instructions_it_has(monkeypatch):
+    from workflow_scripts.device import pick_precision
+
+    for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda: True)
+    assert pick_precision("auto", torch.device("cpu")) == "float32"
+    assert pick_precision("bfloat16", torch.device("cpu")) == "bfloat16"
+
+
 def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
     _, start = setup
     codec = load_codec(start)

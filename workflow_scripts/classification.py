@@ -70,7 +70,7 @@ class Classification:
     switch_while_finetuning: bool = False
     """Switch words of the finetuning text as well, anew in each epoch, with the experiment's `codeswitch` and `lexicon`."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """bfloat16 autocast where the processor is fast at it."""
+    """`auto` is bfloat16 autocast on a GPU that has it, float32 on a CPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 

@@ -37,12 +37,13 @@ def given_gpus() -> str:
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
-    """`float32` or `bfloat16` for `auto`: bfloat16 where the processor has instructions for it."""
+    """`float32` or `bfloat16` for `auto`: bfloat16 on a GPU that has it, float32 on every CPU.
+
+    On a CPU with AVX512-BF16, bfloat16 takes twice as long as float32 (docs/performance.md).
+    """
     if wanted != "auto":
         return wanted
-    if device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    return "bfloat16" if torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported() else "float32"
+    return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
 
 
 def keep_memory() -> None:

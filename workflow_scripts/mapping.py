@@ -74,7 +74,7 @@ class Mapping:
     matrix: Literal["auto", "float32", "float16", "blocks"] = "auto"
     """How the similarity matrix is held: in this precision, or computed again in blocks. auto: what fits 1 GB."""
     product: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the matrix product. bfloat16 is faster where the processor has instructions for it, and only there."""
+    """Precision of the matrix product. bfloat16 was slower on every processor it was tried on (docs/mapping.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 

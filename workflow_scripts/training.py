@@ -82,7 +82,7 @@ class Training:
     log_every: Positive = 50
     """Updates between two points of the curve."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """bfloat16 autocast where the processor is fast at it."""
+    """`auto` is bfloat16 autocast on a GPU that has it, float32 on a CPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train."""
 
