@@ -62,12 +62,15 @@ class _LinearSmoothedLoss(torch.autograd.Function):
         for start in range(0, len(states), rows):
             some, goal = states[start : start + rows].to(dtype), labels[start : start + rows, None]
             scores = (some @ matrix.T).float().add_(bias)
-            normaliser = scores.logsumexp(dim=1, keepdim=True)
-            # −log p of the label and, on average, of all pieces
-            total += normaliser.sum() - (1 - smoothing) * scores.gather(1, goal).sum() - smoothing * scores.mean(dim=1).sum()
+            # all of −log p but the normaliser: of the label and, on average, of all pieces
+            total -= (1 - smoothing) * scores.gather(1, goal).sum() + smoothing * scores.mean(dim=1).sum()
+            greatest = scores.amax(dim=1, keepdim=True)
+            exponentials = scores.sub_(greatest).exp_()
+            sums = exponentials.sum(dim=1, keepdim=True)
+            total += (greatest + sums.log()).sum()
             if grad_states is None and grad_weight is None:
                 continue
-            gradient = scores.sub_(normaliser).exp_().sub_(smoothing / vocabulary)
+            gradient = exponentials.div_(sums).sub_(smoothing / vocabulary)
             gradient.scatter_add_(1, goal, torch.full_like(goal, smoothing - 1, dtype=torch.float32))
             gradient = gradient.to(dtype)
             if grad_states is not None:

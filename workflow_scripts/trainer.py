@@ -23,6 +23,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from workflow_scripts.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, looks_without_gain, prune
 from workflow_scripts.decoding import Hypothesis
 from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.dropout import quick_dropout
 from workflow_scripts.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, read_json
 from workflow_scripts.tokenisation import Codec
@@ -156,7 +157,7 @@ def fit(
     else:
         if last:
             print(f"continuing from {last}", flush=True)
-        with watch.deadline:
+        with watch.deadline, quick_dropout(device):
             trainer.train(resume_from_checkpoint=last)
     if watch.stopped:
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
@@ -168,8 +169,7 @@ def fit(
 
 def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> Callable[..., torch.Tensor]:
     """The Trainer's loss function; where it is to be computed in chunks, `network` hands states to it instead of logits."""
-    chunked = settings.loss == "chunked" or (settings.loss == "auto" and network.config.vocab_size > 32_768)
-    if not chunked:
+    if settings.loss == "plain":
         return lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
             outputs.logits, labels, settings.label_smoothing, num_items_in_batch
         )

@@ -49,8 +49,8 @@ class Training:
     """Power of the decay to zero; 1 is linear."""
     label_smoothing: ShareBelowOne = 0.2
     """Mass that is spread over the vocabulary."""
-    loss: Literal["auto", "plain", "chunked"] = "auto"
-    """`chunked` never holds the scores of all tokens at once; `auto` takes it for vocabularies of more than 32,768 pieces."""
+    loss: Literal["chunked", "plain"] = "chunked"
+    """`chunked` never holds the scores of all tokens at once; `plain` is PyTorch's, and equal to rounding."""
     dropout: ShareBelowOne = 0.3
     """Dropout of residuals and embeddings."""
     attention_dropout: ShareBelowOne = 0.1
