@@ -346,8 +346,10 @@ def test_preflight_finds_nothing_wrong_with_what_has_run(done):
 
 
 def test_preflight_lists_all_that_is_wrong_and_ends(tmp_path, monkeypatch):
-    (tmp_path / "sinfo").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "sinfo").chmod(0o755)
+    # Snakemake's plugin looks for the others before it starts
+    for command in ("sinfo", "squeue", "sacct"):
+        (tmp_path / command).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / command).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     arguments = ["preflight", "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY), "--profile", "slurm"]
     said = snakemake(tmp_path, *arguments, "--slurm-init-seconds-before-status-checks", "1", check=False)
