@@ -49,14 +49,13 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
     """Speed of one variant."""
     keep_memory()
     torch.set_num_threads(threads)
-    settings = Training(batch_tokens=tokens, dropout=0.1, attention_dropout=0.0, max_length=128)
+    chosen = "plain" if variant == "plain loss" else "chunked"
+    settings = Training(batch_tokens=tokens, dropout=0.1, attention_dropout=0.0, max_length=128, loss=chosen)
     device = pick_device("auto")
     precision = pick_precision("auto", device)
     if variant == "other precision":
         precision = "float32" if precision == "bfloat16" else "bfloat16"
     network = load_model(Path(model), settings, 1).to(device).train()
-    if variant == "plain loss":
-        settings.loss = "plain"
     if variant == "eager attention":
         network.set_attn_implementation("eager")
     codec = load_codec(model)

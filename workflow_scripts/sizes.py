@@ -47,9 +47,9 @@ def training_memory(shape: Shape, training: Training, gpus: int) -> float:
     layers = shape.encoder_layers * encoder + shape.decoder_layers * decoder
     if gpus and training.precision != "float32":
         layers *= 0.75
-    chunked = training.loss == "chunked"
+    scores = 12 * shape.vocab_size if training.loss == "plain" else 0
     # beside it there are torch and its libraries, or what CUDA and its allocator keep
-    return 1e9 + 16 * shape.parameters + tokens * (layers + (0 if chunked else 12 * shape.vocab_size))
+    return 1e9 + 16 * shape.parameters + tokens * (layers + scores)
 
 
 def host_memory(shape: Shape, gpus: int) -> float:
