@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 os.chdir(Path(__file__).parent.parent)
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -12,3 +14,16 @@ def pytest_collection_modifyitems(items):
     """The longest first, so that two workers end together, and at the head two that do not compile the same code at once."""
     first = ["test_workflow.py", "test_checkpoints.py", "test_recovery.py", "test_summarisation.py", "test_inference.py"]
     items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    """A place for commands that stand in for Slurm's and conda's; tests/slurm asks a real Slurm."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def add(name: str, says: str, status: int = 0) -> None:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\ncat <<'END'\n{says}\nEND\nexit {status}\n")
+        path.chmod(0o755)
+
+    return add

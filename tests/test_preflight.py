@@ -1,7 +1,6 @@
 """What is found before a run starts: each thing that may be wrong."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -176,19 +175,6 @@ def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
         folder.mkdir(parents=True)
         (folder / "model").write_bytes(bytes(10**8))
     assert "of which 0.1 GB are there" in found(changed("run/seeds", [1]), "disk")
-
-
-@pytest.fixture
-def commands(tmp_path, monkeypatch):
-    """A place for commands that stand in for Slurm's; tests/slurm asks a real one."""
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    def add(name: str, says: str, status: int = 0) -> None:
-        path: Path = tmp_path / name
-        path.write_text(f"#!/bin/sh\ncat <<'END'\n{says}\nEND\nexit {status}\n")
-        path.chmod(0o755)
-
-    return add
 
 
 def test_what_the_profile_asks_of_slurm_is_looked_up(commands):

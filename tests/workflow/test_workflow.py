@@ -250,13 +250,12 @@ def test_a_run_goes_on_without_comet_and_says_why(done, monkeypatch):
     assert found["value"] is None and "pip could not install comet.txt (ERROR: No matching distribution" in found["reason"]
 
 
-def test_conda_takes_the_place_of_comets_own_environment(done, monkeypatch, tmp_path):
+def test_conda_takes_the_place_of_comets_own_environment(done, commands):
     # what Snakemake asks conda before a dry run; nothing is installed
-    (tmp_path / "conda").write_text(
-        """#!/bin/sh\necho '{"conda_version": "25.1.1", "conda_prefix": "/", "platform": "linux-64", "get": {"channel_priority": "strict"}}'\n"""
+    commands(
+        "conda",
+        """{"conda_version": "25.1.1", "conda_prefix": "/", "platform": "linux-64", "get": {"channel_priority": "strict"}}""",
     )
-    (tmp_path / "conda").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     content = write_config(done, changed("experiments/tiny/comet", {}))
     said = snakemake(done, "--configfile", str(ROOT / "config.yaml"), content, "--cores", "2", "-n", "--sdm", "conda")
     assert "envs/comet.yaml will be created" in said and "comet" in planned(said) and "comet_environment" not in planned(said)
@@ -345,12 +344,10 @@ def test_preflight_finds_nothing_wrong_with_what_has_run(done):
     assert "ok     corpora.tiny.train: manual.tsv, 3,000 pairs" in said and "ok     disk" in said and "WRONG" not in said
 
 
-def test_preflight_lists_all_that_is_wrong_and_ends(tmp_path, monkeypatch):
+def test_preflight_lists_all_that_is_wrong_and_ends(tmp_path, commands):
     # Snakemake's plugin looks for the others before it starts
-    for command in ("sinfo", "squeue", "sacct"):
-        (tmp_path / command).write_text("#!/bin/sh\nexit 1\n")
-        (tmp_path / command).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for name in ("sinfo", "squeue", "sacct"):
+        commands(name, "", 1)
     arguments = ["preflight", "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY), "--profile", "slurm"]
     said = snakemake(tmp_path, *arguments, "--slurm-init-seconds-before-status-checks", "1", check=False)
     for wrong in ("corpora.tiny.train: manual.tsv: no such file", "backbones.tiny.small.text.de: bible.de.txt: no such", "Slurm: sinfo"):
