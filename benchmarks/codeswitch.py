@@ -20,9 +20,9 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import regex
 
-from workflow_scripts.codeswitch import main as codeswitch
+from workflow_scripts.noise.codeswitch import main as codeswitch
 from workflow_scripts.stage import read_json
-from workflow_scripts.text import read_lines, write_lines
+from workflow_scripts.text.files import read_lines, write_lines
 
 WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_]*(?:[.,:'’·][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from workflow_scripts.stage import read_json
-from workflow_scripts.text import read_lines, write_lines
+from workflow_scripts.text.files import read_lines, write_lines
 
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
 
@@ -71,7 +71,7 @@ def command(folder: Path) -> list[str]:
         for part in (f"--held-out-{side}", folder / f"dev.{code}", folder / f"test.{code}")
     ]
     outputs = ["--output-a", folder / "train.de", "--output-b", folder / "train.en", "--report", folder / "corpus.json"]
-    line = [sys.executable, "-m", "workflow_scripts.corpus", "train", *held_out, *outputs, "--settings", json.dumps(settings)]
+    line = [sys.executable, "-m", "workflow_scripts.text.corpus", "train", *held_out, *outputs, "--settings", json.dumps(settings)]
     return [str(part) for part in line]
 
 

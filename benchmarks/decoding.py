@@ -15,9 +15,9 @@ from pathlib import Path
 import sacrebleu
 import torch
 
-from workflow_scripts import decoding
-from workflow_scripts.decoding import Decoding
-from workflow_scripts.text import read_lines, write_lines
+from workflow_scripts.models import decoding
+from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.text.files import read_lines, write_lines
 
 GPU = torch.cuda.is_available()
 PRECISION = "float16" if GPU else "float32"

@@ -16,11 +16,11 @@ from typing import Literal
 
 import tyro
 
-from workflow_scripts import embeddings, lexicon, mapping
-from workflow_scripts.embeddings import Embeddings
-from workflow_scripts.mapping import Mapping
+from workflow_scripts.lexicon import embeddings, lexicon, mapping
+from workflow_scripts.lexicon.embeddings import Embeddings
+from workflow_scripts.lexicon.mapping import Mapping
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text import read_lines
+from workflow_scripts.text.files import read_lines
 
 
 @dataclass

@@ -14,7 +14,7 @@ import time
 
 import torch
 
-from workflow_scripts.loss import linear_smoothed_loss, smoothed_loss
+from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 
 VOCABULARY, DIMENSIONS = 250_027, 1_024
 

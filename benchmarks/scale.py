@@ -16,9 +16,9 @@ from pathlib import Path
 
 from mapping import planted
 
+from workflow_scripts.lexicon.vectors import write_vectors
 from workflow_scripts.stage import read_json
-from workflow_scripts.text import write_lines
-from workflow_scripts.vectors import write_vectors
+from workflow_scripts.text.files import write_lines
 
 
 def main(words: int) -> None:

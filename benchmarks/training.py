@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_precision
-from workflow_scripts.text import read_lines, write_lines
+from workflow_scripts.text.files import read_lines, write_lines
 
 ROUNDS, DEV, MAX_LENGTH = 3, 16, 128
 SCIENCE = {"learning_rate": 1e-3, "warmup": 20, "smoothing": 0.2, "dropout": 0.3}
@@ -53,8 +53,8 @@ def main(
 
 def sample(model: str, text: str, source: str, target: str, updates: int, tokens: int):
     """Codec, encoded pairs, which of them are trained on (the first `DEV` are the dev set), and rows of an update."""
-    from workflow_scripts.tokenisation import load_codec
-    from workflow_scripts.training import encode_pairs
+    from workflow_scripts.models.tokenisation import load_codec
+    from workflow_scripts.training.training import encode_pairs
 
     codec = load_codec(model)
     pairs = encode_pairs(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, MAX_LENGTH)
@@ -67,8 +67,8 @@ def sample(model: str, text: str, source: str, target: str, updates: int, tokens
 
 def ours(model: str, text: str, source: str, target: str, updates: int, tokens: int, _: int) -> dict:
     """Our loop."""
-    from workflow_scripts.trainer import load_model, train
-    from workflow_scripts.training import Dev, ParallelText, Training, plan_batches
+    from workflow_scripts.training.loop import load_model, train
+    from workflow_scripts.training.training import Dev, ParallelText, Training, plan_batches
 
     settings = Training(
         updates=updates,
@@ -106,8 +106,8 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
     """The stock loop, with length grouping."""
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-    from workflow_scripts.trainer import dev_loss, load_model
-    from workflow_scripts.training import Dev, Training
+    from workflow_scripts.training.loop import dev_loss, load_model
+    from workflow_scripts.training.training import Dev, Training
 
     counted: list[int] = []
     times: list[float] = []

@@ -33,5 +33,5 @@ rule acquisition:
         # the report takes these two from the configuration: a citation that is corrected must not make the run anew
         settings=lambda w: settings(CONFIG.data[w.data], licence="", citation=""),
     shell:
-        "python -m workflow_scripts.acquisition --output {output.file:q} --report {output.report:q} {params.inputs:q} "
+        "python -m workflow_scripts.text.acquisition --output {output.file:q} --report {output.report:q} {params.inputs:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

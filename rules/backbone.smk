@@ -26,6 +26,6 @@ rule backbone:
         checkpoints="results/backbones/{backbone}/checkpoints",
         settings=backbone_settings,
     shell:
-        "exec python -m workflow_scripts.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
+        "exec python -m workflow_scripts.training.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
         "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} {params.encoder} --checkpoints {params.checkpoints:q} "
         "--threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"

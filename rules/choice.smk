@@ -14,5 +14,5 @@ rule choice:
         swept=lambda w: list(CONFIG.experiments[w.experiment].grid),
         settings=lambda w: settings(CONFIG.experiments[w.experiment].choice),
     shell:
-        "python -m workflow_scripts.choice --reports {input.reports:q} --output {output:q} --swept {params.swept:q} "
+        "python -m workflow_scripts.training.choice --reports {input.reports:q} --output {output:q} --swept {params.swept:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -16,7 +16,7 @@ rule given_lexicon:
         side=lambda w: "a" if CONFIG.labelled[w.labelled].language == w.a else "b",
         settings=lambda w: settings(CONFIG.lexicons[w.lexicon].lexicon),
     shell:
-        "python -m workflow_scripts.lexicon --dictionary {input.dictionary:q} --text-{params.side} {input.text:q} "
+        "python -m workflow_scripts.lexicon.lexicon --dictionary {input.dictionary:q} --text-{params.side} {input.text:q} "
         "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "
         "--languages {wildcards.a:q} {wildcards.b:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -43,7 +43,7 @@ rule classification_codeswitch:
         tokens=pretext_tokens,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].codeswitch),
     shell:
-        "python -m workflow_scripts.classification switch --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
+        "python -m workflow_scripts.tasks.classification switch --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
         "--output {output.folder:q} --language {params.language:q} --into {params.into:q} --kind {params.kind} "
         "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -82,7 +82,7 @@ rule classification_finetune:
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         settings=finetuning_settings,
     shell:
-        "exec python -m workflow_scripts.classification finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
+        "exec python -m workflow_scripts.tasks.classification finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "{params.from_scratch} {params.lexicons:q} {params.into:q} --seed {wildcards.seed} --threads {threads} "
         "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
@@ -114,7 +114,7 @@ rule classification_prediction:
         language=lambda w: labelled_language(experiment_corpus(w), f"test/{w.testset}"),
         settings=lambda w: settings(CONFIG.experiments[w.experiment].classification),
     shell:
-        "python -m workflow_scripts.classification predict --model {input.model:q} --examples {input.examples:q} "
+        "python -m workflow_scripts.tasks.classification predict --model {input.model:q} --examples {input.examples:q} "
         "--hypotheses {output.hypotheses:q} --probabilities {output.probabilities:q} --scores {output.scores:q} "
         "--language {params.language} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -145,5 +145,5 @@ rule classification_significance:
         seeds=CONFIG.run.seeds,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
     shell:
-        "python -m workflow_scripts.classification compare --systems {input.systems:q} --examples {input.examples:q} --output {output:q} "
+        "python -m workflow_scripts.tasks.classification compare --systems {input.systems:q} --examples {input.examples:q} --output {output:q} "
         "--names {params.names:q} --testsets {params.testsets:q} --seeds {params.seeds} --settings {params.settings:q} > {log:q} 2>&1"

@@ -23,7 +23,7 @@ rule codeswitch:
         tokens=pretext_tokens,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].codeswitch),
     shell:
-        "python -m workflow_scripts.codeswitch --text-a {input.text_a:q} --text-b {input.text_b:q} "
+        "python -m workflow_scripts.noise.codeswitch --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--dev-a {input.dev_a:q} --dev-b {input.dev_b:q} --lexicon-ab {input.ab:q} --lexicon-ba {input.ba:q} "
         "--output {output.folder:q} --languages {params.languages:q} --kind {params.kind} {params.model:q} {params.documents} "
         "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"

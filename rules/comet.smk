@@ -39,6 +39,6 @@ rule comet:
         environment=lambda w, input: flags(input, "environment"),
         settings=lambda w: settings(CONFIG.experiments[w.experiment].comet or Comet()),
     shell:
-        "python -m workflow_scripts.comet --sources {input.sources:q} --hypotheses {input.hypotheses:q} "
+        "python -m workflow_scripts.evidence.comet --sources {input.sources:q} --hypotheses {input.hypotheses:q} "
         "--references {input.references:q} --output {output.scores:q} {params.environment:q} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -12,8 +12,8 @@ from snakemake.settings.types import DeploymentMethod
 sys.path.insert(0, str(workflow.basedir))
 shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
-from workflow_scripts.comet import Comet
-from workflow_scripts.config import (
+from workflow_scripts.evidence.comet import Comet
+from workflow_scripts.run.config import (
     arms_of,
     data_file,
     data_used,
@@ -29,8 +29,8 @@ from workflow_scripts.config import (
     switched_into,
     zero_shot_tests,
 )
-from workflow_scripts.definitions import check_files
-from workflow_scripts.digest import digest
+from workflow_scripts.run.loading import check_files
+from workflow_scripts.run.digest import digest
 from workflow_scripts.stage import InputError, atomic, resource
 
 try:
@@ -581,7 +581,7 @@ def requested():
 
 def preflight():
     """Say what is right and wrong with the run; end Snakemake if something is."""
-    from workflow_scripts.preflight import look_at, tell
+    from workflow_scripts.run.preflight import look_at, tell
 
     try:
         tell(look_at(CONFIG, requested()))

@@ -14,7 +14,7 @@ rule held_out:
         name=lambda wildcards: wildcards.part.removeprefix("test/"),
         settings=corpus_settings,
     shell:
-        "python -m workflow_scripts.corpus held-out --name {params.name:q} "
+        "python -m workflow_scripts.text.corpus held-out --name {params.name:q} "
         "--output-a {output.a:q} --output-b {output.b:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -39,5 +39,5 @@ rule corpus:
         others=lambda w, input: flags(input, "others_a", "others_b"),
         settings=corpus_settings,
     shell:
-        "python -m workflow_scripts.corpus train --held-out-a {input.held_out_a:q} --held-out-b {input.held_out_b:q} {params.others:q} "
+        "python -m workflow_scripts.text.corpus train --held-out-a {input.held_out_a:q} --held-out-b {input.held_out_b:q} {params.others:q} "
         "--output-a {output.a:q} --output-b {output.b:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -17,7 +17,7 @@ rule decoding:
         documents=documents,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
     shell:
-        "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "
+        "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
         "--hypotheses {output.hypotheses:q} --languages {params.languages:q} {params.documents} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
@@ -40,6 +40,6 @@ rule n_best:
         documents=documents,
         settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
     shell:
-        "python -m workflow_scripts.decoding --model {input.model:q} --source {input.source:q} "
+        "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
         "--n-best {output.n_best:q} --languages {params.languages:q} {params.documents} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"

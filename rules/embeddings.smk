@@ -15,5 +15,5 @@ rule embeddings:
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
         settings=lambda w: settings(CONFIG.lexicons[w.lexicon].embeddings),
     shell:
-        "python -m workflow_scripts.embeddings --text {input.text:q} --vectors {output.vectors:q} "
+        "python -m workflow_scripts.lexicon.embeddings --text {input.text:q} --vectors {output.vectors:q} "
         "--language {wildcards.lang:q} {params.model:q} --seed {params.seed} --settings {params.settings:q} > {log:q} 2>&1"

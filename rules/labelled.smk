@@ -14,5 +14,5 @@ rule labelled:
     params:
         settings=labelled_settings,
     shell:
-        "python -m workflow_scripts.labelled --examples {output.examples:q} --sentences {output.sentences:q} "
+        "python -m workflow_scripts.text.labelled --examples {output.examples:q} --sentences {output.sentences:q} "
         "--report {output.report:q} --part {wildcards.labelled_part:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -36,6 +36,6 @@ rule lexicon:
         sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
         settings=lexicon_settings,
     shell:
-        "python -m workflow_scripts.lexicon {params.sources:q} --text-a {input.text_a:q} --text-b {input.text_b:q} "
+        "python -m workflow_scripts.lexicon.lexicon {params.sources:q} --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "
         "--languages {wildcards.a:q} {wildcards.b:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

@@ -17,6 +17,6 @@ rule mapping:
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
         settings=lambda w: settings(CONFIG.lexicons[w.lexicon].mapping),
     shell:
-        "python -m workflow_scripts.mapping {params.sources:q} --mapped-a {output.a:q} --mapped-b {output.b:q} "
+        "python -m workflow_scripts.lexicon.mapping {params.sources:q} --mapped-a {output.a:q} --mapped-b {output.b:q} "
         "--report {output.report:q} {params.languages:q} --seed {params.seed} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"

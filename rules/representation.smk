@@ -25,7 +25,7 @@ rule representation:
         unaligned=lambda w, input: flags(input, "unaligned"),
         settings=lambda w: settings(CONFIG.experiments[w.experiment].representation),
     shell:
-        "python -m workflow_scripts.representation --model {input.model:q} --source {input.source:q} --target {input.target:q} "
+        "python -m workflow_scripts.evidence.representation --model {input.model:q} --source {input.source:q} --target {input.target:q} "
         "--output {output.report:q} --vectors {output.vectors:q} --languages {params.languages:q} {params.unaligned:q} "
         "{params.documents} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 

@@ -22,5 +22,5 @@ rule scores:
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
     shell:
-        "python -m workflow_scripts.scores --hypotheses {input.hypotheses:q} --references {input.references:q} "
+        "python -m workflow_scripts.evidence.scores --hypotheses {input.hypotheses:q} --references {input.references:q} "
         "--output {output.scores:q} --language {params.language} --settings {params.settings:q} > {log:q} 2>&1"

@@ -21,7 +21,7 @@ rule significance:
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
     shell:
-        "python -m workflow_scripts.significance per_seed --systems {input.systems:q} --names {params.names:q} "
+        "python -m workflow_scripts.evidence.significance per_seed --systems {input.systems:q} --names {params.names:q} "
         "--references {input.references:q} --output {output:q} --language {params.language} --seed {wildcards.seed} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
@@ -64,6 +64,6 @@ rule significance_over_seeds:
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
     shell:
-        "python -m workflow_scripts.significance over_seeds --systems {input.systems:q} --names {params.names:q} --seeds {params.seeds} "
+        "python -m workflow_scripts.evidence.significance over_seeds --systems {input.systems:q} --names {params.names:q} --seeds {params.seeds} "
         "--references {input.references:q} --output {output:q} --language {params.language} {params.comet:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -13,7 +13,7 @@ rule frequencies:
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].word_accuracy),
     shell:
-        "python -m workflow_scripts.word_accuracy count --training {input.training:q} --output {output:q} "
+        "python -m workflow_scripts.evidence.word_accuracy count --training {input.training:q} --output {output:q} "
         "--language {params.language} --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -40,6 +40,6 @@ rule word_accuracy:
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].word_accuracy),
     shell:
-        "python -m workflow_scripts.word_accuracy measure --hypotheses {input.hypotheses:q} --references {input.references:q} "
+        "python -m workflow_scripts.evidence.word_accuracy measure --hypotheses {input.hypotheses:q} --references {input.references:q} "
         "--frequencies {input.frequencies:q} --output {output:q} --language {params.language} "
         "--settings {params.settings:q} > {log:q} 2>&1"

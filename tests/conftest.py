@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 os.chdir(Path(__file__).parent.parent)
-sys.path.insert(0, str(Path(__file__).parent))
+for folder in (Path(__file__).parent, *(path for path in Path(__file__).parent.iterdir() if path.is_dir())):
+    sys.path.insert(0, str(folder))
 
 
 def pytest_collection_modifyitems(items):

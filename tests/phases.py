@@ -1,10 +1,10 @@
 """A phase of training, small enough for a test."""
 
 import zstandard
-from models import manual_pairs, small_model
 from safetensors.torch import load_file
+from tiny_models import manual_pairs, small_model
 
-from workflow_scripts import training
+from workflow_scripts.training import training
 
 TINY = {
     "batch_tokens": 400,

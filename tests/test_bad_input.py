@@ -13,14 +13,20 @@ import pytest
 import sacrebleu
 import yaml
 import zstandard
-from models import manual_pairs, small_model
 from test_config import DEFAULT, changed
+from tiny_models import manual_pairs, small_model
 
-from workflow_scripts import codeswitch, config, decoding, embeddings, lexicon, representation, scores, training, vectors
-from workflow_scripts.corpus import Corpus, Documents, Source, held_out, read_pairs, train
-from workflow_scripts.definitions import check_files
+from workflow_scripts.evidence import representation, scores
+from workflow_scripts.lexicon import embeddings, lexicon, vectors
+from workflow_scripts.models import decoding
+from workflow_scripts.noise import codeswitch
+from workflow_scripts.run import config
+from workflow_scripts.run.loading import check_files
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text import read_dictionary, read_lines
+from workflow_scripts.text.corpus import Corpus, Documents, Source, held_out, read_pairs, train
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.word_lists import read_dictionary
+from workflow_scripts.training import training
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -4,11 +4,11 @@ import runpy
 from pathlib import Path
 
 import pytest
-from models import small_model
+from tiny_models import small_model
 
-from workflow_scripts.tokenisation import load_codec
-from workflow_scripts.trainer import load_model
-from workflow_scripts.training import Training
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.training import Training
 
 BENCHMARKS = Path("benchmarks")
 

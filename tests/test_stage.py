@@ -51,13 +51,13 @@ def command(*arguments):
 
 
 def test_command_lines_read_like_a_manual():
-    done = command("workflow_scripts.mapping", "--help")
+    done = command("workflow_scripts.lexicon.mapping", "--help")
     assert done.returncode == 0 and "--search-cutoff" in done.stdout and "k of CSLS" in done.stdout
 
 
 def test_flags_and_a_settings_block_do_the_same(tmp_path):
     (tmp_path / "t").write_text("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf\n" * 9)
-    shared = ["workflow_scripts.embeddings", "--text", str(tmp_path / "t"), "--language", "de"]
+    shared = ["workflow_scripts.lexicon.embeddings", "--text", str(tmp_path / "t"), "--language", "de"]
     settings = {"dimensions": 5, "negative": 5, "epochs": 1}
     one = command(*shared, "--vectors", str(tmp_path / "a"), "--settings", json.dumps(settings))
     two = command(*shared, "--vectors", str(tmp_path / "b"), *(f"--{key}={value}" for key, value in settings.items()))
@@ -67,14 +67,14 @@ def test_flags_and_a_settings_block_do_the_same(tmp_path):
 
 def test_bad_input_is_one_line_not_a_traceback(tmp_path):
     done = command(
-        "workflow_scripts.embeddings", "--text", str(tmp_path / "absent"), "--vectors", "v", "--language", "de", "--settings", "{}"
+        "workflow_scripts.lexicon.embeddings", "--text", str(tmp_path / "absent"), "--vectors", "v", "--language", "de", "--settings", "{}"
     )
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "no such file" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
     (tmp_path / "t").write_text("".join(f"wort{i} " * 3 + "\n" for i in range(300)))
-    line = ["workflow_scripts.embeddings", "--text", str(tmp_path / "t"), "--vectors", str(tmp_path / "out/v"), "--language", "de"]
+    line = ["workflow_scripts.lexicon.embeddings", "--text", str(tmp_path / "t"), "--vectors", str(tmp_path / "out/v"), "--language", "de"]
     command = [sys.executable, "-m", *line, "--settings", '{"min_count": 1, "epochs": 1, "dimensions": 50}']
     full = subprocess.run(
         command, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999))
@@ -85,7 +85,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
 
 
 def test_a_value_that_is_none_is_explained(tmp_path):
-    shared = ["workflow_scripts.codeswitch", *(f"--{name}=x" for name in ("text-a", "text-b", "dev-a", "dev-b"))]
+    shared = ["workflow_scripts.noise.codeswitch", *(f"--{name}=x" for name in ("text-a", "text-b", "dev-a", "dev-b"))]
     shared += ["--lexicon-ab", "x", "--lexicon-ba", "x", "--output", str(tmp_path), "--languages", "de", "en", "--settings"]
     for wrong, said in (
         (["{}", "--kind", "swap"], "codeswitch"),

@@ -1,1 +1,1 @@
-"""The stages of Crossgap, one module each, in the order corpus → report."""
+"""The stages of Crossgap, in rooms, from the ground up: text, models, lexicon, noise, evidence, training, tasks, run, report."""

@@ -2,7 +2,7 @@
 
 A stage is a function ``main(<input and output paths>, settings)``; `settings` is a dataclass that
 stands beside it. `run(main)` makes the command line from the signature, so that each stage can be
-used alone (``python -m workflow_scripts.mapping --help``). A Snakemake rule hands the whole
+used alone (``python -m workflow_scripts.lexicon.mapping --help``). A Snakemake rule hands the whole
 settings block over as one JSON value (``--settings``).
 """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from models import manual_pairs
+from tiny_models import manual_pairs
 from workflow.test_workflow import ROOT, TINY, snakemake, write_config
 
 from workflow_scripts import environment
@@ -59,7 +59,7 @@ def scored(files, model, folder="", cache="hub", **settings):
     paths = [part for side in SIDES for part in (f"--{side}", files / folder / side)]
     output = files / "scores.json"
     block = json.dumps({"model": str(model), "device": "cpu", **settings})
-    stage = [sys.executable, "-m", "workflow_scripts.comet", *paths, "--output", output]
+    stage = [sys.executable, "-m", "workflow_scripts.evidence.comet", *paths, "--output", output]
     call(files, *stage, "--environment", ENVIRONMENT, "--threads", "1", "--settings", block, cache=cache)
     return read_json(output)
 

@@ -11,7 +11,7 @@ import pytest
 from workflow.test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 
 from workflow_scripts.stage import read_json
-from workflow_scripts.text import read_lines
+from workflow_scripts.text.files import read_lines
 
 ENVIRONMENT = Path("results/environments/mtdata.json")
 
@@ -73,7 +73,7 @@ def test_without_its_environment_it_says_why(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "workflow_scripts.acquisition",
+        "workflow_scripts.text.acquisition",
         "--output",
         tmp_path / "x",
         "--report",

@@ -17,9 +17,9 @@ import yaml
 from safetensors.torch import load_file
 from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
-from workflow_scripts.corpus import leak_key
 from workflow_scripts.stage import read_json
-from workflow_scripts.text import read_lines
+from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.text.files import read_lines
 
 
 def two_languages() -> dict:

@@ -6,7 +6,7 @@ import pytest
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 
 from workflow_scripts.stage import read_json
-from workflow_scripts.text import read_lines
+from workflow_scripts.text.files import read_lines
 
 ARMS = ["finetune", "csr"]
 

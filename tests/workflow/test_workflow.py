@@ -18,7 +18,7 @@ import yaml
 from snakemake.cli import main as snakemake_main
 
 from workflow_scripts.stage import read_json
-from workflow_scripts.text import read_lines
+from workflow_scripts.text.files import read_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 ARMS = ["finetune", "csr"]

@@ -7,12 +7,12 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from workflow_scripts.config import Published
+from workflow_scripts.evidence.scores import LOWER_IS_BETTER, ROUGES
+from workflow_scripts.evidence.significance import holm, marker
 from workflow_scripts.report import tables
 from workflow_scripts.report.curves import updates_in_all
 from workflow_scripts.report.study import Study, signed, summary
-from workflow_scripts.scores import LOWER_IS_BETTER, ROUGES
-from workflow_scripts.significance import holm, marker
+from workflow_scripts.run.config import Published
 from workflow_scripts.stage import read_json
 
 Rows = list[dict[str, Any]]

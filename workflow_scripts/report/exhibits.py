@@ -9,11 +9,11 @@ from typing import Any
 import sacrebleu
 import zstandard
 
+from workflow_scripts.evidence.scores import aligned
+from workflow_scripts.evidence.word_accuracy import read_frequencies, tokenizer
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.scores import aligned
 from workflow_scripts.stage import read_json
-from workflow_scripts.text import BREAK
-from workflow_scripts.word_accuracy import read_frequencies, tokenizer
+from workflow_scripts.text.words import BREAK
 
 # the lexicon
 

@@ -5,14 +5,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from workflow_scripts.classification import AVERAGE
-from workflow_scripts.languages import language
+from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers, spread
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.study import Study, evenly, signed, summary
-from workflow_scripts.significance import marker
-from workflow_scripts.text import count_words, read_lexicon
+from workflow_scripts.tasks.classification import AVERAGE
+from workflow_scripts.text.languages import language
+from workflow_scripts.text.word_lists import read_lexicon
+from workflow_scripts.text.words import count_words
 
 # what was run
 

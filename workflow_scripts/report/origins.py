@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.config import Config, data_file, data_used
+from workflow_scripts.run.config import Config, data_file, data_used
 from workflow_scripts.stage import read_json
 
 

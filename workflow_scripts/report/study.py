@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.config import (
+from workflow_scripts.evidence.scores import leading
+from workflow_scripts.run.config import (
     ClassificationExperiment,
     Config,
     Experiment,
@@ -20,10 +21,9 @@ from workflow_scripts.config import (
     switched_into,
     zero_shot_tests,
 )
-from workflow_scripts.labelled import Labelled
-from workflow_scripts.languages import language
-from workflow_scripts.scores import leading
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.languages import language
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Student's t, two-sided 95 %, for 2 to 10 numbers."""

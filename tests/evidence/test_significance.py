@@ -1,0 +1,170 @@
+"""Paired tests, per seed and over seeds."""
+
+import numpy as np
+import pytest
+import sacrebleu
+from tiny_models import manual_pairs
+
+from workflow_scripts.evidence.scores import Scores, metrics
+from workflow_scripts.evidence.significance import compare, holm, marker, over_seeds, per_seed, sentence_statistics
+from workflow_scripts.stage import read_json, write_json
+
+
+@pytest.fixture
+def files(tmp_path):
+    """References, a good system, a poor one, and the poor one again."""
+    references = manual_pairs(120)[1]
+    systems = {
+        "ref": references,
+        "good": [" ".join(line.split()[:-1]) for line in references],
+        "poor": [" ".join(line.split()[::2]) for line in references],
+    }
+    systems["same"] = systems["poor"]
+    for name, lines in systems.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path, systems
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+def test_significance_tells_a_better_system_from_the_same_one(files, test):
+    folder, _ = files
+    systems = tuple(folder / name for name in ("poor", "good", "same"))
+    per_seed(
+        systems, folder / "ref", folder / "p.json", names=("poor", "good", "same"), language="en", settings=Scores(test=test, samples=200)
+    )
+    result = read_json(folder / "p.json")["systems"]
+    assert result["poor"]["BLEU"]["p"] is None
+    assert result["good"]["BLEU"]["p"] < 0.01 and result["good"]["BLEU"]["score"] > result["poor"]["BLEU"]["score"]
+    assert result["same"]["BLEU"]["p"] > 0.05
+
+
+def test_with_one_seed_both_tests_give_the_same_p(files):
+    folder, systems = files
+    # half of the sentences with a word less, half with all: neither a clear case nor none
+    lines = [line if i % 2 else " ".join(line.split()[:-1]) for i, line in enumerate(systems["poor"])]
+    (folder / "near").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    names = ("poor", "near", "good")
+    files = tuple(folder / name for name in names)
+    per_seed(files, folder / "ref", folder / "p.json", names=names, language="en", seed=3, settings=Scores(samples=300))
+    over_seeds(files, folder / "ref", folder / "o.json", names=names, seeds=(3,), language="en", settings=Scores(samples=300))
+    single = read_json(folder / "p.json")["systems"]
+    pairs = [row for row in read_json(folder / "o.json")["pairs"] if row["other"] == "poor"]
+    assert {row["metric"] for row in pairs} == {"BLEU", "chrF", "TER"}
+    for row in pairs:
+        assert row["p"] == pytest.approx(single[row["arm"]][row["metric"]]["p"], abs=1e-9)
+    assert any(1 / 301 < row["p"] < 1 for row in pairs)
+
+
+def test_a_metric_that_fails_is_said_and_the_others_are_tested(files, monkeypatch):
+    def out_of_order(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr(sacrebleu.metrics.BLEU, "__init__", out_of_order)
+    monkeypatch.setattr(sacrebleu.metrics.TER, "_extract_corpus_statistics", out_of_order)
+    folder, _ = files
+    names = ("poor", "good")
+    systems = tuple(folder / name for name in names)
+    per_seed(systems, folder / "ref", folder / "p.json", names=names, language="en", settings=Scores(samples=50))
+    over_seeds(systems, folder / "ref", folder / "o.json", names=names, seeds=(1,), language="en", settings=Scores(samples=50))
+    single, pairs = read_json(folder / "p.json"), read_json(folder / "o.json")
+    assert single["failed"] == pairs["failed"] == dict.fromkeys(("BLEU", "TER"), "OSError: no network")
+    assert set(single["systems"]["good"]) == {"chrF"} == {row["metric"] for row in pairs["pairs"]}
+
+
+def test_one_system_has_nothing_to_be_compared_with(files):
+    folder, _ = files
+    per_seed((folder / "poor",), folder / "ref", folder / "p.json", names=("poor",), language="en")
+    assert read_json(folder / "p.json")["systems"] == {"poor": {}}
+
+
+def test_markers():
+    assert [marker(p, 1.0) for p in (None, 0.2, 0.049, 0.009)] == ["", "", "†", "‡"]
+    assert marker(0.001, -1.0) == "‡↓"
+    assert marker(0.001, -1.0, "TER") == "‡" and marker(0.02, 1.0, "TER") == "†↓"
+
+
+def test_a_system_that_cannot_be_read_is_said_and_the_others_are_tested(files):
+    folder, _ = files
+    (folder / "short").write_text("one\n")
+    systems = tuple(folder / name for name in ("poor", "short", "good"))
+    names = ("poor", "short", "good")
+    per_seed(systems, folder / "ref", folder / "p.json", names=names, language="en", settings=Scores(samples=50))
+    result = read_json(folder / "p.json")
+    assert result["systems"]["good"]["BLEU"]["p"] < 0.05 and result["systems"]["short"] == {}
+    assert "decode again" in result["failed"]["short"]
+    over_seeds(systems, folder / "ref", folder / "o.json", names=names, seeds=(1,), language="en", settings=Scores(samples=50))
+    result = read_json(folder / "o.json")
+    assert {row["arm"]: row["seeds"] for row in result["pairs"] if row["other"] == "poor"} == {"short": 0, "good": 1} | {}
+    assert "decode again" in result["failed"]["short seed 1"]
+
+
+@pytest.mark.parametrize("name", ["BLEU", "chrF", "TER"])
+def test_the_sum_of_the_sentences_statistics_gives_sacrebleus_score(files, name):
+    _, systems = files
+    metric = metrics("en", Scores())[name]()
+    statistics = sentence_statistics(metric, systems["good"], systems["ref"])
+    assert len(statistics) == len(systems["ref"])
+    score = metric._compute_score_from_stats(list(statistics.sum(axis=0))).score
+    assert score == pytest.approx(metrics("en", Scores())[name]().corpus_score(systems["good"], [systems["ref"]]).score)
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+def test_over_seeds(files, test):
+    folder, systems = files
+    order = ("poor", "poor", "good", "good", "same", "poor")
+    settings = Scores(metrics=["BLEU"], test=test, samples=150)
+    over_seeds(
+        tuple(folder / name for name in order),
+        folder / "ref",
+        folder / "o.json",
+        names=("base", "better", "equal"),
+        seeds=(1, 2),
+        language="en",
+        settings=settings,
+    )
+    rows = {(r["arm"], r["other"]): r for r in read_json(folder / "o.json")["pairs"]}
+    assert set(rows) == {("better", "base"), ("equal", "base"), ("equal", "better")}
+    better, equal = rows["better", "base"], rows["equal", "base"]
+    gain = sacrebleu.corpus_bleu(systems["good"], [systems["ref"]]).score - sacrebleu.corpus_bleu(systems["poor"], [systems["ref"]]).score
+    assert better["difference"] == pytest.approx(gain) and better["p"] < 0.01 and better["seeds"] == 2
+    assert equal["difference"] == pytest.approx(0) and equal["p"] == 1
+    assert (better["low"] < gain < better["high"]) if test == "bootstrap" else better["low"] is None
+
+
+def test_seeds_that_disagree_widen_the_interval():
+    rng = np.random.default_rng(1)
+    base = rng.normal(50, 1, size=200)
+    one = np.ones(200)
+
+    def arm(*gains):
+        return {("arm", seed): np.stack([base + gain, one], axis=1) for seed, gain in enumerate(gains)}
+
+    baseline = {("base", seed): np.stack([base, one], axis=1) for seed in range(3)}
+    settings = Scores(samples=400)
+    mean = lambda sums: sums[0] / sums[1]  # noqa: E731
+    (agree,) = compare(baseline | arm(1, 1, 1), mean, [("arm", "base")], settings).values()
+    (disagree,) = compare(baseline | arm(4, 0, -1), mean, [("arm", "base")], settings).values()
+    assert agree["difference"] == pytest.approx(1) and disagree["difference"] == pytest.approx(1)
+    assert agree["high"] - agree["low"] < 1e-6 and agree["p"] < 0.01
+    assert disagree["low"] < 0 < disagree["high"] and disagree["p"] > 0.2
+
+
+def test_comet_is_tested_by_its_sentences(files):
+    folder, _ = files
+    for name, value in (("a", 0.5), ("b", 0.75)):
+        write_json(folder / f"{name}.comet", {"value": value, "segments": [value + 0.001 * i for i in range(120)]})
+    write_json(folder / "none.comet", {"value": None, "segments": [], "reason": "no model"})
+    comet = tuple(folder / f"{name}.comet" for name in ("a", "b", "none"))
+    settings = Scores(metrics=["BLEU"], samples=60)
+    names = ("base", "arm", "other")
+    over_seeds(
+        (folder / "poor",) * 3, folder / "ref", folder / "o.json", names=names, seeds=(1,), language="en", comet=comet, settings=settings
+    )
+    rows = {(r["metric"], r["arm"]): r for r in read_json(folder / "o.json")["pairs"] if r["other"] == "base"}
+    assert rows["COMET", "arm"]["difference"] == pytest.approx(0.25) and rows["COMET", "arm"]["p"] < 0.05
+    assert rows["COMET", "other"]["seeds"] == 0
+
+
+def test_holm_by_hand():
+    assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "c": 0.06, "b": 0.06})
+    assert holm({"a": 0.6, "b": 0.7}) == {"a": 1.0, "b": 1.0} and holm({}) == {}

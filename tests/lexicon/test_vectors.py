@@ -1,0 +1,75 @@
+"""Embedding files."""
+
+import numpy as np
+import pytest
+from gensim.models import KeyedVectors
+
+from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
+from workflow_scripts.stage import InputError
+
+
+def test_vectors_come_back(tmp_path):
+    vectors = np.random.default_rng(1).standard_normal((5, 4)).astype(np.float32)
+    write_vectors(tmp_path / "v.vec", ["a", "b", "ß", "漢", "e"], vectors)
+    words, read = read_vectors(tmp_path / "v.vec")
+    assert words == ["a", "b", "ß", "漢", "e"] and np.allclose(read, vectors, rtol=1e-6)
+    words, read = read_vectors(tmp_path / "v.vec", limit=2)
+    assert words == ["a", "b"] and read.shape == (2, 4)
+
+
+@pytest.mark.parametrize("name", ["v.bin", "v.vec", "v.vec.gz"])
+def test_other_peoples_vectors_are_read(tmp_path, name):
+    vectors = np.random.default_rng(1).standard_normal((40, 7)).astype(np.float32)
+    keyed = KeyedVectors(7)
+    keyed.add_vectors([f"wört{i}" for i in range(40)], vectors)
+    keyed.save_word2vec_format(str(tmp_path / name), binary=name.endswith("bin"))
+    words, read = read_vectors(tmp_path / name)
+    assert words == [f"wört{i}" for i in range(40)] and np.allclose(read, vectors, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["v.bin", "v.vec"])
+def test_others_read_ours(tmp_path, name):
+    vectors = np.random.default_rng(1).standard_normal((40, 7)).astype(np.float32)
+    write_vectors(tmp_path / name, [f"wört{i}" for i in range(40)], vectors)
+    keyed = KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=name.endswith("bin"))
+    assert keyed.index_to_key[3] == "wört3" and np.allclose(keyed.vectors, vectors, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "line 1: expected a word2vec header"),
+        ("a 1 2\n", "line 1: expected a word2vec header"),
+        ("2 2\na 1 2\nb 1\n", "line 3: 'b' needs 2 finite numbers, found 1"),
+        ("1 2\na 1 nan\n", "line 2: 'a' needs 2 finite numbers"),
+        ("1 2\na 1 x\n", "line 2: 'a' needs 2 finite numbers, found 0"),
+        ("3 2\na 1 2\nb 3 4\na 5 6\n", "line 4: 'a' stands twice, first as row 1"),
+        ("3 2\na 1 2\n", "the header says 3 rows, the file ends after 1"),
+        ("1 2\na 1 2\nb 3 4\n", "the header says 1 rows, the file has more"),
+    ],
+)
+def test_bad_files_name_the_line(tmp_path, text, message):
+    (tmp_path / "bad.vec").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_vectors(tmp_path / "bad.vec")
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"2 2\na \0\0\0\0\0\0\0\0\n", "the file ends after 1"),
+        (b"1 2\na \0\0\0\0\0\0", "row 1: 'a' needs 2 finite numbers, found 1"),
+        (b"1 1\n\xff\xfe \0\0\0\0\n", "is no UTF-8"),
+        (b"", "line 1: expected a word2vec header"),
+    ],
+)
+def test_bad_binary_files_are_told(tmp_path, content, message):
+    (tmp_path / "bad.bin").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_vectors(tmp_path / "bad.bin")
+
+
+def test_a_missing_file_is_told(tmp_path):
+    for name in ("x.vec", "x.bin"):
+        with pytest.raises(InputError, match=f"{name}: no such file"):
+            read_vectors(tmp_path / name)

@@ -1,0 +1,167 @@
+"""Beam search by CTranslate2 and by Hugging Face."""
+
+import ctypes
+import shutil
+from pathlib import Path
+
+import ctranslate2
+import pytest
+import torch
+from tiny_models import manual_pairs, small_model
+from transformers import MBartForConditionalGeneration
+
+from workflow_scripts.models import decoding
+from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.stage import InputError
+from workflow_scripts.training import training
+from workflow_scripts.training.training import Training
+
+
+@pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50"])
+def model(request, tmp_path_factory):
+    """A model that has learnt a little, so that hypotheses are not noise."""
+    folder = tmp_path_factory.mktemp(request.param)
+    german, english = manual_pairs(24)
+    for code, lines in (("de", german), ("en", english)):
+        (folder / f"t.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    settings = Training(
+        updates=300,
+        batch_tokens=600,
+        learning_rate=1e-2,
+        warmup_updates=5,
+        dropout=0.0,
+        label_smoothing=0.0,
+        max_length=64,
+        evaluate_every=300,
+        bleu_sentences=0,
+        checkpoint="last",
+    )
+    text = {"train_source": "t.de", "train_target": "t.en", "dev_source": "t.de", "dev_target": "t.en"}
+    files = (folder / name for name in ("out/model", "out/curve.tsv", "out/training.json", "out/c"))
+    training.main(
+        small_model(folder, request.param),
+        *files,
+        languages=("de", "en"),
+        threads=1,
+        settings=settings,
+        **{k: folder / v for k, v in text.items()},
+    )
+    return folder
+
+
+def translate(folder, **settings):
+    output = folder / "hyp"
+    decoding.main(
+        folder / "out/model",
+        folder / "t.de",
+        output,
+        languages=("de", "en"),
+        threads=1,
+        settings=Decoding(max_length=120, compute_type="float32", **settings),
+    )
+    return output.read_text().splitlines()
+
+
+def agree(one, other):
+    """Hypotheses that are the same, or the same up to where the longest allowed one was cut."""
+    return sum(bool(a) and (a.startswith(b) or b.startswith(a)) for a, b in zip(one, other, strict=True))
+
+
+def test_both_engines_give_the_same_translations(model):
+    fast, slow = translate(model, engine="ctranslate2"), translate(model, engine="huggingface")
+    assert len(fast) == len(slow) == 24 and len(set(fast)) > 1 and all(fast)
+    assert agree(fast, slow) >= 23
+    assert not any(special in line for line in fast for special in ("</s>", "en_XX", "<pad>"))
+
+
+def test_greedy_search_is_identical(model):
+    fast, slow = (translate(model, engine=engine, beam_size=1) for engine in ("ctranslate2", "huggingface"))
+    assert agree(fast, slow) >= 23
+
+
+def test_sentences_longer_than_the_model_are_cut(model):
+    (model / "long.de").write_text("Öffnen Sie die Datei und drucken Sie das Fenster. " * 60 + "\n", encoding="utf-8")
+    for engine in ("ctranslate2", "huggingface"):
+        settings = Decoding(max_length=1000, beam_size=1, engine=engine)
+        decoding.main(model / "out/model", model / "long.de", model / "long", languages=("de", "en"), threads=1, settings=settings)
+        assert len((model / "long").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_all_that_the_beam_holds_with_scores(model, engine):
+    best, table = model / "best", model / "n_best.tsv"
+    settings = Decoding(max_length=120, beam_size=3, engine=engine)
+    decoding.main(model / "out/model", model / "t.de", best, languages=("de", "en"), n_best=table, threads=1, settings=settings)
+    header, *rows = (line.split("\t") for line in table.read_text().splitlines())
+    assert header == ["line", "rank", "score", "hypothesis"] and len(rows) == 3 * 24
+    assert [row[:2] for row in rows[:4]] == [["1", "1"], ["1", "2"], ["1", "3"], ["2", "1"]]
+    for start in range(0, len(rows), 3):
+        scores = [float(row[2]) for row in rows[start : start + 3]]
+        assert scores == sorted(scores, reverse=True) and max(scores) <= 0
+    assert [row[3] for row in rows[::3]] == best.read_text().splitlines()
+
+
+def test_an_output_must_be_asked_for(tmp_path):
+    with pytest.raises(InputError, match="--n-best"):
+        decoding.main(tmp_path, tmp_path, languages=("de", "en"))
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_lengths_have_limits(model, engine):
+    free, long = (translate(model, engine=engine, beam_size=2, min_length=n) for n in (0, 100))
+    assert sum(map(len, long)) > 1.5 * sum(map(len, free))
+
+
+def test_huggingface_holds_the_budget_and_the_precision(model, monkeypatch):
+    seen = []
+    generate = MBartForConditionalGeneration.generate
+
+    def spy(network, **given):
+        seen.append((given["input_ids"].numel(), network.dtype))
+        return generate(network, **given)
+
+    monkeypatch.setattr(MBartForConditionalGeneration, "generate", spy)
+    many = translate(model, engine="huggingface")
+    assert len(seen) == 1 and seen[0][1] == torch.float32
+    few = translate(model, engine="huggingface", batch_tokens=200)
+    assert len(seen) > 4 and max(tokens for tokens, _ in seen[1:]) <= 200 and agree(many, few) >= 23
+    decoding.main(
+        model / "out/model",
+        model / "t.de",
+        model / "hyp",
+        languages=("de", "en"),
+        threads=1,
+        settings=Decoding(max_length=5, engine="huggingface", compute_type="bfloat16"),
+    )
+    assert seen[-1][1] == torch.bfloat16
+
+
+def test_a_gpu_without_cuda_12s_library_is_told_before_decoding(model, monkeypatch):
+    if can_load("libcublas.so.12"):
+        pytest.skip("CUDA 12 is here")
+    monkeypatch.setattr(decoding, "pick_device", lambda wanted: torch.device("cuda"))
+    with pytest.raises(InputError, match="pip install nvidia-cublas-cu12`, or set engine: huggingface"):
+        translate(model, engine="ctranslate2")
+
+
+def test_the_library_is_found_in_its_package(tmp_path, monkeypatch):
+    if can_load("libcublas.so.12"):
+        pytest.skip("CUDA 12 is here")
+    (tmp_path / "nvidia_cublas_cu12-12.9.dist-info").mkdir()
+    (tmp_path / "nvidia_cublas_cu12-12.9.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: nvidia-cublas-cu12\nVersion: 12.9\n")
+    folder = tmp_path / "nvidia/cublas/lib"
+    folder.mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "libcublas.so.12" in decoding.why_not_on_gpu()  # the package is there, its files are not
+    some_library = next((Path(ctranslate2.__file__).parents[1] / "ctranslate2.libs").glob("libgomp*"))
+    for name in ("libcublas.so.12", "libcublasLt.so.12"):
+        shutil.copy(some_library, folder / name)
+    assert decoding.why_not_on_gpu() == ""
+    assert str(folder / "libcublas.so.12") in Path("/proc/self/maps").read_text()
+
+
+def can_load(library):
+    try:
+        return bool(ctypes.CDLL(library))
+    except OSError:
+        return False

@@ -1,0 +1,101 @@
+"""mBART's two tag formats."""
+
+import shutil
+
+import pytest
+from tiny_models import manual_pairs, small_model, train_sentencepiece
+
+from workflow_scripts.models.tokenisation import decoder_input, load_codec
+from workflow_scripts.stage import InputError
+
+
+@pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50"])
+def codec(request, tmp_path_factory):
+    return request.param, load_codec(small_model(tmp_path_factory.mktemp(request.param), request.param))
+
+
+def test_families_and_their_formats(codec):
+    kind, codec = codec
+    assert codec.family == ("mbart50" if kind == "mbart50" else "mbart")
+    row = codec.encode(["Öffnen Sie die Datei."], "de")[0]
+    eos, tag = codec.tokenizer.eos_token_id, codec.tag("de")
+    if kind == "mbart50":
+        assert row[0] == tag and row[-1] == eos and decoder_input(row)[:2] == [eos, tag]
+        assert codec.generate_arguments("en") == {"decoder_start_token_id": eos, "forced_bos_token_id": codec.tag("en")}
+    else:
+        assert row[-2:] == [eos, tag] and decoder_input(row)[0] == tag
+        assert codec.generate_arguments("en") == {"decoder_start_token_id": codec.tag("en")}
+    assert sorted(decoder_input(row)) == sorted(row)
+
+
+def test_the_hub_tokenizers_own_format_is_the_same(codec):
+    kind, codec = codec
+    if kind == "mbart":
+        assert codec.tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>"]) == [0, 1, 2, 3]
+        assert codec.tokenizer.convert_tokens_to_ids("<mask>") == len(codec.tokenizer) - 1
+        return
+    ids = codec.tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>", "ar_AR", "de_DE", "<mask>"])
+    pieces = len(codec.tokenizer) - (26 if kind == "cc25" else 53)
+    assert ids == [0, 1, 2, 3, pieces, pieces + 2, len(codec.tokenizer) - 1]
+    line = "Wählen Sie eine Zeile aus."
+    codec.tokenizer.src_lang = "de_DE"
+    assert codec.tokenizer(line)["input_ids"] == codec.encode([line], "de")[0]
+
+
+def test_text_comes_back(codec):
+    _, codec = codec
+    lines = manual_pairs(30)[0]
+    rows = codec.encode(lines, "de")
+    readable = [line for line, row in zip(lines, rows, strict=True) if codec.tokenizer.unk_token_id not in row]
+    assert len(readable) > 20
+    assert codec.decode(codec.encode(readable, "de")) == readable
+
+
+def test_special_tokens_in_the_text_are_text_and_masks_are_masks(codec):
+    _, codec = codec
+    mask = codec.tokenizer.mask_token_id
+    assert codec.pieces(["das <mask> Fenster"], 50, masks=True)[0].count(mask) == 1
+    row = codec.pieces(["das <mask> </s> de_DE Fenster"], 50)[0]
+    assert not {mask, codec.tokenizer.eos_token_id, codec.tag("de")} & set(row)
+
+
+def test_breaks_of_documents_are_the_end_of_a_sentence(codec):
+    kind, codec = codec
+    documents = load_codec(codec.tokenizer.name_or_path, documents=True)
+    first, second, mask = "Öffnen Sie die Datei.", "das <mask> de_DE Fenster", codec.tokenizer.mask_token_id
+    eos, tag = codec.tokenizer.eos_token_id, codec.tag("de")
+    alone = codec.pieces([first, second], 99, masks=True)
+    (row,) = documents.encode([f"{first} </s> {second}"], "de", masks=True)
+    assert [i for i in row if i != tag] == [*alone[0], eos, *alone[1], eos] and row.count(tag) == 1 and row.count(mask) == 1
+    # cut anywhere, a row has no empty sentence before its end
+    for length in range(4, len(row) + 1):
+        (cut,) = documents.encode([f"{first} </s> {second}"], "de", length, masks=True)
+        body = [i for i in cut if i != tag]
+        assert len(cut) <= length and body[-1] == eos != body[-2] and body[:-1] == row[int(kind == "mbart50") :][: len(body) - 1]
+
+
+def test_long_rows_keep_their_tag(codec):
+    _, codec = codec
+    row = codec.encode(["Datei " * 100], "de", max_length=20)[0]
+    assert len(row) == 20 and codec.tag("de") in row and codec.tokenizer.eos_token_id in row
+
+
+def test_unknown_language_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no tag fr_XX"):
+        load_codec(small_model(tmp_path)).tag("fr")
+
+
+def test_text_is_normalised_as_the_models_sentencepiece_does(tmp_path):
+    (tmp_path / "spm").mkdir()
+    folder = small_model(tmp_path, "cc25")
+    assert load_codec(folder).tokenizer.tokenize("Ｚ\u2026") != load_codec(folder).tokenizer.tokenize("Z...")
+    (folder / "tokenizer.json").unlink()
+    train_sentencepiece(tmp_path / "spm", normaliser="nmt_nfkc").rename(folder / "sentencepiece.bpe.model")
+    codec = load_codec(folder)
+    assert codec.tokenizer.tokenize("Ｚeile\u2026") == codec.tokenizer.tokenize("Zeile...")
+    assert codec.tokenizer.unk_token_id not in codec.pieces(["Ｚeile\u2026"], 50)[0]
+    codec.tokenizer.save_pretrained(tmp_path / "saved")
+    shutil.copy(folder / "config.json", tmp_path / "saved")
+    again = load_codec(tmp_path / "saved")
+    assert type(again.tokenizer).__name__ == "MBartTokenizer"
+    assert again.pieces(["Ｚeile\u2026"], 50) == codec.pieces(["Zeile..."], 50)

@@ -1,0 +1,286 @@
+"""Noise, the code-switched corpus and its controls."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+import zstandard
+from tiny_models import manual_pairs
+
+from workflow_scripts.noise.codeswitch import (
+    CodeSwitch,
+    Lookup,
+    Lookups,
+    main,
+    match_case,
+    one_sided,
+    permute_candidates,
+    replace_words,
+    switch_lines,
+)
+from workflow_scripts.noise.philox import generator
+from workflow_scripts.noise.spans import Noise, choose_words, denoise, mask
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text.words import MASK, fold, words_of
+
+LINE = "Öffnen Sie die Datei, und drucken Sie dann das Fenster (nur in Writer) noch einmal aus."
+CANDIDATES = {fold(word, "de"): [f"w{i}", f"v{i}", f"u{i}"] for i, word in enumerate(words_of([LINE], "de").strings())}
+
+
+def hits_of(choices, noise, sentences, seed=1, stream=0, first=0):
+    """Positions of the hit words of so many sentences alike."""
+    hits = choose_words(np.tile(choices, sentences), np.arange(sentences + 1) * len(choices), noise, seed, stream, first)
+    return [(hits.words[hits.words // len(choices) == s] % len(choices)).tolist() for s in range(sentences)]
+
+
+def test_documents_keep_their_breaks_and_no_mask_spans_one():
+    sentences = ["Öffnen Sie die Datei.", "Drucken Sie", "noch </s einmal s aus"]
+    document = " </s> ".join(sentences)
+    candidates = {fold(word, "de"): ["wort"] for word in words_of([document], "de").strings()} | {"s": ["falsch"]}
+    lookup = Lookup(candidates, "de")
+    (switched,), counts = switch_lines([document], lookup, noise=Noise(rate=1))
+    assert [part.split().count("wort") + part.split().count("Wort") for part in switched.split(" </s> ")] == [3, 2, 3]
+    assert counts["words"] == 11 and switched.count("</s>") == 2
+    (masked,), _ = switch_lines([document], lookup, "mask", noise=Noise(rate=1))
+    assert [part.strip() for part in masked.split("</s>")][1] == MASK and masked.count("</s>") == 2
+    long = " </s> ".join([document] * 40)
+    (switched,), counts = switch_lines([long], lookup)
+    assert switched.count("</s>") == long.count("</s>") and counts["replaced"] == pytest.approx(0.35 * counts["words"], abs=1)
+
+
+@pytest.mark.parametrize("n", [1, 3, 6, 20])
+def test_35_percent_are_hit_on_average(n):
+    drawn = [len(hit) for hit in hits_of([1] * n, Noise(), 4000)]
+    assert np.mean(drawn) == pytest.approx(0.35 * n, abs=0.03)
+    assert max(drawn) - min(drawn) <= 1
+
+
+def test_spans_spend_the_budget_on_allowed_words_only():
+    choices = np.array([1, 0, 2, 3, 0, 1, 1, 1, 2, 0] * 3)
+    for hit in hits_of(choices, Noise(), 300):
+        assert hit == sorted(set(hit)) and choices[hit].all() and len(hit) in (10, 11)
+    assert hits_of([1] + [0] * 9, Noise(), 1) == [[0]]
+    assert hits_of([0] * 9, Noise(), 1) == [[]]
+
+
+def test_words_are_chosen_as_step_by_step_in_python():
+    def choose(choices, rng):
+        free = [position for position, n in enumerate(choices) if n]
+        expected = 0.35 * len(choices)
+        left = min(int(expected) + int(rng.random() < expected - int(expected)), len(free))
+        hit = []
+        while left:
+            while not (length := int(rng.poisson(3.5))):
+                pass
+            start = int(rng.integers(len(free)))
+            span = free[start : start + min(length, left)]
+            del free[start : start + len(span)]
+            hit += span
+            left -= len(span)
+        return [(word, int(rng.integers(choices[word]))) for word in sorted(hit)]
+
+    rng = np.random.default_rng(1)
+    sentences = [rng.integers(0, 4, size=rng.integers(0, 40)) for _ in range(500)]
+    before = np.cumsum([0, *(len(s) for s in sentences)])
+    hits = choose_words(np.concatenate(sentences), before, Noise(), seed=9, stream=4, first=77)
+    wanted = [
+        (int(before[n]) + word, pick)
+        for n, choices in enumerate(sentences)
+        for word, pick in choose(choices.tolist(), generator(9, 4, 77 + n))
+    ]
+    assert list(zip(hits.words.tolist(), hits.picks.tolist(), strict=True)) == wanted
+
+
+def test_span_lengths_follow_the_poisson_distribution():
+    # a budget far larger than any span: gaps between spans are then told from the positions
+    runs = Counter(sum(1 for a, b in itertools.pairwise(hit) if b == a + 1) > 0 for hit in hits_of([1] * 400, Noise(rate=0.01), 1500))
+    assert runs[True] > 3 * runs[False]
+
+
+def test_mask_makes_one_mask_of_a_span():
+    words = words_of(["eins zwei drei, vier fünf", "sechs sieben"], "de")
+    assert mask(words, [0, 1, 4, 5]) == [f"{MASK} drei, vier {MASK}", f"{MASK} sieben"]
+    assert mask(words, [2, 3]) == [f"eins zwei {MASK} , {MASK} fünf", "sechs sieben"]
+
+
+def test_mbart_noise_permutes_sentences_and_masks():
+    line = "Das ist der erste Satz. Hier kommt der zweite Satz. Und noch ein dritter Satz."
+    noised = denoise(words_of([line] * 200, "de"), Noise(), 1, 0)
+    assert all(MASK in n for n in noised) and len({n.split()[0] for n in noised}) > 2
+    untouched = denoise(words_of([line], "de"), Noise(rate=0.0), 1, 0, first=5)[0]
+    assert sorted(untouched.split()) == sorted(line.split())
+
+
+def switch(line=LINE, **choices):
+    """One sentence, switched."""
+    (switched,), counts = switch_lines([line], Lookup(CANDIDATES, "de"), **choices)
+    return switched, counts
+
+
+def test_case_and_punctuation_survive():
+    assert [match_case(m, "file") for m in ("Datei", "DATEI", "datei", "A")] == ["File", "FILE", "file", "File"]
+    assert [match_case(m, "indir", "tr") for m in ("Download", "DOWNLOAD")] == ["İndir", "İNDİR"]
+    switched, counts = switch()
+    assert [c for c in switched if not c.isalnum() and c != " "] == [c for c in LINE if not c.isalnum() and c != " "]
+    assert counts["words"] == 16 and counts["replaced"] in (5, 6)
+
+
+def test_counted_words_really_changed():
+    for i in range(200):
+        switched, counts = switch(first=i)
+        before, after = LINE.split(), switched.split()
+        assert sum(a != b for a, b in zip(before, after, strict=True)) == counts["replaced"]
+
+
+def test_scripts_without_spaces_get_blanks_around_foreign_words():
+    words = words_of(["打开文件并选择", "打开文件。"], "zh")
+    assert words.strings() == ["打开", "文件", "并", "选择", "打开", "文件"]
+    assert replace_words(words, np.array([1, 4, 5]), ["file", "open", "file"], spaced=False) == ["打开 file 并选择", "open file。"]
+
+
+def test_any_sentence_can_be_made_again_alone():
+    text = [LINE] * 100
+    whole = switch_lines(text, Lookup(CANDIDATES, "de"), seed=3, stream=5)[0]
+    assert whole[77] == switch(seed=3, stream=5, first=77)[0]
+    others = [switch(seed=s, stream=t, first=n)[0] for s, t, n in ((4, 5, 77), (3, 3, 77), (3, 4, 77), (3, 5, 78))]
+    assert all(other != whole[77] for other in others)
+
+
+def test_the_scrambled_lexicon_keeps_words_and_frequencies():
+    lexicon = {f"a{i}": [f"b{i}", f"b{i + 1}"] for i in range(200)}
+    counts = Counter({f"b{i}": 1000 - i for i in range(201)})
+    scrambled = permute_candidates(lexicon, counts, 20, 1)
+    assert scrambled.keys() == lexicon.keys() and scrambled == permute_candidates(lexicon, counts, 20, 1)
+    for word, row in scrambled.items():
+        assert not set(row) & set(lexicon[word]) or len(row) == 2
+        for old, new in zip(lexicon[word], row, strict=True):
+            assert new != old and abs(counts[old] - counts[new]) < 20
+    assert Counter(c for r in lexicon.values() for c in r).keys() == Counter(c for r in scrambled.values() for c in r).keys()
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """The three pretext tasks on the same small corpus."""
+    folder = tmp_path_factory.mktemp("codeswitch")
+    german = [f"Satz {i}: Öffnen Sie die Datei und drucken Sie das kleine Fenster." for i in range(400)]
+    english = [f"Sentence {i}: Open the file and print the small window." for i in range(400)]
+    for code, lines in (("de", german), ("en", english)):
+        (folder / f"train.{code}").write_text("\n".join(lines) + "\n")
+        (folder / f"dev.{code}").write_text("\n".join(lines[:9]) + "\n")
+    pairs = "satz sentence,öffnen open,sie you,die the,datei file,und and,drucken print,das the,kleine small,fenster window"
+    for name, order in (("de-en", 1), ("en-de", -1)):
+        rows = [pair.split()[::order] for pair in pairs.split(",")]
+        (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\t1\t0.5\n" for a, b in {r[0]: r for r in rows}.values()))
+    for kind in ("codeswitch", "mask", "random"):
+        inputs = ("train.de", "train.en", "dev.de", "dev.en", "de-en.tsv", "en-de.tsv", kind)
+        main(*(folder / n for n in inputs), languages=("de", "en"), kind=kind, seed=5, tokens=20_000, settings=CodeSwitch(frequency_bin=4))
+    return folder
+
+
+def rows(folder, name):
+    with zstandard.open(folder / name, "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n").split("\t") for line in file]
+
+
+def test_realised_rate_is_within_a_point(corpora):
+    for kind in ("codeswitch", "mask", "random"):
+        for side in read_json(corpora / kind / "codeswitch.json")["sides"].values():
+            assert side["rate"] == pytest.approx(0.35, abs=0.01) and abs(side["shortfall"]) < 0.03
+
+
+def test_every_pair_gives_both_tasks_in_every_round_with_fresh_noise(corpora):
+    report = read_json(corpora / "codeswitch" / "codeswitch.json")
+    # 400 × (11 + 10) words a round
+    assert report["rounds"] == -(-20_000 // (400 * 22))
+    for code in ("de", "en"):
+        originals = (corpora / f"train.{code}").read_text().splitlines()
+        made = [rows(corpora / "codeswitch", f"round{r}.{code}.tsv.zst") for r in range(report["rounds"])]
+        assert all([original for _, original in one] == originals for one in made)
+        assert sum(a[0] != b[0] for a, b in zip(made[0], made[1], strict=True)) > 350
+        assert len(rows(corpora / "codeswitch", f"dev.{code}.tsv.zst")) == 9
+
+
+def test_all_kinds_hit_the_same_words(corpora):
+    for code in ("de", "en"):
+        made = {kind: rows(corpora / kind, f"round0.{code}.tsv.zst") for kind in ("codeswitch", "mask", "random")}
+        for switched, masked, scrambled in zip(*made.values(), strict=True):
+            original = switched[1].split()
+            changed = {i for i, (a, b) in enumerate(zip(original, switched[0].split(), strict=True)) if a != b}
+            assert changed == {i for i, (a, b) in enumerate(zip(original, scrambled[0].split(), strict=True)) if a != b}
+            kept = [w for i, w in enumerate(original) if i not in changed]
+            assert [w for w in masked[0].replace(f"{MASK} .", MASK).replace(f"{MASK} :", MASK).split() if w != MASK] == kept
+        assert sum(a[0] == b[0] for a, b in zip(made["codeswitch"], made["random"], strict=True)) < 40
+
+
+def test_an_empty_lexicon_is_refused(tmp_path, corpora):
+    (tmp_path / "empty.tsv").write_text("")
+    inputs = [corpora / n for n in ("train.de", "train.en", "dev.de", "dev.en")]
+    with pytest.raises(InputError, match="no entries"):
+        main(*inputs, tmp_path / "empty.tsv", tmp_path / "empty.tsv", tmp_path / "out", languages=("de", "en"))
+
+
+def test_a_lookup_that_forgets_finds_the_same(monkeypatch):
+    text = [LINE, *manual_pairs(60)[0]]
+    whole = switch_lines(text, Lookup(CANDIDATES, "de"), seed=3)
+    monkeypatch.setattr(Lookup, "limit", 3)
+    lookup = Lookup(CANDIDATES, "de")
+    assert switch_lines(text, lookup, seed=3) == whole and len(lookup) <= 3
+
+
+# ---------------------------------------------------------------------------------------------
+# one side, several dictionaries
+
+
+ENGLISH = manual_pairs(400)[1]
+WORDS = sorted({fold(word, "en") for word in words_of(ENGLISH, "en").strings() if word.isalpha()})
+
+
+def one_side(folder, kind="codeswitch", words=WORDS, **changes):
+    """The rows of the first round of English text that is switched into German and French, and the report."""
+    (folder / "text.en").write_text("".join(f"{line}\n" for line in ENGLISH), encoding="utf-8")
+    lexicons = []
+    for code in ("de", "fr"):
+        # every other word has a translation in either language
+        rows = (f"{word}\t{code}ð{word}\t1\t1.0\n" for word in words if len(word) % 2 or code == "de")
+        (folder / f"en-{code}.tsv").write_text("".join(rows), encoding="utf-8")
+        lexicons.append(folder / f"en-{code}.tsv")
+    out = folder / kind
+    one_sided(folder / "text.en", folder / "text.en", tuple(lexicons), out, language="en", into=("de", "fr"), kind=kind, **changes)
+    with zstandard.open(out / "round0.en.tsv.zst", "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n").split("\t") for line in file], read_json(out / "codeswitch.json")
+
+
+def test_each_sentence_is_switched_into_one_language_drawn_for_it(tmp_path):
+    rows, report = one_side(tmp_path)
+    assert [original for _, original in rows] == ENGLISH
+    drawn = [{code for code in ("de", "fr") if f"{code}ð" in noised.lower()} for noised, _ in rows]
+    assert all(len(codes) <= 1 for codes in drawn) and 120 < drawn.count({"fr"}) < 240 and 120 < drawn.count({"de"}) < 240
+    assert report["into"] == ["de", "fr"] and report["sides"]["en"]["rate"] == pytest.approx(0.35, abs=0.03)
+    assert one_side(tmp_path)[0] == rows != one_side(tmp_path, seed=2)[0]
+
+
+def test_controls_hit_the_same_words_of_one_side(tmp_path):
+    switched, masked, scrambled = (one_side(tmp_path, kind)[0] for kind in ("codeswitch", "mask", "random"))
+    for (a, original), (b, _), (c, _) in zip(switched, masked, scrambled, strict=True):
+        # word by word, where nothing in a word is left but what stands around it
+        hit, too = ([x != y for x, y in zip(side.split(), original.split(), strict=True)] for side in (a, c))
+        assert hit == too and (MASK in b) == any(hit)
+    assert switched != scrambled
+
+
+def test_rounds_differ_and_suffice(tmp_path):
+    rows, report = one_side(tmp_path, tokens=15_000)
+    assert report["rounds"] > 1 and len(list((tmp_path / "codeswitch").glob("round*.en.tsv.zst"))) == report["rounds"]
+
+
+def test_one_language_alone_switches_as_two_sides_do():
+    lookup = Lookup(CANDIDATES, "de", "en")
+    assert switch_lines([LINE] * 50, Lookups([lookup]), seed=3) == switch_lines([LINE] * 50, lookup, seed=3)
+
+
+def test_a_dictionary_without_a_word_of_the_text_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"en-de\.tsv: has no word of the text in en; give a dictionary en-de for it"):
+        one_side(tmp_path, words=["xyzzy"])
+    with pytest.raises(InputError, match="the noise `released` is for two sides"):
+        one_side(tmp_path, kind="released")

@@ -1,0 +1,195 @@
+"""The report of a classification, made of a small results tree with invented numbers."""
+
+import csv
+import itertools
+import shutil
+from dataclasses import replace
+from html import unescape
+
+import pytest
+import test_report
+import zstandard
+from test_report import put
+from workflow_scripts.report.__main__ import write_report
+from workflow_scripts.report.drawing import dot_chart
+from workflow_scripts.report.labels import accuracy
+from workflow_scripts.report.study import configured
+
+from workflow_scripts.run.config import load
+from workflow_scripts.tasks.classification import score
+
+ARMS = ("plain", "csr", "random")
+LABELS = ["yes", "<no> & co."]
+RIGHT = {("plain", "de"): 50, ("plain", "en"): 70, ("csr", "de"): 75, ("csr", "en"): 72, ("random", "de"): 52, ("random", "en"): 71}
+
+
+def configuration(seeds=(1,), experiments=("labels",)):
+    source = {"file": "x.tsv", "columns": {"text": 1, "label": 2}}
+    phases = {"plain": [], "csr": [{"data": "codeswitch", "updates": 10}], "random": [{"data": "random", "updates": 10}]}
+    experiment = {"task": "classification", "corpus": "texts", "backbone": "small", "lexicon": "given"}
+    published = {"arm": "csr", "metric": "accuracy", "value": 80.0, "source": "somewhere", "testset": "average"}
+    return load(
+        {
+            "run": {"experiments": [*experiments], "arms": list(ARMS), "seeds": list(seeds)},
+            "corpora": {},
+            "labelled": {
+                "texts": {
+                    "language": "en",
+                    "labels": LABELS,
+                    "train": source,
+                    "dev": {"held_out": 0.1},
+                    "test": {"de": {**source, "language": "de"}, "en": source},
+                }
+            },
+            "lexicons": {"given": {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "d.txt"}}},
+            "backbones": {"small": {"kind": "hub", "model": "somebody/mbart"}},
+            "arms": {arm: [*before, {"data": "task", "epochs": 2}] for arm, before in phases.items()},
+            "experiments": {name: {**experiment, "published": [published]} for name in experiments},
+        }
+    )
+
+
+def results(root, seeds=(1,), name="labels"):
+    """What a finished run would have left of one experiment."""
+    truth = ["yes"] * 55 + [LABELS[1]] * 45
+    for part, code in (("train", "en"), ("dev", "en"), ("test/de", "de"), ("test/en", "en")):
+        counts = {"examples": 100, "labels": {"yes": 55, LABELS[1]: 45}, "removed": {"too short": 3}, "checksums": {"x.tsv": "abc"}}
+        put(root / f"labelled/texts/{part}.{code}.json", {"part": part, "language": code, **counts})
+    put(
+        root / "backbones/small/backbone.json",
+        {"kind": "hub", "model": "somebody/mbart", "revision": "c0ffee", "family": "mbart", "parameters": 9},
+    )
+    direction = {"words": 2, "entries": 2, "coverage": {"running_words": 0.5, "types": 0.25}, "gold": None, "switched": None}
+    folder = root / "lexicons/texts/given/en-de"
+    put(folder / "lexicon.json", {"directions": {"en-de": direction, "de-en": direction}, "dictionary": "d.txt"})
+    put(folder / "en-de.tsv", "house\thaus\t1\t1.0\nhouse\theim\t2\t1.0\n")
+    put(root / "labelled/texts/train.en", "The house.\n")
+    for (arm, testset), seed in itertools.product(RIGHT, seeds):
+        right = RIGHT[arm, testset] + seed
+        other = {"yes": LABELS[1], LABELS[1]: "yes"}
+        given = [label if i % 100 * 37 % 100 < right else other[label] for i, label in enumerate(truth)]
+        run = root / f"runs/{name}/{arm}/seed{seed}"
+        put(run / f"{testset}.scores.json", score(truth, given, LABELS))
+        told = {"from_scratch": False, "start": "results/backbones/small/model", "device": "cpu", "precision": "float32", "rows": 77}
+        told |= {"updates": {"planned": 20, "made": 15}, "handed_on": {"updates": [10], "dev_loss": 0.5, "dev_accuracy": 0.8}}
+        put(run / "finetune/training.json", told)
+        rows = "5\t1\t0.7\t1e-3\t\t\n5\t1.1\t\t\t0.6\t0.7\n10\t2\t\t\t0.5\t0.8\n"
+        put(run / "finetune/curve.tsv", f"update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_accuracy\n{rows}")
+        put(run / "pretext/training.json", told)
+        put(run / "pretext/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n10\t1\t4.5\t1e-3\t\t\n")
+    for kind, seed in itertools.product(("codeswitch", "random"), seeds):
+        noised = root / f"codeswitch/{name}/{kind}/seed{seed}"
+        side = {"words": 100, "replaced": 35, "rate": 0.35, "coverage": 0.8, "shortfall": 0.0}
+        put(noised / "codeswitch.json", {"unit": "word", "sides": {"en": side}})
+        line = "Open the haus now and see what is in there today\tOpen the house now and see what is in there today\n"
+        (noised / "round0.en.tsv.zst").write_bytes(zstandard.compress(line.encode()))
+    pairs = []
+    for testset, seed in itertools.product(("de", "en", "average"), (*seeds, None)):
+        for (place, arm), p in zip(enumerate(ARMS), (None, 0.004, 0.6), strict=True):
+            for other in ARMS[:place]:
+                of = {t: RIGHT[arm, t] - RIGHT[other, t] for t in ("de", "en")}
+                gap = of.get(testset, sum(of.values()) / 2)
+                tested = {"difference": float(gap), "low": gap - 5.0, "high": gap + 5.0, "p": p, "seeds": 1}
+                pairs.append({"testset": testset, "seed": seed, "arm": arm, "other": other, **tested})
+    put(root / f"runs/{name}/significance.json", {"baseline": "plain", "pairs": pairs, "covers": {"seed": "examples", "seeds": "examples"}})
+    return root
+
+
+def made(folder, config):
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", settings=config)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
+def test_the_page_has_every_part(tmp_path, seeds):
+    results(tmp_path / "results", seeds)
+    page = made(tmp_path, configuration(seeds))
+    assert "could not be made" not in page and "<no>" not in page
+    assert page.count('<svg viewBox="') == 3 + 3
+    text = unescape(page)
+    assert "restoring the same words switched by a scrambled lexicon" in text and "given, en-de" in text and "haus, heim" in text
+    assert "the paper's Table V" in text and "80.0" in text
+    assert "somebody/mbart, revision c0ffee" in text and "<tr><th>x.tsv</th>" in text
+
+
+def test_what_is_at_chance_is_said_first(tmp_path):
+    results(tmp_path / "results")
+    found = accuracy(configured(tmp_path / "results", "labels", configuration()))
+    first, second, *_ = found["headline"]
+    assert first.startswith("On the test set de (German) the accuracy of plain, random is at chance (plain 51.00 %; random 53.00 %)")
+    assert "always answering with the most frequent label gets 55.00 %" in first
+    assert second.startswith(
+        "On average over 2 test sets, csr labels 74.50 % right and the baseline plain 61.00 %: a difference of +13.50 points"
+    )
+    assert "csr − random (the right words) is +12.00" in found["headline"][2]
+
+
+def test_p_is_corrected_for_arms_and_test_sets(tmp_path):
+    results(tmp_path / "results")
+    study = configured(tmp_path / "results", "labels", configuration())
+    rows = {(r["arm"], r["testset"]): r for r in accuracy(study)["measures"]}
+    # of two arms on two test sets four p, of the average two
+    assert rows["csr", "de"]["p"] == pytest.approx(4 * 0.004) and rows["csr", "de"]["marker"] == "†"
+    assert rows["csr", "average"]["p"] == pytest.approx(2 * 0.004) and rows["csr", "average"]["marker"] == "‡"
+    study.settings.scores.correction = "none"
+    assert {r["p"] for r in accuracy(study)["measures"] if r["arm"] == "csr"} == {0.004}
+
+
+def test_scores_tsv(tmp_path):
+    results(tmp_path / "results", (1, 2))
+    made(tmp_path, configuration((1, 2)))
+    with open(tmp_path / "scores.tsv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert len(rows) == 3 * 3 * 2 * 3 and {row["task"] for row in rows} == {"classification"}
+    chosen = {
+        (r["testset"], r["direction"]): float(r["value"]) for r in rows if (r["arm"], r["seed"], r["metric"]) == ("csr", "2", "accuracy")
+    }
+    tested = [r for r in rows if (r["testset"], r["arm"], r["seed"], r["metric"]) == ("de", "csr", "2", "accuracy")]
+    assert [(r["low"] < r["value"] < r["high"], r["p"]) for r in tested] == [(True, "0.016")]
+    assert chosen == {("de", "en-de"): 77, ("en", "en-en"): 74, ("average", "en"): 75.5}
+
+
+def test_models_of_several_experiments_stand_in_one_table(tmp_path):
+    results(tmp_path / "results")
+    results(tmp_path / "results", name="again")
+    page = made(tmp_path, configuration(experiments=("labels", "again")))
+    assert 'id="accuracies"' in page
+    overview = page[page.index('id="overview"') : page.index('id="accuracies"')]
+    assert overview.count('<a href="#headline-again">') == len(ARMS) and "74.50" in overview and "+13.50" in overview
+
+
+def test_the_index_lists_what_has_no_scores_and_why(tmp_path):
+    root = test_report.results(tmp_path / "results")
+    for name, folder in itertools.product(("lost", "again"), ("runs", "codeswitch")):
+        shutil.copytree(root / folder / "demo", root / folder / name)
+    (root / "runs/lost/csr/seed1/pages.scores.json").unlink()
+    put(root / "runs/again/mask/seed1/pages.scores.json", {"metrics": {}, "failed": {"BLEU": "1 line & 3 lines"}})
+    results(root)
+    config, labelled = test_report.configuration(), configuration()
+    config.labelled, config.experiments["labels"] = labelled.labelled, replace(labelled.experiments["labels"], arms=["csr"])
+    config.lexicons["given"] = labelled.lexicons["given"]
+    config.run.experiments += ["lost", "again", "labels"]
+    for name in ("lost", "again"):
+        config.experiments[name] = config.experiments["demo"]
+    pages = tuple(tmp_path / "report" / f"{name}.html" for name in config.run.experiments)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
+    index = (tmp_path / "report.html").read_text(encoding="utf-8")
+    navigation = index[index.index("<nav") : index.rindex("</nav>")]
+    table = index[index.index('id="overview"') : index.index("</table>")]
+    for name in config.run.experiments:
+        arms = 1 if name == "labels" else len(test_report.ARMS)
+        assert f'href="report/{name}.html"' in navigation and table.count(f'href="report/{name}.html"') == arms
+    assert table.count("csr/seed1/pages.scores.json is missing") == len(test_report.ARMS) and table.count("1 line &amp; 3 lines") == 1
+    assert 'href="#cost"' in navigation and "74.50 <" in table and "accuracy" in table
+
+
+def test_a_missing_file_costs_one_part(tmp_path):
+    results(tmp_path / "results")
+    shutil.rmtree(tmp_path / "results/codeswitch")
+    page = made(tmp_path, configuration())
+    assert page.count("This part could not be made") == 1 and "On average over 2 test sets" in page
+
+
+def test_the_line_of_a_chart():
+    drawn = dot_chart("t", [{"name": "a", "colour": 0, "value": 60.0}], "x", line=("guessing", 33.3))
+    assert 'stroke-dasharray="5 3"' in drawn and "dashed: guessing, 33.30" in drawn

@@ -1,0 +1,446 @@
+"""The configuration: what is refused, and with what words."""
+
+import copy
+import csv
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake.utils import update_config
+
+from workflow_scripts.run import config
+from workflow_scripts.stage import InputError, from_plain
+
+DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+
+
+def changed(path: str, value):
+    """config.yaml with one value set; `...` deletes the key."""
+    result = copy.deepcopy(DEFAULT)
+    node = result
+    *folders, last = path.split("/")
+    for key in folders:
+        node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
+    if value is ...:
+        del node[last]
+    else:
+        node[int(last) if isinstance(node, list) else last] = value
+    return result
+
+
+def test_the_shipped_configuration_is_valid():
+    loaded = config.load(DEFAULT)
+    assert loaded.run.arms == ["finetune", "csr", "mask", "random"]
+    assert from_plain(config.Config, json.loads(json.dumps(DEFAULT))).corpora["help"].train.columns["de"] == 4
+
+
+def recipe(name: str) -> config.Config:
+    """A recipe's configuration; that of the analyses goes over the translation's."""
+    merged = copy.deepcopy(DEFAULT)
+    for part in {"analyses": ["translation", "analyses"]}.get(name, [name]):
+        update_config(merged, yaml.safe_load(Path(f"config/{part}.yaml").read_text(encoding="utf-8")))
+    return config.load(merged)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path("config").glob("*.yaml")))
+def test_recipes_are_valid(name):
+    assert recipe(name).run.experiments
+
+
+def test_every_published_number_belongs_to_a_recipe():
+    with open("config/published.tsv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    told = set(re.findall(r"-?\d+\.\d+", Path("docs/reproduce.md").read_text(encoding="utf-8")))
+    assert not [row for row in rows if row["metric"] != "COMET" and row["value"] not in told]
+    loaded = [recipe(name) for name in ("translation", "summarisation", "inference")]
+    found = {
+        (name, number.arm, number.testset or "", number.metric)
+        for one in loaded
+        for name, experiment in one.experiments.items()
+        if name in one.run.experiments
+        for number in experiment.published
+    }
+    assert {(row["experiment"], row["arm"], row["testset"], row["metric"]) for row in rows} == found
+
+
+def test_the_schema_is_generated():
+    assert json.loads(Path("config/schema.json").read_text(encoding="utf-8")) == config.schema()
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        ("experiments/help-de-en/trainig", {}, r"experiments\.help-de-en\.trainig: unknown key, did you mean 'training'"),
+        ("experiments/help-de-en/training/learning_rte", 1, "did you mean 'learning_rate'"),
+        ("lexicons/unsupervised/lexicon/retrieval", "euclid", "csls"),
+        ("experiments/help-de-en/training/dropout", "much", "dropout: input should be a valid number"),
+        ("experiments/help-de-en/corpus", "hlep", "'hlep' is not defined, did you mean 'help'"),
+        ("experiments/help-de-en/source", "fr", "are not the languages of corpus"),
+        ("run/arms", ["finetune", "crs"], "did you mean 'csr'"),
+        ("run/arms", [], "is empty"),
+        ("run/seeds", [1, 1], "different whole numbers"),
+        ("run/experiments", ["nothing"], "is not defined"),
+        ("corpora/help/languages", ["de", "eng"], "unknown language 'eng'"),
+        ("corpora/help/languages", ["de", "de"], "one language twice"),
+        ("corpora/help/languages", ["de", "fr"], "nothing is said about fr"),
+        ("corpora/help/train/files", {"de": "a", "en": "b"}, "give either `file`"),
+        ("corpora/help/dev", {}, "or `held_out`"),
+        ("corpora/help/test/dev", {"held_out": 5}, "cannot be called dev"),
+        ("corpora/../x", DEFAULT["corpora"]["help"], "names are folders"),
+        ("arms/csr/0/updates", 7, "same number of updates"),
+        ("arms/csr/0/data", "noise", "codeswitch"),
+        ("arms/csr/0/training", {"dropuot": 1}, "did you mean 'dropout'"),
+        ("arms/csr", [{"data": "mask", "updates": 2000}], "one `data: task` phase"),
+        ("backbones/bible/small/text", {"de": "x"}, "no text for 'en'"),
+        ("lexicons/unsupervised/mapping/mode", "supervised", "mapping.mode supervised needs one for 'de-en'"),
+        ("lexicons/unsupervised/mapping/mode", "mapped", "needs the mapped vectors of 'de'"),
+        ("lexicons/unsupervised/gold", {"en-de": "x"}, "'en-de' must be in the order of the corpus's languages, 'de-en'"),
+        ("run/seeds", [0], "different whole numbers from 1"),
+        ("arms/csr/0/training", {"updates": 9}, "the phase's own `updates` counts"),
+        ("arms/csr/0/training", {"dropout": "much"}, "dropout: input should be a valid number"),
+        ("experiments/help-de-en/training/max_length", 4000, "more than the backbone's 512 positions"),
+        ("corpora/help/test/a b", {"held_out": 5}, "letters, digits"),
+        ("arms/csr/0/lexicon", "unsupervisd", "did you mean 'unsupervised'"),
+        ("arms/csr/1/lexicon", "unsupervised", "the task itself takes none"),
+        ("arms/csr/0/data", "released", "cannot take the lexicon 'unsupervised' of unit word"),
+        ("lexicons/unsupervised/unit", "piece", r"lexicons\.unsupervised\.backbone: '' is not defined"),
+        ("arms/csr/0/training", {"max_length": 4000}, r"arms\.csr\.training\.max_length: 4000 is more"),
+        ("backbones/bible/small/training/max_length", 4000, r"small\.training\.max_length: 4000 is more"),
+        ("lexicons/unsupervised/backbone", "bible", "is for unit piece only"),
+        ("experiments/help-de-en/codeswitch/noise/poisson_lambda", 0, "poisson_lambda: input should be greater than or equal to 0.5"),
+        ("run", ..., "run: is missing"),
+    ],
+)
+def test_mistakes_are_named_with_the_way_out(path, value, message):
+    raw = changed(path, value) if "../" not in path else {**DEFAULT, "corpora": {**DEFAULT["corpora"], "../x": value}}
+    with pytest.raises(InputError, match=message):
+        config.load(raw)
+
+
+RECIPE = yaml.safe_load(Path("config/help-summaries.yaml").read_text(encoding="utf-8"))
+
+
+def summaries(path: str, value):
+    """The recipe of summaries over config.yaml, with one value set."""
+    raw = copy.deepcopy(DEFAULT)
+    raw["run"]["experiments"] = RECIPE["run"]["experiments"]
+    for section in ("corpora", "backbones", "experiments"):
+        raw[section] |= copy.deepcopy(RECIPE[section])
+    raw["lexicons"]["unsupervised"]["corpus"] = "help"
+    *folders, last = path.split("/")
+    node = raw
+    for key in folders:
+        node = node.setdefault(key, {})
+    node[last] = value
+    return raw
+
+
+SECTIONS, SUMMARIES = "corpora/help-sections", "experiments/help-summaries-de-en"
+
+
+def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
+    experiment = config.load(summaries(f"{SUMMARIES}/scores", {"samples": 7})).experiments["help-summaries-de-en"]
+    assert experiment.scores.metrics == ["ROUGE-1", "ROUGE-2", "ROUGE-L"] and experiment.scores.samples == 7
+    assert (experiment.training.dev_metric, experiment.choice.by) == ("ROUGE-L", "dev_rouge")
+    experiment = config.load(summaries(f"{SUMMARIES}/scores", {"metrics": ["chrF"]})).experiments["help-summaries-de-en"]
+    assert experiment.scores.metrics == ["chrF"] and config.load(DEFAULT).experiments["help-de-en"].training.dev_metric == "BLEU"
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        (f"{SUMMARIES}/task", "summarization", "must be translation, summarisation or classification"),
+        (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
+        (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),
+        (f"{SECTIONS}/documents/language", "en", "'de' is not the language of the documents, 'en'"),
+        (f"{SECTIONS}/documents/language", "fr", "fr is no language of the corpus"),
+        (f"{SECTIONS}/documents/cut", {"zh": {"words": 5}}, "zh is no language of the corpus"),
+        (f"{SECTIONS}/documents/cut", {"de": {"wrods": 5}}, "did you mean 'words'"),
+        (f"{SECTIONS}/documents/cut", {"de": {"words": 0}}, "words: input should be greater than or equal to 1"),
+        (f"{SECTIONS}/train/summary", "last", "'first' or 'heading'"),
+        (f"{SECTIONS}/train/columns", {"document": 1, "en": 3, "de": 4}, "summary heading needs `heading`"),
+        (f"{SECTIONS}/train/columns", {"heading": 2, "en": 3, "de": 4}, "summary heading needs `document`"),
+        (f"{SECTIONS}/train/file", "x.jsonl", "summary: is for a TSV file"),
+        ("corpora/help/train/summary", "first", "summary is for a corpus with `documents`"),
+        ("corpora/help/train/format", "ncls", "format ncls is for a corpus with `documents`"),
+        ("lexicons/unsupervised/corpus", "halp", "did you mean 'help'"),
+        (f"{SUMMARIES}/decoding/min_length", 50, "min_length 50 is more than max_length 30"),
+        (f"{SUMMARIES}/choice", {"by": "dev_bleu"}, "dev_bleu is not measured: dev_metric is ROUGE-L; set dev_rouge"),
+    ],
+)
+def test_mistakes_with_documents_are_named(path, value, message):
+    raw = summaries(path, value)
+    raw["experiments"]["help-summaries-de-en"]["training"]["learning_rate"] = [1e-3, 2e-3]
+    with pytest.raises(InputError, match=message):
+        config.load(raw)
+
+
+def test_all_mistakes_are_listed_at_once():
+    raw = changed("run/seeds", [])
+    raw["run"]["arms"] = ["nobody"]
+    with pytest.raises(InputError) as caught:
+        config.load(raw)
+    assert "run.seeds" in str(caught.value) and "nobody" in str(caught.value)
+
+
+def test_a_phase_overrides_its_experiment():
+    raw = changed("arms/csr/0/training", {"dropout": 0.05})
+    loaded = config.load(raw)
+    experiment = loaded.experiments["help-de-en"]
+    pretext, finetune = (config.phase_training(experiment, phase) for phase in loaded.arms["csr"])
+    assert pretext.dropout == 0.05 and finetune.dropout == experiment.training.dropout
+    assert pretext.updates + finetune.updates == loaded.arms["finetune"][0].updates
+
+
+def test_lists_in_place_of_training_values_make_a_grid():
+    raw = changed("experiments/help-de-en/training/learning_rate", [1e-3, 2e-3])
+    raw["experiments"]["help-de-en"]["training"] |= {"adam_betas": [[0.9, 0.98], [0.9, 0.999]], "dropout": [0.1]}
+    experiment = config.load(raw).experiments["help-de-en"]
+    points = config.grid_points(experiment)
+    assert [point["learning_rate"] for point in points] == [1e-3, 1e-3, 2e-3, 2e-3] and "dropout" not in points[0]
+    phase = config.Phase("task", 10, training={"max_length": 5})
+    trained = config.phase_training(experiment, phase, points[3])
+    assert (trained.learning_rate, trained.adam_betas, trained.dropout, trained.max_length) == (2e-3, (0.9, 0.999), 0.1, 5)
+    assert not config.grid_points(config.load(DEFAULT).experiments["help-de-en"])
+
+
+def test_acquired_data_take_the_place_of_a_file():
+    raw = changed("data", {"web": {"url": "http://x/a.tgz", "member": {"en": "b", "de": "a"}, "languages": ["en", "de"]}})
+    raw["data"] |= {"muse": {"url": "http://x/en-de.txt"}, "more": {"mtdata": "x", "languages": ["en", "de"]}}
+    raw["data"]["all"] = {"join": ["web", "more"], "languages": ["en", "de"]}
+    raw["corpora"]["help"] |= {"train": {"data": "all"}, "dev": {"data": "web"}}
+    raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.txt"
+    loaded = config.load(raw)
+    assert loaded.corpora["help"].train.paths() == ["results/data/all.tsv.zst"]
+    assert loaded.corpora["help"].train.columns == {"document": 1, "en": 2, "de": 3}
+    assert config.data_used(loaded) == ["web", "muse", "all", "more"]
+    raw["experiments"]["help-de-en"]["representation"]["text"] = {"de": "results/data/cc.txt", "en": "en.txt"}
+    with pytest.raises(InputError, match=r"representation.text: 'results/data/cc.txt' is not defined"):
+        config.load(raw)
+    raw["data"]["cc"] = {"url": "http://x/de.txt.xz", "lines": 1000}
+    assert "cc" in config.data_used(config.load(raw))
+    raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.tsv"
+    with pytest.raises(InputError, match=r"'results/data/muse.tsv' is not defined, did you mean 'results/data/muse.txt'"):
+        config.load(raw)
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        ({"licence": "CC0"}, "needs one origin of url, mtdata, huggingface, sacrebleu, debian, join; it has none"),
+        ({"url": "http://x", "sacrebleu": "wmt19"}, "it has url and sacrebleu"),
+        ({"url": "http://x", "sha256": "12"}, "'12' is no SHA-256"),
+        ({"url": "http://x", "sha": "12"}, "unknown key, did you mean 'sha256'"),
+        ({"url": {"de": "http://x/de", "en": "http://x/en"}}, r"is given for de, en; `languages` are \[\]"),
+        ({"url": {"de": "a", "en": "b"}, "languages": ["de", "en"], "sha256": "0" * 64}, "needs one for each of de, en"),
+        ({"url": "http://x.zip", "member": "a", "lines": 5}, "cannot be taken from an archive's member"),
+        ({"sacrebleu": "wmt19"}, r"languages: is missing; sacrebleu gives parallel text"),
+        ({"debian": {"packages": {"de": "libreoffice-help-de"}}}, "names the packages of two languages"),
+        ({"debian": {"packages": {"de": "a", "xx": "b"}}}, "unknown language 'xx'"),
+        ({"huggingface": {"dataset": "x/y"}, "languages": ["de", "en"]}, "huggingface takes none"),
+        ({"join": ["wbe"], "languages": ["de", "en"]}, "'wbe' is not defined, did you mean 'web'"),
+        ({"join": ["web"], "languages": ["de", "en"]}, "must be parallel text"),
+    ],
+)
+def test_mistakes_in_data_are_named(data, message):
+    with pytest.raises(InputError, match=message):
+        config.load(changed("data", {"web": data}))
+
+
+def test_a_source_of_data_that_are_not_defined_is_named():
+    with pytest.raises(InputError, match=r"corpora.help.dev.data: 'wbe' is not defined, did you mean 'web'"):
+        config.load(changed("data", {"web": {"url": "http://x"}}) | {"corpora": changed("corpora/help/dev", {"data": "wbe"})["corpora"]})
+    with pytest.raises(InputError, match=r"corpora.help.train: `data` takes the place of `file`"):
+        config.load(changed("data", {"web": {"url": "http://x"}}) | {"corpora": changed("corpora/help/train/data", "web")["corpora"]})
+
+
+@pytest.mark.parametrize(
+    "training, message",
+    [
+        ({"learning_rate": [1e-3, "fast"]}, "learning_rate: input should be a valid number.*got 'fast'"),
+        ({"learning_rte": [1e-3, 2e-3]}, "did you mean 'learning_rate'"),
+        ({"updates": [10, 20]}, "it cannot be chosen"),
+        ({"checkpoint": ["best", "last"]}, r"arms\.csr: sets checkpoint, which .* every arm must have the same choice"),
+        ({"dropout": [0.1, 0.2], "bleu_sentences": 0}, "dev_bleu needs training.bleu_sentences"),
+        ({"dropout": []}, "dropout"),
+    ],
+)
+def test_mistakes_in_a_grid_are_named(training, message):
+    raw = changed("arms/csr/1/training", {"checkpoint": "last"})
+    raw["experiments"]["help-de-en"]["training"] |= training
+    with pytest.raises(InputError, match=message):
+        config.load(raw)
+
+
+def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backbone():
+    raw = changed("run/zero_shot", True)
+    raw["corpora"]["spanish"] = {**raw["corpora"]["help"], "languages": ["es", "en"], "train": {"files": {"es": "x.es", "en": "x.en"}}}
+    small = raw["backbones"]["bible"]["small"]
+    small["text"]["es"] = "task"
+    for name, changes in (
+        ("es-en", {"corpus": "spanish", "source": "es"}),
+        ("en-es", {"corpus": "spanish", "source": "en", "target": "es"}),
+        ("de-en-again", {}),
+    ):
+        raw["experiments"][name] = {**raw["experiments"]["help-de-en"], **changes}
+        raw["run"]["experiments"].append(name)
+    loaded = config.load(raw)
+    assert config.zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
+    assert config.zero_shot_tests(loaded, "es-en") == ["help-de-en@pages", "de-en-again@pages"]
+    assert config.zero_shot_tests(loaded, "en-es") == []
+    loaded.run.zero_shot = False
+    assert config.zero_shot_tests(loaded, "help-de-en") == []
+
+
+def many(**changes) -> dict:
+    """The default configuration with its experiment made for several languages at once."""
+    raw = copy.deepcopy(DEFAULT)
+    own = raw["experiments"].pop("help-de-en")
+    block = {**own, "each": {"source": ["de", "es"]}, "corpus": "help-{source}", "source": "{source}", "target": "en"}
+    raw["experiments"] |= {"help-{source}-en": {**block, **changes}}
+    raw["corpora"]["help-{other}"] = {
+        **raw["corpora"].pop("help"),
+        "each": {"other": ["de", "es"]},
+        "languages": ["{other}", "en"],
+        "train": {"file": "resources/libreoffice-help/en-{other}.tsv.xz", "columns": {"document": 1, "en": 3, "{other}": 4}},
+    }
+    raw["backbones"]["bible"]["small"]["text"] = {code: "task" for code in ("de", "en", "es")}
+    raw["run"]["experiments"] = ["help-*-en"]
+    return raw
+
+
+def test_a_definition_with_each_is_many():
+    raw = many()
+    raw["experiments"]["help-es-en"] = {"training": {"pairs": 7}}
+    made = config.load(raw)
+    assert made.run.experiments == ["help-de-en", "help-es-en"]
+    spanish = made.experiments["help-es-en"]
+    assert (spanish.corpus, spanish.source, spanish.training.pairs, spanish.training.batch_tokens) == ("help-es", "es", 7, 500)
+    assert made.corpora["help-es"].languages == ("es", "en") and made.corpora["help-es"].train.columns["es"] == 4
+
+
+def test_each_may_list_the_combinations():
+    raw = many(each=[{"source": "de"}])
+    raw["run"]["experiments"] = ["help-de-en"]
+    assert list(config.load(raw).experiments) == ["help-de-en"]
+
+
+@pytest.mark.parametrize(
+    "each, message",
+    [
+        ("de", "wants lists of values by name"),
+        ({"source": "de"}, "wants lists of values by name"),
+        ({"source": []}, "wants lists of values by name"),
+        ([{"source": "de"}, {"target": "en"}], "wants lists of values by name"),
+        ({"target": ["en", "de"]}, "makes 'help-{source}-en' twice; the name must tell them apart, as with {target} in it"),
+        ({"source": ["de", "de"]}, "makes 'help-de-en' twice"),
+    ],
+)
+def test_a_malformed_each_is_refused(each, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        config.load(many(each=each))
+
+
+def test_a_pattern_that_is_like_no_experiment_is_refused():
+    raw = many()
+    raw["run"]["experiments"] = ["iwslt-*"]
+    with pytest.raises(InputError, match=r"run.experiments: 'iwslt-\*' is like no experiment, or no further one; there is help-de-en"):
+        config.load(raw)
+
+
+def test_published_numbers_may_stand_in_a_table(tmp_path):
+    table = tmp_path / "published.tsv"
+    table.write_text("experiment\tarm\tmetric\tvalue\tsource\ttestset\nhelp-de-en\tcsr\tBLEU\t12.5\tTable II\t\nother\tcsr\tBLEU\t1\t\t\n")
+    (number,) = config.load(changed("experiments/help-de-en/published", str(table))).experiments["help-de-en"].published
+    assert (number.arm, number.value, number.testset, number.source) == ("csr", 12.5, None, "Table II")
+
+
+@pytest.mark.parametrize("content, message", [(None, "cannot be read"), ("arm\tvalue\n", "no column `experiment`, or no rows")])
+def test_a_table_of_published_numbers_that_is_none_is_refused(tmp_path, content, message):
+    if content:
+        (tmp_path / "published.tsv").write_text(content)
+    with pytest.raises(InputError, match=f"help-de-en.published: .*published.tsv.*{message}"):
+        config.load(changed("experiments/help-de-en/published", str(tmp_path / "published.tsv")))
+
+
+# ---------------------------------------------------------------------------------------------
+# classification
+
+
+def classified(path: str = "", value=None):
+    """config.yaml with the recipe config/help-modules.yaml laid over it, and one value set; `...` deletes the key."""
+    raw, recipe = copy.deepcopy(DEFAULT), yaml.safe_load(Path("config/help-modules.yaml").read_text(encoding="utf-8"))
+    for section, content in recipe.items():
+        raw[section] = {**raw.get(section, {}), **content}
+    *folders, last = path.split("/")
+    node = raw
+    for key in folders:
+        node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
+    if value is ...:
+        del node[last]
+    elif path:
+        node[last] = value
+    return raw
+
+
+def test_the_task_chooses_the_kind_of_experiment():
+    loaded = config.load(classified())
+    experiment = loaded.experiments["help-modules"]
+    assert config.is_classification(experiment) and not config.is_classification(loaded.experiments["help-de-en"])
+    assert config.switched_into(loaded, experiment) == ["de"] and config.arms_of(loaded, experiment) == loaded.run.arms
+    again = from_plain(config.Config, json.loads(json.dumps(dataclasses.asdict(loaded))))
+    assert again.experiments["help-modules"] == experiment
+
+
+MODULES = "labelled/modules"
+EXPERIMENT = "experiments/help-modules"
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        (f"{EXPERIMENT}/clasification", {}, r"experiments\.help-modules\.clasification: unknown key, did you mean 'classification'"),
+        (f"{EXPERIMENT}/classification/learning_rate", -1, r"help-modules\.classification\.learning_rate: input should be greater than 0"),
+        (f"{EXPERIMENT}/training/learning_rate", [1e-3, 2e-3], r"training\.learning_rate: input should be a valid number"),
+        (f"{EXPERIMENT}/corpus", "module", "'module' is not defined, did you mean 'modules'"),
+        (f"{EXPERIMENT}/lexicon", ..., r"lexicon: is missing; arms\.csr-10e needs one"),
+        (f"{EXPERIMENT}/lexicon", "unsupervised", r"lexicons\.unsupervised\.mapping\.mode: must be dictionary"),
+        (f"{EXPERIMENT}/into", ["de", "fr"], r"lexicons\.wiktionary\.dictionary: en-fr is missing, which .*; give a file of word pairs"),
+        (f"{EXPERIMENT}/into", ["en"], r"into: no language but 'en'"),
+        (f"{EXPERIMENT}/arms", ["finetune"], r"arms: 'finetune' is not defined"),
+        (f"{EXPERIMENT}/arms", [], "none of the run's arms"),
+        (f"{EXPERIMENT}/classification/max_length", 600, r"classification\.max_length: 600 is more than the backbone's 512 positions"),
+        ("lexicons/wiktionary/dictionary", {}, r"lexicons\.wiktionary\.dictionary: en-de is missing"),
+        ("arms/finetune-10e", [{"data": "task", "epochs": 9}], "same number of updates in all .*9 epochs"),
+        (
+            "arms/finetune-10e",
+            [{"data": "task", "updates": 9}],
+            "the task phase of experiments.help-modules, a classification, has `epochs`",
+        ),
+        ("arms/finetune-10e", [{"data": "task", "updates": 9, "epochs": 10}], "a phase has either updates or epochs"),
+        ("arms/finetune-10e", [{"data": "task"}], "a phase has either updates or epochs"),
+        ("arms/finetune-10e", [{"data": "task", "epochs": 0}], "epochs must be at least 1, got 0"),
+        ("arms/csr-10e", [{"data": "codeswitch", "epochs": 1}, {"data": "task", "epochs": 10}], "a pretext phase counts updates"),
+        ("arms/mask-10e/0/data", "released", "`released` needs parallel text"),
+        ("run/experiments", ["help-de-en"], r"arms\.finetune-10e: experiments\.help-de-en, a translation, counts updates"),
+        (f"{MODULES}/labels", ["Writer", "Writer"], "at least two different labels"),
+        (f"{MODULES}/language", "eng", "unknown language 'eng'"),
+        (f"{MODULES}/test/de/language", "fr", r"small\.text: no text for 'fr'"),
+        (f"{MODULES}/test/average", {"held_out": 0.1}, "cannot be called average"),
+        (f"{MODULES}/test", {}, "names no test set"),
+        (f"{MODULES}/dev", {}, "give a `file` with `columns`, or `held_out`"),
+        (f"{MODULES}/dev/held_out", 0.7, "held_out: input should be less than or equal to 0.4"),
+        (f"{MODULES}/train/held_out", 0.1, "is for dev and test sets"),
+        (f"{MODULES}/train/columns", {"text": 3}, "say nothing about label"),
+        (f"{MODULES}/train/columns/txt", 3, "'txt' is not defined, did you mean 'text'"),
+        (f"{MODULES}/train/label_pattern", "(", "is no regular expression"),
+        (f"{MODULES}/train/label_pattern", "scalc", "needs a group that is the label"),
+        (f"{MODULES}/train/file", "{x}.tsv", "'{x}.tsv' has braces"),
+    ],
+)
+def test_mistakes_in_a_classification_are_named(path, value, message):
+    with pytest.raises(InputError, match=message):
+        config.load(classified(path, value))

@@ -1,0 +1,405 @@
+"""What a user is told when a run stops: real failing runs of a tiny workflow, and what Snakemake says of Slurm's jobs."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from workflow_scripts.run.digest import Failure, diagnose, digest, end_of, failures
+
+WORKFLOW = """
+import sys
+from workflow_scripts.run.digest import digest
+
+rule all:
+    input: expand("{kind}.out", kind=["killed", "bash", "memory", "late", "unforeseen", "input", "again"])
+
+rule finetune:
+    output: "killed.out"
+    log: "killed.log"
+    shell: "exec {sys.executable} -c 'import os; print(7, flush=True); os.kill(os.getpid(), 9)' > {log} 2>&1"
+
+rule killed_under_a_shell:
+    output: "bash.out"
+    log: "bash.log"
+    shell: "{sys.executable} -c 'import os; os.kill(os.getpid(), 9)' > {log} 2>&1; exit $?"
+
+rule memory:
+    output: "memory.out"
+    log: "memory.log"
+    shell: "(ulimit -v 400000; {sys.executable} -c 'bytes(1 << 30)') > {log} 2>&1"
+
+rule late:
+    output: "late.out"
+    log: "late.log"
+    shell: "echo done > {log}"
+
+rule unforeseen:
+    output: "unforeseen.out"
+    log: "unforeseen.log"
+    shell: "{sys.executable} -c '1 / 0' > {log} 2>&1"
+
+rule input:
+    output: "{kind,input}.out"
+    log: "{kind}.log"
+    shell: "echo first > {log}; echo 'error: x.tsv, line 3: no text; mend it' >> {log}; exit 1"
+
+rule again:
+    output: "again.out"
+    log: "again.log"
+    retries: 1
+    resources: n=lambda w, attempt: attempt
+    shell: "test {resources.n} = 2 && touch {output}"
+
+onerror:
+    print(digest(log, sys.argv[1:]), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory) -> str:
+    """The digest of a run in which seven jobs fail, and one the first time only."""
+    folder = tmp_path_factory.mktemp("digest")
+    (folder / "Snakefile").write_text(WORKFLOW)
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--keep-going", "--latency-wait", "1", "--directory", str(folder)]
+    done = subprocess.run([*command, "-s", str(folder / "Snakefile")], capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr.partition("────")[0], done.stderr
+    return done.stderr[done.stderr.index("────") :]
+
+
+@pytest.mark.parametrize(
+    "job, lines",
+    [
+        (
+            "finetune",
+            ["why     killed", "change  let fewer jobs run at once (--cores), or set experiments", "killed.log, which ends:", "│ 7"],
+        ),
+        ("killed_under_a_shell", ["why     killed", "log     bash.log, which is empty"]),
+        ("memory", ["why     out of memory", "│ MemoryError"]),
+        ("late", ["why     its files did not appear", "change  raise latency-wait", "│ done"]),
+        ("unforeseen", ["why     an error that nobody foresaw", "│ ZeroDivisionError: division by zero"]),
+        (
+            "input (kind input)",
+            ["why     bad input", "change  x.tsv, line 3: no text; mend it", "log     input.log, which ends:", "│ first"],
+        ),
+    ],
+)
+def test_each_job_that_failed_is_told_with_why_and_what_to_change(told, job, lines):
+    section = next(part for part in told.split("\n\n") if part.startswith(f"{job}\n"))
+    assert all(line in section for line in lines), section
+    assert section.count("x.tsv") <= 1
+
+
+def test_how_many_failed_and_how_to_go_on(told):
+    assert told.startswith("──── 6 jobs failed ────") and "again" not in told
+    assert "To go on: snakemake --cores 2 --keep-going --latency-wait 1 --directory" in told
+
+
+TOGETHER = """\
+RuleException:
+Command 'set -euo pipefail;  first > a.log' died with <Signals.SIGKILL: 9>.
+RuleException:
+Command 'set -euo pipefail;  second > b.log' returned non-zero exit status 1.
+Error in rule a:
+    message: None
+    jobid: 1
+    shell:
+        first > a.log
+        (command exited with non-zero exit code)
+Error in rule b:
+    message: None
+    jobid: 2
+    shell:
+        second > b.log
+        (command exited with non-zero exit code)
+"""
+
+
+def test_jobs_that_end_at_the_same_moment_keep_their_own_status():
+    assert [failure.message for failure in failures(TOGETHER)] == ["died with <Signals.SIGKILL", "returned non-zero exit status 1"]
+
+
+SLURM = """\
+[Sat Nov 21 21:32:36 2026]
+rule finetune:
+    input: results/backbones/tiny/model, results/corpora/tiny.en-de/train.en
+    output: results/runs/tiny/csr/seed1/finetune/model
+    log: {own}
+    jobid: 35
+    reason: Missing output files: results/runs/tiny/csr/seed1/finetune/model
+    wildcards: experiment=tiny, arm=csr, seed=1
+    threads: 4
+    resources: tmpdir=<TBD>, mem_mb=32000, mem=32 GB, slurm_partition=gpu, runtime=1440, nodes=1, gpu=1
+Job 35 has been submitted with SLURM jobid 32 (log: {slurm}).
+[Sat Nov 21 21:40:01 2026]
+Error in rule finetune:
+    message: SLURM-job '32' failed, SLURM status is: '{status}'. Reason: Unknown.
+    jobid: 35
+    output: results/runs/tiny/csr/seed1/finetune/model
+    log: {own}, {slurm} (check log file(s) for error details)
+    shell:
+        exec python -m workflow_scripts.training.training --settings '{{"checkpoint": "best"}}' > x 2>&1
+        (command exited with non-zero exit code)
+    external_jobid: 32
+"""
+
+
+@pytest.mark.parametrize(
+    "status, own, slurm, why, way",
+    [
+        (
+            "OUT_OF_MEMORY",
+            "",
+            "slurmstepd: error: Detected 1 oom_kill event",
+            "out of memory",
+            "raise set-resources: finetune: mem_mb in slurm/",
+        ),
+        ("FAILED", "", "error: Detected 1 oom-kill event(s) in StepId=32.0", "out of memory", "training.micro_batch_tokens"),
+        (
+            "FAILED",
+            "",
+            "slurmstepd-node: error: Exceeded job memory limit",
+            "out of memory",
+            "raise set-resources: finetune: mem_mb in slurm/",
+        ),
+        (
+            "TIMEOUT",
+            "update 5/10",
+            "*** JOB 32 CANCELLED AT 2026-11-21 DUE TO TIME LIMIT ***",
+            "the job's time was over",
+            "finetune: runtime in",
+        ),
+        ("FAILED", "not done: the job's time is nearly over: stopped after update 7", "", "the job's time was over", "from its checkpoint"),
+        ("CANCELLED", "", "*** JOB 32 ON node CANCELLED AT 2026-11-21 ***", "stopped from outside", "nothing: the same command"),
+        ("NODE_FAIL", "", "", "its node failed", "nothing: the same command"),
+        ("PREEMPTED", "", "", "stopped from outside", "nothing"),
+        (
+            "FAILED",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried",
+            "",
+            "the GPU's memory did not suffice",
+            "experiments.tiny.training.micro_batch",
+        ),
+        ("FAILED", "OSError: [Errno 28] No space left on device", "", "the disk is full", "make room"),
+        ("FAILED", "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0", "", "the disk is full", "make room"),
+        (
+            "FAILED",
+            "error: training loss nan at update 5: training has diverged; lower it",
+            "",
+            "training diverged",
+            "lower it (experiments.tiny",
+        ),
+        (
+            "FAILED",
+            "error: 'x' is neither a folder nor to be had from the Hugging Face hub (y)",
+            "",
+            "the model is not there",
+            "'x' is neither",
+        ),
+        ("FAILED", "error: checkpoints: in use by process 5 on node", "", "another process trains", "in use by process 5"),
+        (
+            "FAILED",
+            "error: a GPU was given (x), but ...; install a CUDA build of torch",
+            "",
+            "the GPU cannot be used",
+            "install a CUDA build",
+        ),
+        ("FAILED", "bash: python: command not found", "", "a program or package is missing", "activate the environment"),
+        ("FAILED", "", "", "not known", "look at the log"),
+    ],
+)
+def test_what_slurm_and_a_job_say_is_understood(tmp_path, status, own, slurm, why, way):
+    for name, content in (("own.log", own), ("32.log", slurm)):
+        (tmp_path / name).write_text(content)
+    log = tmp_path / "snakemake.log"
+    log.write_text(SLURM.format(status=status, own=tmp_path / "own.log", slurm=tmp_path / "32.log"))
+    said = digest([str(log)], ["--profile", "slurm"])
+    assert "──── 1 job failed ────\n\nfinetune (experiment tiny, arm csr, seed 1)\n" in said
+    assert f"why     {why}" in said and way in said, said
+    assert "To go on: snakemake --profile slurm\n" in said
+
+
+REFUSED = """\
+    message: SLURM sbatch failed. The error message was '{said}'.
+    sbatch call:
+        sbatch --parsable --job-name crossgap_1 --comment rule_finetune_wildcards_tiny -A physics -p gpu --wrap="python -m snakemake"
+For further error details see the cluster/cloud log and the log files of the involved rule(s).
+"""
+
+
+@pytest.mark.parametrize(
+    "said, why, keys",
+    [
+        (
+            "sbatch: error: invalid partition specified: gpu\nsbatch: error: Batch job submission failed: Invalid partition name specified",
+            "invalid partition specified: gpu; Batch job submission failed: Invalid partition name specified",
+            "slurm_partition",
+        ),
+        *(
+            (f"sbatch: error: Batch job submission failed: {said}", f"Batch job submission failed: {said}", keys)
+            for said, keys in (
+                ("Invalid account or account/partition combination specified", "slurm_account"),
+                ("Invalid qos specification", "slurm-qos"),
+                ("Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", "mem_mb, gpu, runtime, jobs"),
+                ("Requested time limit is invalid (missing or exceeds some limit)", "runtime"),
+                ("Memory specification can not be satisfied", "mem_mb"),
+                ("Requested node configuration is not available", "mem_mb, gpu, gpu_model, set-threads"),
+            )
+        ),
+    ],
+)
+def test_what_slurm_refuses_is_told_with_its_words_and_the_key(tmp_path, said, why, keys):
+    one = re.sub(r" +message: .*\n", lambda _: REFUSED.format(said=said), SLURM).format(own="a.log", slurm="b.log")
+    log = tmp_path / "snakemake.log"
+    log.write_text(one + one.replace("jobid: 35", "jobid: 36").replace("arm=csr", "arm=finetune"))
+    told = digest([str(log)], ["--profile", "slurm"])
+    for arm in ("csr", "finetune"):
+        assert (
+            f"finetune (experiment tiny, arm {arm}, seed 1)\n  why     Slurm refused the job: {why}\n  change  {keys} of finetune in"
+            in told
+        )
+
+
+def test_a_failed_log_that_is_pasted_into_snakemakes_is_not_read_as_its_own(tmp_path):
+    inner = SLURM.format(status="FAILED", own="c.log", slurm="d.log").replace("jobid: 35", "jobid: 0")
+    pasted = f"Logfile b.log:\n{'=' * 80}\nSNAKEMAKE\n=========\n{inner}{'=' * 80}\n"
+    once = SLURM.format(status="FAILED", own="a.log", slurm="b.log") + pasted
+    assert [failure.logs for failure in failures(once)] == [["a.log", "b.log"]]
+    assert not failures(once + "Trying to restart job 35.\n")
+
+
+def test_a_job_that_succeeds_in_the_end_is_not_told(tmp_path):
+    once = SLURM.format(status="OUT_OF_MEMORY", own="a.log", slurm="b.log")
+    assert len(failures(once)) == len(failures(once + "Trying to restart job 35.\n" + once)) == 1
+    assert not failures(once + "Trying to restart job 35.\n")
+    assert not failures(once + "Finished jobid: 35 (Rule: finetune)\n")
+
+
+GROUP = """\
+[Sat Nov 21 21:33:25 2026] Group job evaluation (jobs in lexicogr. order):
+    [Sat Nov 21 21:33:25 2026]
+    rule decoding:
+        log: {decoding}
+        jobid: 3
+        reason: Missing output files: pages.hyp
+        wildcards: experiment=tiny, arm=csr, seed=1, testset=pages
+        resources: tmpdir=<TBD>, mem_mb=8000
+    [Sat Nov 21 21:33:25 2026]
+    rule scores:
+        log: {scores}
+        jobid: 5
+        reason: Missing output files: pages.scores.json
+        wildcards: experiment=tiny, arm=csr, seed=1, testset=pages
+        resources: tmpdir=<TBD>, mem_mb=8000
+[Sat Nov 21 21:35:25 2026]
+    message: Error in group evaluation
+    log: {slurm} (check log file(s) for error details)
+    jobs:
+        rule decoding:
+            jobid: 3
+            log: {decoding} (check log file(s) for error details)
+        rule scores:
+            jobid: 5
+            log: {scores} (check log file(s) for error details)
+    [Sat Nov 21 21:35:25 2026]
+    Error in rule decoding:
+        message: None
+        jobid: 3
+        log: {decoding} (check log file(s) for error details)
+    [Sat Nov 21 21:35:25 2026]
+    Error in rule scores:
+        message: None
+        jobid: 5
+        log: {scores} (check log file(s) for error details)
+"""
+
+
+@pytest.mark.parametrize(
+    "logs, nested, culprits",
+    [
+        (
+            {"decoding": "done", "scores": "error: bad"},
+            "Error in rule scores:\n    message: None\n    jobid: 0\n    log: {scores}\n",
+            ["scores"],
+        ),
+        ({"decoding": "started"}, "slurmstepd: error: Detected 1 oom_kill event", ["decoding"]),
+        ({}, "", ["decoding", "scores"]),
+    ],
+)
+def test_of_a_group_the_job_that_failed_is_told(tmp_path, logs, nested, culprits):
+    paths = {name: str(tmp_path / name) for name in ("decoding", "scores", "slurm")}
+    for name, content in {**logs, "slurm": nested.format(**paths)}.items():
+        (tmp_path / name).write_text(content)
+    found = failures(GROUP.format(**paths))
+    assert [failure.rule for failure in found] == culprits
+    assert found[0].logs[1] == paths["slurm"] and found[0].wildcards["arm"] == "csr"
+
+
+def test_a_group_that_is_tried_again_is_not_told_and_its_number_is_no_jobs(tmp_path):
+    once = GROUP.format(**{name: str(tmp_path / name) for name in ("decoding", "scores", "slurm")})
+    again = "Trying to restart job 3c9f1a52-1111-4222-8333-444455556666.\n"
+    assert not failures(once + again + once.partition("[Sat Nov 21 21:35:25 2026]")[0])
+    assert [failure.rule for failure in failures(once + again)] == ["decoding", "scores"]
+
+
+def test_a_group_that_slurm_refused_is_told(tmp_path):
+    refused = re.sub(r"( +message: Error in group .*\n) +log: .*\n", r"\1", GROUP)
+    told = failures(
+        GROUP.replace("jobid: ", "jobid: 7") + "SLURM run ID: crossgap_1\n" + refused
+    )  # an earlier group's log is not this one's
+    assert [failure.logs for failure in told[2:]] == [["{decoding}"], ["{scores}"]]
+    assert diagnose(told[3], ["--profile", "slurm"]) == (
+        "Slurm refused the job of its group",
+        "what `snakemake --profile slurm preflight` names in slurm/config.yaml",
+    )
+
+
+def test_many_failures_are_told_in_short(tmp_path):
+    log = tmp_path / "snakemake.log"
+    one = SLURM.format(status="FAILED", own="a.log", slurm="b.log")
+    log.write_text("".join(one.replace("jobid: 35", f"jobid: {n}").replace("seed=1", f"seed={n}") for n in range(9)))
+    said = digest([str(log)], [])
+    assert "9 jobs failed" in said and said.count("  why  ") == 6 and "and 3 more: finetune (experiment tiny, arm csr, seed 6); " in said
+
+
+@pytest.mark.parametrize(
+    "rule, wildcards, key",
+    [
+        ("backbone", {"backbone": "bible"}, "backbones.bible.small.training.micro_batch_tokens"),
+        ("pretext", {"experiment": "e"}, "experiments.e.training.micro_batch_tokens"),
+        ("representation_backbone", {"experiment": "e"}, "lower experiments.e.representation.batch_tokens"),
+        ("decoding", {"experiment": "e"}, "lower experiments.e.decoding.batch_tokens"),
+        ("mapping", {"lexicon": "l"}, "set-resources: mapping: mem_mb in /etc/lab/config.yaml"),
+    ],
+)
+def test_the_key_to_change_is_the_jobs_own(rule, wildcards, key):
+    why, way = diagnose(Failure(rule, wildcards, "SLURM status is: 'OUT_OF_MEMORY'", [], False), ["--profile=/etc/lab/", "-k"])
+    assert why == "out of memory" and key in way
+
+
+def test_a_run_that_stopped_without_a_failed_job():
+    assert digest([], ["--cores", "2"]).startswith("──── the run stopped ────\n\nTo go on: snakemake --cores 2\n")
+
+
+@pytest.mark.parametrize(
+    "ending, why, lines",
+    [
+        (
+            "sys.exit('error: training has diverged; lower it')",
+            "training diverged",
+            ["update 5/10", "error: training has diverged; lower it"],
+        ),
+        ("os.kill(os.getpid(), 9)", "killed", ["update 5/10", "Signal 9 (SIGKILL) received"]),
+    ],
+)
+def test_what_torchrun_adds_does_not_hide_why_one_process_ended(tmp_path, ending, why, lines):
+    (tmp_path / "worker.py").write_text(
+        f"import os, sys, time\nif os.environ['RANK'] == '0':\n    print('update 5/10', flush=True)\n    {ending}\ntime.sleep(60)\n"
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(tmp_path / "worker.py")]
+    with open(tmp_path / "log", "w") as log:
+        assert subprocess.run(launch, stdout=log, stderr=log).returncode
+    assert diagnose(Failure("finetune", {}, "SLURM status is: 'FAILED'", [str(tmp_path / "log")], False), [])[0].startswith(why)
+    for line, wanted in zip(end_of(str(tmp_path / "log"), 2), lines, strict=True):
+        assert line.startswith(wanted)

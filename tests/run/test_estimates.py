@@ -1,0 +1,57 @@
+"""Estimates of memory, against what a model really has and keeps."""
+
+import pytest
+import torch
+from transformers import MBartConfig, MBartForConditionalGeneration
+
+from workflow_scripts.run.estimates import MBART_LARGE, Shape, gpu_gigabytes, training_memory
+from workflow_scripts.training import loop as trainer
+from workflow_scripts.training.training import Training
+
+
+def mbart(shape: Shape, **changes) -> MBartForConditionalGeneration:
+    names = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "decoder_ffn_dim": shape.encoder_ffn_dim}
+    return MBartForConditionalGeneration(MBartConfig(**shape._asdict(), **names, **changes))
+
+
+@pytest.mark.parametrize("shape", [MBART_LARGE, Shape(1000, 64, 256, 2, 3, 128)])
+def test_parameters_are_counted_exactly(shape):
+    with torch.device("meta"):
+        assert mbart(shape).num_parameters() == shape.parameters
+
+
+@pytest.mark.parametrize("loss", ["plain", "chunked"])
+def test_memory_for_the_way_back_is_what_autograd_keeps(loss):
+    shape, training = Shape(2000, 128, 512, 2, 3, 128), Training(batch_tokens=512, loss=loss, attention_dropout=0.0)
+    network = mbart(shape, attention_dropout=0.0).train()
+    weights = {p.untyped_storage().data_ptr() for p in network.parameters()}
+    kept: dict[int, int] = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    ids = torch.randint(5, shape.vocab_size, (8, 64))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        trainer.pick_loss(network, training, "float32")(network(input_ids=ids, decoder_input_ids=ids), ids)
+    estimate = training_memory(shape, training, 0) - 1e9 - 16 * shape.parameters
+    # of the plain loss's three numbers for each piece one is kept, two come and go
+    estimate -= 512 * 8 * shape.vocab_size if loss == "plain" else 0
+    assert sum(kept.values()) == pytest.approx(estimate, rel=0.1)
+
+
+def test_an_update_is_shared_and_cut():
+    shape = Shape(1000, 256, 1024, 6, 6, 512)
+    whole, half, shared = (
+        training_memory(shape, Training(batch_tokens=8192, micro_batch_tokens=micro), gpus)
+        for micro, gpus in ((None, 1), (4096, 1), (None, 2))
+    )
+    fixed = training_memory(shape, Training(batch_tokens=1), 1)
+    assert half == shared and (whole - fixed) / (half - fixed) == pytest.approx(2, rel=0.01)
+
+
+def test_names_of_gpus():
+    names = {"a100": 40, "nvidia_a100-sxm4-80gb": 80, "A100_80GB": 80, "h200": 141, "l40s": 48, "rtx_3090": 24, "mystery": None, "": None}
+    assert {name: gpu_gigabytes(name) for name in names} == names

@@ -1,0 +1,37 @@
+"""Slurm's ways of writing, and jobs that no node can take."""
+
+import pytest
+
+from workflow_scripts.run.partitions import Nodes, check_job, gpus_in, gpus_of, minutes
+from workflow_scripts.stage import InputError
+
+
+def test_slurms_ways_of_writing():
+    assert [minutes(limit) for limit in ("infinite", "2-00:00:00", "1:30:00", "45:00", "n/a")] == [float("inf"), 2880, 90, 45, float("inf")]
+    assert gpus_in("gpu:a100:4(S:0-1),gpu:v100:2,mps:100") == {"a100": 4, "v100": 2} and gpus_in("gpu:3(IDX:0,2)") == {"": 3}
+    assert gpus_in("(null)") == {} and gpus_in("gpu:a100") == {"a100": 1}
+    assert gpus_of({"gres": "gpu:2"}) == (2, "") and gpus_of({"gpu": 1, "gpu_model": "a100"}) == (1, "a100") and gpus_of({}) == (0, "")
+
+
+CLUSTER = {"cpu": [Nodes(120.0, 16, 64_000, {})], "gpu": [Nodes(1440.0, 32, 128_000, {"a100": 4}), Nodes(1440.0, 8, 500_000, {"v100": 2})]}
+
+
+@pytest.mark.parametrize(
+    "job, said",
+    [
+        ({"slurm_partition": "gup"}, "there is no partition 'gup'; .* cpu, gpu"),
+        ({"slurm_partition": "cpu", "runtime": 121}, r"runtime 121 is more than cpu has \(120\)"),
+        ({"slurm_partition": "cpu", "threads": 17}, r"threads 17 is more than cpu has \(16\)"),
+        ({"slurm_partition": "gpu", "threads": 16, "mem_mb": 200_000}, r"mem_mb 200000 is more than gpu has \(128000\)"),
+        ({"slurm_partition": "cpu", "gpu": 1}, r"GPUs 1 is more than cpu has \(0\)"),
+        ({"slurm_partition": "gpu", "gpu": 2, "gpu_model": "h100"}, r"GPUs h100 2 is more than gpu has \(0\)"),
+    ],
+)
+def test_a_job_that_no_node_can_take_is_told(job, said):
+    with pytest.raises(InputError, match=said):
+        check_job("finetune", job, CLUSTER)
+
+
+def test_a_job_that_a_node_can_take():
+    job = {"slurm_partition": "cpu,gpu", "gpu": 2, "gpu_model": "V100", "mem_mb": 400_000, "runtime": 1440, "threads": 8}
+    assert check_job("finetune", job, CLUSTER) == "cpu,gpu" and check_job("scores", {"slurm_account": "x"}, CLUSTER) == "any partition"

@@ -1,0 +1,274 @@
+"""What is found before a run starts: each thing that may be wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from test_config import DEFAULT, changed
+from test_partitions import CLUSTER
+from tiny_models import manual_pairs, small_model
+
+from workflow_scripts.run import config, partitions, preflight
+from workflow_scripts.stage import InputError
+
+ROOT = Path(__file__).parent.parent
+
+
+def found(raw: dict, about: str, jobs: dict | None = None) -> str:
+    """What is said about one thing."""
+    checked = config.load(raw)
+    part = about.removeprefix("node ").partition(".")[0].partition(" ")[0]
+    look = {"experiments": "unaligned"}.get(part, part)
+    findings = preflight.memory(checked, jobs or {}) if part == "memory" else getattr(preflight, look)(checked)
+    return next(str(finding) for finding in findings if finding.about == about)
+
+
+def test_nothing_is_wrong_with_the_demo():
+    lines = {finding.about: str(finding) for finding in preflight.look_at(config.load(DEFAULT), {})}
+    assert all(line.startswith("ok ") for line in lines.values()), lines
+    assert {"corpora.help.train", "lexicons.unsupervised.gold", "backbones.bible.small.text.de", "memory of finetune", "disk"} <= set(lines)
+    assert "35,922 pairs" in lines["corpora.help.train"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files that are wrong, and a few that are right."""
+    folder = tmp_path_factory.mktemp("preflight")
+    german, english = manual_pairs(300)
+    for name, lines in (("de", german), ("en", english), ("short.en", english[:299]), ("blank", [""] * 300)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "empty").touch()
+    (folder / "empty.en").touch()
+    (folder / "latin1").write_bytes("Grüße aus Köln.\n".encode("latin-1") * 300)
+    (folder / "seed.txt").write_text("haus house\nhaus\n")
+    (folder / "de.vec").write_text("2 3\nhaus 1 2 3\nbaum 1 2\n")
+    (folder / "model").mkdir()
+    small_model(folder / "model")
+    for name, content in (("no-model", None), ("bert", {"model_type": "bert"})):
+        (folder / name).mkdir()
+        if content:
+            (folder / name / "config.json").write_text(json.dumps(content))
+            (folder / name / "model.safetensors").write_text("x")
+            (folder / name / "tokenizer.json").write_text("{}")
+    return folder
+
+
+def moses(folder, de, en):
+    return {"files": {"de": str(folder / de), "en": str(folder / en)}}
+
+
+@pytest.mark.parametrize(
+    "path, value, about, said",
+    [
+        ("corpora/help/train", lambda f: moses(f, "de", "nowhere"), "corpora.help.train", "nowhere: no such file; check the path"),
+        ("corpora/help/train", lambda f: moses(f, "de", "short.en"), "corpora.help.train", "short.en ends after line 299"),
+        ("corpora/help/train", lambda f: moses(f, "en", "de"), "corpora.help.train", "exchange the columns or files of de and en"),
+        ("corpora/help/train", lambda f: moses(f, "latin1", "en"), "corpora.help.train", "latin1, line 1: not UTF-8"),
+        ("corpora/help/train", lambda f: moses(f, "empty", "empty.en"), "corpora.help.train", "no pair with text on both sides in 0 lines"),
+        ("corpora/help/dev", lambda f: moses(f, "blank", "en"), "corpora.help.dev", "no pair with text on both sides in 300 lines"),
+        ("corpora/help/test/web", lambda f: moses(f, "de", "blank"), "corpora.help.test.web", "no pair with text on both sides"),
+        ("corpora/help/train/columns/en", lambda f: 9, "corpora.help.train", "line 1: 4 column(s), but `columns` asks for column 9"),
+        ("lexicons/unsupervised/gold/de-en", lambda f: str(f / "seed.txt"), "lexicons.unsupervised.gold", "line 2: expected two words"),
+        ("lexicons/unsupervised/gold/de-en", lambda f: str(f / "empty"), "lexicons.unsupervised.gold", "empty: is empty"),
+        ("lexicons/unsupervised/vectors/de", lambda f: str(f / "de.vec"), "lexicons.unsupervised.vectors.de", "line 3: 'baum' needs 3"),
+        (
+            "experiments/help-de-en/representation",
+            lambda f: {"text": {"de": str(f / "blank"), "en": str(f / "en")}},
+            "experiments.help-de-en.representation.text.de",
+            "blank: has no text",
+        ),
+        ("backbones/bible/small/text/de", lambda f: str(f / "nowhere"), "backbones.bible.small.text.de", "nowhere: no such file"),
+        ("backbones/bible/small/text/de", lambda f: str(f / "de"), "backbones.bible.small.text.de", "has 300 lines, at least 1600"),
+        ("backbones/bible", lambda f: {"kind": "hub", "model": str(f / "no-model")}, "backbones.bible.model", "no config.json is there"),
+        ("backbones/bible", lambda f: {"kind": "hub", "model": str(f / "bert")}, "backbones.bible.model", "an mBART is needed"),
+        (
+            "backbones/bible",
+            lambda f: {"kind": "hub", "model": str(f / "gone")},
+            "backbones.bible.model",
+            "neither a folder that is there nor",
+        ),
+        ("experiments/help-de-en/training/device", lambda f: "cuda", "memory of finetune", "device is cuda, but there is no GPU"),
+        ("experiments/help-de-en/training/batch_tokens", lambda f: 10**7, "memory of pretext", "micro_batch_tokens to less than 10000000"),
+        ("run/seeds", lambda f: list(range(1, 10**4)), "disk", "make room"),
+    ],
+)
+def test_each_thing_that_is_wrong_is_found(folder, monkeypatch, path, value, about, said):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    raw = changed(path, value(folder))
+    if ".train" not in about:  # quick to read
+        raw["corpora"]["help"]["train"] = moses(folder, "de", "en")
+    line = found(raw, about)
+    assert line.startswith("WRONG") and said in line
+
+
+def test_everything_that_is_wrong_is_listed_at_once(capsys):
+    raw = changed("corpora/help/train/file", "nowhere.tsv")
+    raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "nowhere.txt"
+    with pytest.raises(InputError, match="2 things are wrong"):
+        preflight.tell(preflight.look_at(config.load(raw), {}))
+    said = capsys.readouterr().out
+    assert said.count("WRONG") == 2 and "nowhere.tsv" in said and "nowhere.txt" in said and "\nok " in said
+
+
+def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_path, monkeypatch):
+    from snakemake.common.configfile import load_configfile
+    from snakemake.utils import update_config
+
+    raw = {}
+    for name in ("config.yaml", "config/inference.yaml"):
+        update_config(raw, load_configfile(str(ROOT / name)))
+    monkeypatch.chdir(tmp_path)
+    checked = config.load(raw)
+    assert not [str(finding) for part in (preflight.labelled, preflight.lexicons) for finding in part(checked)]
+
+
+def test_a_model_in_a_folder_must_know_the_languages(folder):
+    raw = changed("backbones/bible", {"kind": "hub", "model": str(folder / "model/model")})
+    assert "its tokenizer knows de and en" in found(raw, "backbones.bible.model")
+    raw["corpora"]["help"] |= {"languages": ["cs", "en"], "train": {"files": {"cs": str(folder / "de"), "en": str(folder / "en")}}}
+    raw["experiments"]["help-de-en"]["source"] = "cs"
+    raw["lexicons"]["unsupervised"]["gold"] = {}
+    assert "has no tag cs_CZ for 'cs'" in found(raw, "backbones.bible.model")
+
+
+def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    raw = changed("backbones/bible", {"kind": "hub", "model": "nobody/mbart-large-cc25-of-nobody", "revision": "v1"})
+    line = found(raw, "backbones.bible.model")
+    assert line.startswith("WRONG") and "run `hf download nobody/mbart-large-cc25-of-nobody --revision v1` where there is network" in line
+    raw["corpora"]["help"] |= {"languages": ["pl", "en"], "train": {"file": "x.tsv", "columns": {"pl": 1, "en": 2}}}
+    raw["experiments"]["help-de-en"]["source"] = "pl"
+    raw["lexicons"]["unsupervised"]["gold"] = {}
+    assert "does not know pl" in found(raw, "backbones.bible.model")
+
+
+def test_memory_is_held_against_what_the_jobs_ask_for():
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
+    for job, verdict, said in (
+        ({"gpu": 1, "gpu_model": "t4", "mem_mb": 64000}, "WRONG", "a GPU t4 has 16 GB"),
+        ({"gpu": 1, "gpu_model": "a100", "mem_mb": 64000}, "ok", "a GPU a100 has 40 GB"),
+        ({"gres": "gpu:h100:1", "mem_mb": 64000}, "ok", "a GPU h100 has 80 GB"),
+        ({"gpu": 1, "slurm_partition": "gpu"}, "note", "a GPU of the partition has as much"),
+        ({"slurm_partition": "cpu", "mem_mb": 8000}, "WRONG", "the profile's mem_mb is 8.0 GB"),
+    ):
+        line = found(raw, "memory of finetune", {"pretext": job, "finetune": job})
+        assert line.startswith(verdict) and said in line, line
+
+
+def test_only_two_rules_share_their_updates_among_gpus_and_each_process_needs_memory_of_the_node():
+    raw = changed("backbones/bible/small/training/batch_tokens", 100_000)
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 100_000}
+    needs = {}
+    for gpus in (1, 8):
+        jobs = {rule: {"gpu": gpus, "gpu_model": "a100", "mem_mb": 6000} for rule in ("backbone", "finetune")}
+        needs[gpus] = [found(raw, f"memory of {rule}", jobs).partition(" for ")[0] for rule in jobs]
+    assert needs[1][0] == needs[8][0] and needs[1][1] != needs[8][1]
+    assert "beside its GPUs, but the profile's mem_mb is 6.0 GB" in found(raw, "node memory of finetune", jobs)
+    assert not [f for f in preflight.memory(config.load(raw), jobs) if f.about == "node memory of backbone"]
+
+
+def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("help-de-en/csr/seed1", "help-de-en/csr/seed2", "help-de-en/csr-other/seed1", "other/csr/seed1"):
+        folder = Path("results/runs", name)
+        folder.mkdir(parents=True)
+        (folder / "model").write_bytes(bytes(10**8))
+    assert "of which 0.1 GB are there" in found(changed("run/seeds", [1]), "disk")
+
+
+def test_what_the_profile_asks_of_slurm_is_looked_up(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)\ngpu|1-00:00:00|32+|128000+|gpu:a100:4(S:0-1)\ngpu|1-00:00:00|8|500000|gpu:v100:2")
+    commands("sacctmgr", "physics\nlinguistics")
+    assert partitions.read_partitions() == CLUSTER
+    jobs = {
+        "scores": {"slurm_partition": "cpu", "slurm_account": "Physics", "runtime": 60},
+        "corpus": {"slurm_partition": "cpu", "slurm_account": "Physics"},
+        "finetune": {"slurm_partition": "gpu", "slurm_account": "chemistry", "gpu": 8},
+    }
+    lines = [str(finding) for finding in preflight.slurm(jobs)]
+    assert lines[1] == "ok     Slurm: cpu can take scores, corpus" and "ok     slurm_account: Physics" in lines
+    assert "Slurm job finetune: GPUs 8 is more than gpu has (4)" in lines[0]
+    assert any("chemistry is not yours; sacctmgr knows linguistics, physics" in line for line in lines)
+    commands("sacctmgr", "You are not running a supported accounting_storage plugin", 1)
+    assert any(line.startswith("note") and "no accounting" in line for line in map(str, preflight.slurm(jobs)))
+
+
+def test_the_gpus_of_a_partition_with_one_model_are_known(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)\ngpu|1-00:00:00|32|64000|gpu:t4:4\nmixed|1:00|8|64000|gpu:t4:1,gpu:a100:1")
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
+    for partition, said in (("gpu", "but a GPU t4 has 16 GB"), ("mixed", "of the partition has as much")):
+        assert said in found(raw, "memory of finetune", {"finetune": {"gpu": 1, "slurm_partition": partition}})
+
+
+def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_told(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)")
+    cpu = {"slurm_partition": "cpu", "runtime": 90}
+    jobs = {
+        "finetune": {**cpu, "mem_mb": 32_000, "last_mem_mb": 96_000},
+        "decoding": {**cpu, "group": "evaluation.{arm}"},
+        "scores": {**cpu, "runtime": 60, "group": "evaluation.{arm}"},
+    }
+    notes = [str(finding) for finding in preflight.slurm(jobs) if finding.verdict != "ok"]
+    assert len(notes) == 2 and all(note.startswith("note") for note in notes)
+    assert "the last attempt will be refused, as mem_mb 96000 is more than cpu has (64000), of finetune" in notes[0]
+    assert "Slurm group evaluation: its rules one after the other: runtime 150 is more than cpu has (120)" in notes[1]
+    jobs["finetune"]["last_mem_mb"], jobs["scores"]["runtime"] = 64_000, 30
+    assert [finding.verdict for finding in preflight.slurm(jobs)] == ["ok"]
+
+
+def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
+    monkeypatch.setattr(partitions, "said", lambda *command: None)
+    assert ["WRONG" in str(finding) and "login node" in str(finding) for finding in preflight.slurm({"x": {"slurm_partition": "a"}})] == [
+        True
+    ]
+    assert list(preflight.slurm({"x": {"mem_mb": 5}})) == []
+
+
+def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
+    def no_network(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", no_network)
+    (said,) = map(str, preflight.tokenisers(config.load(DEFAULT)))
+    assert said.startswith("note") and "13a: is not to be had (OSError: no network)" in said and "no BLEU for en" in said
+
+
+def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
+    jobs = {"decoding": {"gpu": 1}}
+    monkeypatch.setattr(preflight, "why_not_on_gpu", lambda: "no cuBLAS")
+    assert [str(each) for each in preflight.gpu_decoding(config.load(DEFAULT), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
+    assert not list(preflight.gpu_decoding(config.load(DEFAULT), {"decoding": {}}))
+    raw = changed("experiments/help-de-en/decoding", {"engine": "huggingface"})
+    assert not list(preflight.gpu_decoding(config.load(raw), jobs))
+
+
+def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
+    raw = changed("experiments/help-de-en/comet", {})
+    (said,) = map(str, preflight.comet(config.load(raw)))
+    assert said.startswith("note") and "hf download Unbabel/wmt22-comet-da" in said
+    raw = changed("experiments/help-de-en/comet", {"model": str(folder / "model")})
+    (said,) = map(str, preflight.comet(config.load(raw)))
+    assert said.startswith("ok ")
+
+
+def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROSSGAP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CROSSGAP_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    block = {"url": "https://example.org/de-en.tsv", "languages": ["de", "en"]}
+    raw = changed("corpora/help/train", {"data": "web"}) | {"data": {"web": block, "unused": {**block, "sha256": "1" * 64}}}
+    assert "`sha256` is missing" in found(raw, "data.web")
+    block["sha256"] = "0" * 64
+    place = tmp_path / "cache/sha256" / block["sha256"] / "de-en.tsv"
+    line = found(raw, "data.web")
+    assert line.startswith("WRONG") and "cannot be reached" in line and str(place) in line
+    findings = [str(finding) for part in (preflight.data, preflight.corpora) for finding in part(config.load(raw))]
+    assert len(findings) == 1  # nothing of the data that no corpus reads, and of the text that is not there yet
+    place.parent.mkdir(parents=True)
+    place.touch()
+    assert found(raw, "data.web").startswith("note")
+    Path("results/data").mkdir(parents=True)
+    Path("results/data/web.tsv.zst").touch()
+    assert found(raw, "data.web") == "ok     data.web: results/data/web.tsv.zst"

@@ -1,0 +1,422 @@
+"""Raw text to clean training, dev and test text."""
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+from tiny_models import manual_pairs
+
+from workflow_scripts.stage import InputError, checksums, read_json
+from workflow_scripts.text.corpus import (
+    DOCUMENT_REASONS,
+    REASONS,
+    Corpus,
+    Cut,
+    Documents,
+    Source,
+    assign_documents,
+    check_languages,
+    cut_lines,
+    held_out,
+    leak_key,
+    read_pairs,
+    train,
+)
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.words import number_of_words, words
+
+MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
+
+
+def manual(**changes) -> Corpus:
+    columns = {"document": 1, "en": 3, "de": 4}
+    return Corpus(
+        **{
+            "languages": ("de", "en"),
+            "train": Source(file=str(MANUAL), columns=columns),
+            "dev": Source(held_out=300),
+            "test": {"pages": Source(held_out=300)},
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    for name in ("dev", "pages"):
+        held_out(folder / f"{name}.de", folder / f"{name}.en", name=name, settings=manual())
+    train(
+        (folder / "dev.de", folder / "pages.de"),
+        (folder / "dev.en", folder / "pages.en"),
+        folder / "train.de",
+        folder / "train.en",
+        folder / "corpus.json",
+        settings=manual(),
+    )
+    return {p.name: list(read_lines(p)) for p in folder.iterdir() if p.suffix != ".json"}, read_json(folder / "corpus.json")
+
+
+def test_counts_add_up(made):
+    sides, report = made
+    assert report["read"] == report["kept"] + sum(report["removed"].values())
+    assert set(report["removed"]) == set(REASONS)
+    assert report["kept"] == len(sides["train.de"]) == len(sides["train.en"])
+    assert report["removed"]["held-out document"] > 500 and report["removed"]["equals dev or test"] > 0
+
+
+def test_nothing_leaks_on_either_side(made):
+    sides, _ = made
+    for lang in ("de", "en"):
+        held = {leak_key(line) for name in ("dev", "pages") for line in sides[f"{name}.{lang}"]}
+        assert not held & {leak_key(line) for line in sides[f"train.{lang}"]}
+
+
+def test_held_out_is_whole_pages_of_running_sentences(made):
+    sides, _ = made
+    documents: dict[str, set[str]] = {}
+    for pair in read_pairs(manual().train, ("de", "en")):
+        documents.setdefault(pair.a, set()).add(pair.document)
+    # a sentence that stands on several pages does not tell where it was taken from
+    page = {line: min(found) for line, found in documents.items() if len(found) == 1}
+    pages = {part: {page[line] for line in sides[f"{part}.de"] if line in page} for part in ("dev", "pages", "train")}
+    assert len(pages["dev"]) > 10 and len(pages["pages"]) > 10
+    assert not pages["dev"] & pages["pages"]
+    assert not (pages["dev"] | pages["pages"]) & pages["train"]
+    for name in ("dev", "pages"):
+        assert 300 <= len(sides[f"{name}.de"]) < 360
+        assert all(len(words(line, "en")) >= 5 and set(line[-3:]) & set(".!?:;…") for line in sides[f"{name}.en"])
+
+
+def test_embedded_corpus_holds_the_limit():
+    size = sum(path.stat().st_size for path in Path("resources").rglob("*") if path.is_file())
+    assert size <= 5 * 2**20
+
+
+def write(path: Path, rows: list[str]) -> Path:
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def clean(tmp_path, rows, others=(), **changes):
+    """Run `train` on a TSV of German and English; returns the kept pairs and the report.
+
+    `others` are English references of other test sets.
+    """
+    others = {"others_b": (write(tmp_path / "others.en", others),)} if others else {}
+    source = write(tmp_path / "raw.tsv", rows)
+    dev_a, dev_b = write(tmp_path / "dev.de", ["Das ist der Test 12!"]), write(tmp_path / "dev.en", ["This is the test 12!"])
+    settings = Corpus(
+        ("de", "en"),
+        Source(file=str(source), columns={"de": 1, "en": 2}),
+        Source(files={"de": str(dev_a), "en": str(dev_b)}),
+        {},
+        **changes,
+    )
+    train((dev_a,), (dev_b,), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings=settings, **others)
+    return list(zip(read_lines(tmp_path / "t.de"), read_lines(tmp_path / "t.en"), strict=True)), read_json(tmp_path / "corpus.json")
+
+
+def test_every_file_that_a_part_is_read_from_has_its_checksum(tmp_path):
+    names = ("train.tsv", "dev.de", "dev.en", "first.tsv", "second.tsv")
+    paths = dict(zip(names, (write(tmp_path / name, [f"{name}\tName {name}"]) for name in names), strict=True))
+    train_source, *tests = (Source(file=str(paths[name]), columns={"de": 1, "en": 2}) for name in ("train.tsv", "first.tsv", "second.tsv"))
+    dev = Source(files={code: str(paths[f"dev.{code}"]) for code in ("de", "en")})
+    settings = Corpus(("de", "en"), train_source, dev, dict(zip(("first", "second"), tests, strict=True)))
+    train((), (), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings=settings)
+    assert read_json(tmp_path / "corpus.json")["checksums"] == checksums(paths.values())
+
+
+def test_references_of_other_test_sets_do_not_leak(tmp_path):
+    rows = ["Ein Haus steht hier.\tHere is a house.", "Ein Baum steht hier.\tHere is a tree."]
+    pairs, report = clean(tmp_path, rows, others=["Here is a TREE!"])
+    assert pairs == [("Ein Haus steht hier.", "Here is a house.")] and report["removed"]["equals dev or test"] == 1
+    assert list(report["held_out"]) == ["dev"]
+
+
+def test_text_can_be_lower_cased(tmp_path):
+    pairs, report = clean(tmp_path, ["Ein Haus\tA HOUSE", "ein haus\ta house"], lowercase=True)
+    assert pairs == [("ein haus", "a house")] and report["removed"]["duplicate"] == 1
+    settings = manual(lowercase=True)
+    held_out(tmp_path / "pages.de", tmp_path / "pages.en", name="pages", settings=settings)
+    assert all(line == line.lower() for line in read_lines(tmp_path / "pages.de"))
+
+
+def test_each_reason_is_counted_once(tmp_path):
+    pairs, report = clean(
+        tmp_path,
+        [
+            "Ein Haus\tA house",
+            "Ein Haus\tA house",
+            "Ein Haus\tOne house",
+            "\tempty",
+            "Menu\tMenu",
+            "das IST der test 99\tsomething else",
+            "etwas anderes\tthis is, the test 34",
+            "wort " * 30 + "\tword",
+            "wort " * 300 + "\t" + "word " * 300,
+            "zweimal  Leerraum\ttwo   blanks",
+        ],
+    )
+    assert pairs == [("Ein Haus", "A house"), ("Ein Haus", "One house"), ("zweimal Leerraum", "two blanks")]
+    assert report["removed"] == {
+        "held-out document": 0,
+        "empty side": 1,
+        "identical sides": 1,
+        "too long": 1,
+        "length ratio": 1,
+        "equals dev or test": 2,
+        "duplicate": 1,
+    }
+    assert report["read"] == 10 and report["kept"] == 3
+
+
+def test_duplicates_may_stay(tmp_path):
+    pairs, _ = clean(tmp_path, ["a b\tc d", "a b\tc d"], deduplicate=False)
+    assert len(pairs) == 2
+
+
+def test_all_formats_read_alike(tmp_path):
+    expected = [("eins", "one"), ("zwei", "two")]
+    moses = {"de": str(write(tmp_path / "m.de", ["eins", "zwei"])), "en": str(write(tmp_path / "m.en", ["one", "two"]))}
+    tsv = tmp_path / "t.tsv.xz"
+    tsv.write_bytes(lzma.compress(b"x\tone\teins\nx\ttwo\tzwei\n"))
+    jsonl = write(tmp_path / "j.jsonl", [json.dumps({"t": {"de": a, "en": b}}) for a, b in expected])
+    for source in (
+        Source(files=moses),
+        Source(file=str(tsv), columns={"document": 1, "de": 3, "en": 2}),
+        Source(file=str(jsonl), columns={"de": "t.de", "en": "t.en"}),
+    ):
+        assert [(p.a, p.b) for p in read_pairs(source, ("de", "en"))] == expected
+
+
+@pytest.mark.parametrize(
+    "name, text, columns, message",
+    [
+        ("short.tsv", "a\tb\nc\n", {"de": 1, "en": 2}, r"short\.tsv, line 2: 1 column"),
+        ("bad.jsonl", '{"de": "a", "en": "b"}\n{"de": 1\n', {"de": "de", "en": "en"}, r"bad\.jsonl, line 2: not a JSON object"),
+        ("key.jsonl", '{"de": "a"}\n', {"de": "de", "en": "en"}, r"key\.jsonl, line 1.*'en'"),
+        ("zero.tsv", "a\tb\n", {"de": 0, "en": 2}, "numbers from 1"),
+        ("one.tsv", "a\tb\n", {"de": 1}, "does not say where en"),
+    ],
+)
+def test_bad_files_name_file_and_line(tmp_path, name, text, columns, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        list(read_pairs(Source(file=str(tmp_path / name), columns=columns), ("de", "en")))
+
+
+def test_misaligned_moses_files(tmp_path):
+    files = {"de": str(write(tmp_path / "a.de", ["1", "2", "3"])), "en": str(write(tmp_path / "a.en", ["1", "2"]))}
+    with pytest.raises(InputError, match=r"a\.en ends after line 2.*a\.de goes on at line 3"):
+        list(read_pairs(Source(files=files), ("de", "en")))
+
+
+def test_an_empty_file(tmp_path):
+    with pytest.raises(InputError, match="no training pair left of 0"):
+        clean(tmp_path, [])
+
+
+def test_too_much_held_out():
+    with pytest.raises(InputError, match="held_out asks for"):
+        held_out(Path("unused.de"), Path("unused.en"), name="dev", settings=manual(dev=Source(held_out=15_000)))
+
+
+def test_swapped_languages_of_one_script():
+    pairs = list(read_pairs(manual().train, ("de", "en")))[:400]
+    check_languages(pairs, ("de", "en"), "manual")
+    with pytest.raises(InputError, match=r"manual, line 1: the English side reads as German.*exchange"):
+        check_languages(pairs, ("en", "de"), "manual")
+
+
+def test_swapped_scripts(tmp_path):
+    source = Source(
+        file=str(write(tmp_path / "r.tsv", ["Откройте файл и выберите окно\tOpen the file, choose the window"] * 5)),
+        columns={"ru": 1, "en": 2},
+    )
+    check_languages(list(read_pairs(source, ("ru", "en"))), ("ru", "en"), "r.tsv")
+    swapped = Source(file=source.file, columns={"ru": 2, "en": 1})
+    with pytest.raises(InputError, match=r"r\.tsv, line 1: the Russian side is written in Latin script"):
+        check_languages(list(read_pairs(swapped, ("ru", "en"))), ("ru", "en"), "r.tsv")
+
+
+def pages(sizes: list[int]) -> list[str]:
+    """A TSV of documents with so many running sentences each."""
+    return [
+        f"p{page}\tDas ist der Satz {'abcdefghij'[page]} {'x' * i}.\tThis is the sentence {'abcdefghij'[page]} {'x' * i}."
+        for page, size in enumerate(sizes)
+        for i in range(1, size + 1)
+    ]
+
+
+def test_large_documents_are_held_out_only_when_nothing_else_is_left(tmp_path):
+    source = Source(file=str(write(tmp_path / "p.tsv", pages([30, 90, 30, 25, 60]))), columns={"document": 1, "de": 2, "en": 3})
+    settings = Corpus(("de", "en"), source, Source(held_out=25), {"pages": Source(held_out=25)})
+    assigned = assign_documents(settings)
+    assert sorted(set(assigned.values())) == ["dev", "pages"] and len(assigned) < 5
+
+
+def test_a_dev_set_that_stands_in_the_test_set_is_told(tmp_path):
+    files = {"de": str(write(tmp_path / "a.de", ["Das ist der Satz."])), "en": str(write(tmp_path / "a.en", ["This is the sentence."]))}
+    settings = manual(dev=Source(files=files), test={"same": Source(files=files)})
+    with pytest.raises(InputError, match="all sentences of 'dev' stand in the test sets"):
+        held_out(tmp_path / "d.de", tmp_path / "d.en", name="dev", settings=settings)
+
+
+def test_too_few_documents_are_told(tmp_path):
+    source = Source(file=str(write(tmp_path / "p.tsv", pages([120]))), columns={"document": 1, "de": 2, "en": 3})
+    settings = Corpus(("de", "en"), source, Source(held_out=25), {"pages": Source(held_out=25)})
+    with pytest.raises(InputError, match="too few documents to hold out 25 running sentences for 'dev'"):
+        assign_documents(settings)
+
+
+def test_dev_has_no_sentence_of_a_test_set(tmp_path):
+    shared = [f"Der gemeinsame Satz {c} steht hier.\tThe shared sentence {c} stands here." for c in "abcdef"]
+    rows = [
+        f"p{page}\t{row}"
+        for page in range(4)
+        for row in (*shared[:2], *(f"Satz {'klmn'[page]} mit {c} im Ende.\tOne {'klmn'[page]} with {c} at the end." for c in "uvwxyz"))
+    ]
+    source = Source(file=str(write(tmp_path / "p.tsv", rows)), columns={"document": 1, "de": 2, "en": 3})
+    settings = Corpus(("de", "en"), source, Source(held_out=5), {"pages": Source(held_out=5)})
+    for name in ("dev", "pages"):
+        held_out(tmp_path / f"{name}.de", tmp_path / f"{name}.en", name=name, settings=settings)
+    dev, test = ({leak_key(line) for line in read_lines(tmp_path / f"{name}.de")} for name in ("dev", "pages"))
+    assert dev and test and not dev & test
+
+
+def test_a_refused_corpus_leaves_nothing_behind(tmp_path):
+    with pytest.raises(InputError, match="exchange"):
+        clean(tmp_path, [f"{b}\t{a}" for a, b in zip(*manual_pairs(300), strict=True)])
+    assert not list(tmp_path.glob("t.*")) and not (tmp_path / "corpus.json").exists()
+
+
+# ---------------------------------------------------------------------------------------------
+# documents and summaries
+
+
+def documents(**changes) -> Documents:
+    return Documents(**{"language": "de", **changes})
+
+
+NCLS = """<doc id=7>
+<Article>
+The cat sat. It ate </s> well.
+</Article>
+<EN-REF1>
+A cat ate.
+</EN-REF1>
+<ZH-REF1>
+猫吃。
+</ZH-REF1>
+<ZH-REF1-human-corrected>
+一只猫吃了。
+</ZH-REF1-human-corrected>
+<ZH-REF2>
+很好。
+</ZH-REF2>
+</doc>
+<doc id=8>
+<Article>
+A dog barked.
+</Article>
+<ZH-REF1>
+狗叫。
+</ZH-REF1>
+</doc>
+"""
+
+
+def test_documents_of_ncls(tmp_path):
+    (tmp_path / "test.txt").write_text(NCLS, encoding="utf-8")
+    source = Source(file=str(tmp_path / "test.txt"), format="ncls", columns={"en": "Article", "zh": "ZH-REF"})
+    pairs = list(read_pairs(source, ("en", "zh"), documents(language="en")))
+    assert pairs == [
+        ("7", "The cat sat. </s> It ate </s> well.", "一只猫吃了。 很好。", 1),
+        ("8", "A dog barked.", "狗叫。", 18),
+    ]
+
+
+def test_documents_of_two_files_are_joined_by_their_ids(tmp_path):
+    summaries = [f"<doc id={i}>\n<EN-SUMMARY>\nno {i}\n</EN-SUMMARY>\n</doc>\n" for i in (3, 1)]
+    articles = [f"<doc id={i}>\n<short_text>\n第{i}。\n</short_text>\n</doc>\n" for i in (1, 2, 3)]
+    for name, content in (("sum.txt", summaries), ("text.txt", articles)):
+        (tmp_path / name).write_text("".join(content), encoding="utf-8")
+    files = {"zh": str(tmp_path / "text.txt"), "en": str(tmp_path / "sum.txt")}
+    source = Source(files=files, format="ncls", columns={"zh": "short_text", "en": "EN-SUMMARY"})
+    pairs = list(read_pairs(source, ("zh", "en"), documents(language="zh")))
+    assert [(p.a, p.b) for p in pairs] == [("第1。", "no 1"), ("第3。", "no 3")]
+
+
+def test_documents_of_jsonl_are_text_or_sentences(tmp_path):
+    rows = [
+        {"d": "Eins ist da. Zwei kommt.", "s": ["One.", "Two."]},
+        {"d": ["Dr. Drei kam. Ja.", "Vier </s> fünf"], "s": "Three </s> four"},
+    ]
+    path = write(tmp_path / "x.jsonl", [json.dumps(row) for row in rows])
+    source = Source(file=str(path), columns={"de": "d", "en": "s"})
+    found = [(p.a, p.b) for p in read_pairs(source, ("de", "en"), documents())]
+    assert found == [("Eins ist da. </s> Zwei kommt.", "One. Two."), ("Dr. Drei kam. Ja. </s> Vier </s> fünf", "Three four")]
+    assert next(read_pairs(source, ("de", "en"), documents(split=False))).a == "Eins ist da. Zwei kommt."
+
+
+ROWS = ["p\th1\tTitel\tTitle", "p\tpar\tEins. Zwei.\tx", "p\tpar\tDrei\tx", "p\thd_2\tKopf\tHead", "q\tpar\tVier\tFour", "q\tpar\tFünf\tx"]
+
+
+@pytest.mark.parametrize(
+    "summary, expected",
+    [
+        ("heading", [("p", "Eins. </s> Zwei. </s> Drei", "Title", 1), ("p", "", "Head", 4)]),
+        ("first", [("p", "Eins. </s> Zwei. </s> Drei </s> Kopf", "Title", 1), ("q", "Fünf", "Four", 5)]),
+    ],
+)
+def test_lines_are_grouped_to_documents(tmp_path, summary, expected):
+    columns = {"document": 1, "heading": 2, "de": 3, "en": 4}
+    source = Source(file=str(write(tmp_path / "x.tsv", ROWS)), columns=columns, summary=summary)
+    assert list(read_pairs(source, ("de", "en"), documents())) == expected
+    swapped = list(read_pairs(source, ("en", "de"), documents(language="en")))
+    assert (swapped[0].a.split(" </s> ")[:2], swapped[0].b) == (["x", "x"], "Titel")
+
+
+@pytest.mark.parametrize(
+    "line, code, longest, kept",
+    [
+        ("One two, three. </s> Four!", "en", Cut(words=3), "One two, three."),
+        ("One two, three. </s> Four!", "en", Cut(words=2), "One two,"),
+        ("One two, three. </s> Four!", "en", Cut(words=4), "One two, three. </s> Four!"),
+        ("打开文件。 </s> 复制", "zh", Cut(characters=5), "打开文件。"),
+        ("打开文件。 </s> 复制", "zh", Cut(characters=6), "打开文件。 </s> 复"),
+        ("One two three", "en", Cut(words=2, characters=4), "One t"),
+        ("", "en", Cut(words=2, characters=4), ""),
+    ],
+)
+def test_cut(line, code, longest, kept):
+    assert cut_lines(["a b c d e", line, "x y z"], code, longest)[1] == kept
+
+
+def test_documents_are_cut_and_counted_and_references_are_not(tmp_path):
+    columns = {"document": 1, "heading": 2, "en": 3, "de": 4}
+    settings = manual(
+        train=Source(file=str(MANUAL), columns=columns, summary="heading"),
+        dev=Source(held_out=50),
+        test={"pages": Source(held_out=50)},
+        documents=documents(cut={"de": Cut(words=30), "en": Cut(words=2)}, min_words=8),
+    )
+    files = [tmp_path / f"{name}.{code}" for code in ("de", "en") for name in ("dev", "pages")]
+    for name in ("dev", "pages"):
+        held_out(tmp_path / f"{name}.de", tmp_path / f"{name}.en", name=name, settings=settings)
+    train(tuple(files[:2]), tuple(files[2:]), tmp_path / "train.de", tmp_path / "train.en", tmp_path / "corpus.json", settings=settings)
+    report = read_json(tmp_path / "corpus.json")
+    sides = {path.name: list(read_lines(path)) for path in tmp_path.glob("*.??")}
+    count = {name: [number_of_words(line, name[-2:]) for line in lines] for name, lines in sides.items()}
+    assert report["read"] == report["kept"] + sum(report["removed"].values()) and set(report["removed"]) == set(DOCUMENT_REASONS)
+    assert report["kept"] == len(sides["train.de"]) == len(sides["train.en"]) > 3000
+    assert all(8 <= n <= 30 for name in ("train.de", "dev.de", "pages.de") for n in count[name])
+    assert max(count["train.en"]) == max(count["dev.en"]) == 2 < max(count["pages.en"])
+    for code in ("de", "en"):
+        assert report["documents"][code]["mean_words"] == pytest.approx(sum(count[f"train.{code}"]) / report["kept"])
+        assert 100 < report["documents"][code]["cut"] < report["kept"]
+    assert any("</s>" in line for line in sides["train.de"]) and not any("</s>" in line for line in sides["train.en"])
+    held = {line for name in ("dev", "pages") for line in sides[f"{name}.de"]}
+    assert not held & set(sides["train.de"]) and not set(sides["pages.de"]) & set(sides["dev.de"])

@@ -1,0 +1,150 @@
+"""Labelled text: formats, parts that share nothing, and what is refused."""
+
+import json
+import lzma
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text.labelled import Labelled, LabelledSource, main, read_examples, read_table
+
+PAIRS = LabelledSource(file="x.tsv", columns={"text": 1, "pair": 2, "label": 3})
+ROWS = [("A man sleeps.", "He is awake.", "no"), ("It rains.", "Water falls.", "yes")]
+
+
+def examples(path: Path, labels=("yes", "no"), **source) -> list[tuple[str, str, str]]:
+    return [e[:3] for e in read_examples(LabelledSource(file=str(path), **source), list(labels), Counter())]
+
+
+@pytest.mark.parametrize(
+    "name, content, source",
+    [
+        ("plain.tsv", "A man sleeps.\tHe is awake.\tno\nIt rains.\tWater falls.\tyes\n", {"columns": PAIRS.columns}),
+        (
+            "names.tsv",
+            "id\tsentence1\tsentence2\tlabel\n1\tA man sleeps.\tHe is awake.\t0\n2\tIt rains.\tWater falls.\t1\n",
+            {
+                "header": True,
+                "columns": {"text": "sentence1", "pair": "sentence2", "label": "label"},
+                "label_names": {"0": "no", "1": "yes"},
+            },
+        ),
+        (
+            "languages.tsv",
+            "language\tgold\tone\ttwo\nde\tneutral\tEs regnet.\tNass.\nen\tno\tA man sleeps.\tHe is awake.\nen\tyes\tIt rains.\tWater falls.\n",
+            {"header": True, "columns": {"text": "one", "pair": "two", "label": "gold"}, "where": {"language": "en"}},
+        ),
+        (
+            "x.jsonl",
+            "".join(json.dumps({"t": {"en": a}, "p": b, "y": {"no": 0, "yes": 1}[c]}) + "\n" for a, b, c in ROWS),
+            {"columns": {"text": "t.en", "pair": "p", "label": "y"}, "label_names": {"0": "no", "1": "yes"}},
+        ),
+        (
+            "paths.tsv.xz",
+            "text/no/x\tA man sleeps.\tHe is awake.\nshared/y\tnobody\tnothing\ntext/yes/z\tIt rains.\tWater falls.\n",
+            {"columns": {"label": 1, "text": 2, "pair": 3}, "label_pattern": r"^text/(\w+)/"},
+        ),
+    ],
+)
+def test_formats(tmp_path, name, content, source):
+    path = tmp_path / name
+    path.write_bytes(lzma.compress(content.encode()) if name.endswith(".xz") else content.encode())
+    assert examples(path, **source) == [(label, text, pair) for text, pair, label in ROWS]
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        ("text\tpair\tlabel\na\tb\tyes\n", r"x\.tsv, line 1: the label 'label' is none of 'yes', 'no'; if the line names the columns, set"),
+        ("a\tb\tyes\na\tb\tmaybe\n", r"x\.tsv, line 2: the label 'maybe' is none of 'yes', 'no'; correct it, .*label_names.* `labels`"),
+        ("a\tb\tyes\n \tb\tyes\n", r"x\.tsv, line 2: the text is empty; delete the line, or see that columns\.text \(1\)"),
+        ("a\tb\tyes\na\t\u200b\tyes\n", r"line 2: the pair is empty"),
+        ("a\tb\tyes\na\tyes\n", r"line 2: 2 column\(s\), but `columns` asks for column 3"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, content, said):
+    (tmp_path / "x.tsv").write_text(content)
+    with pytest.raises(InputError, match=said):
+        examples(tmp_path / "x.tsv", columns=PAIRS.columns)
+
+
+@pytest.mark.parametrize(
+    "source, said",
+    [
+        (
+            {"columns": {"text": "txt", "label": "label"}, "header": True},
+            r"line 1: there is no column 'txt' for 'text'; the header has t, label",
+        ),
+        ({"columns": {"text": "t", "label": 2}}, r"no column 't' for 'text'; without `header: true` columns are numbers from 1"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path, source, said):
+    (tmp_path / "x.tsv").write_text("t\tlabel\na\tyes\n")
+    with pytest.raises(InputError, match=said):
+        examples(tmp_path / "x.tsv", **source)
+
+
+def manual(folder: Path) -> Labelled:
+    """Two files of the same pages, in two languages of ten lines a page."""
+    for code in ("en", "de"):
+        lines = (f"page{i // 10}\t{'yes' if i % 3 else 'no'}\t{code} sentence number {'x' * i} here\n" for i in range(2000))
+        (folder / f"{code}.tsv").write_text("".join(lines))
+    columns = {"document": 1, "label": 2, "text": 3}
+    return Labelled(
+        "en",
+        ["yes", "no"],
+        LabelledSource(str(folder / "en.tsv"), columns),
+        LabelledSource(held_out=0.1),
+        {"de": LabelledSource(str(folder / "de.tsv"), columns, language="de", held_out=0.2), "en": LabelledSource(held_out=0.2)},
+    )
+
+
+def parts(folder: Path, settings: Labelled, *names: str) -> dict[str, list[str]]:
+    made = {}
+    for part in names:
+        out = [folder / f"{part}.{kind}" for kind in ("tsv", "txt", "json")]
+        main(*out, part=part, settings=settings)
+        made[part] = [example.text for example in read_table(out[0], settings.labels)]
+        report = read_json(out[2])
+        assert report["examples"] == sum(report["labels"].values()) == len(made[part])
+    return made
+
+
+def test_the_same_pages_are_held_out_in_every_language(tmp_path):
+    made = parts(tmp_path, manual(tmp_path), "train", "dev", "test/de", "test/en")
+    sizes = {part: len(lines) / 2000 for part, lines in made.items()}
+    assert sizes["train"] == pytest.approx(0.7, abs=0.08) and sizes["test/en"] == pytest.approx(0.2, abs=0.08)
+    assert sizes["train"] + sizes["dev"] + sizes["test/en"] == 1
+    assert [line.removeprefix("de") for line in made["test/de"]] == [line.removeprefix("en") for line in made["test/en"]]
+
+
+def test_what_dev_or_a_test_set_has_is_not_trained_on(tmp_path):
+    (tmp_path / "train.tsv").write_text("One two.\tThree!\tyes\nFour.\tFive.\tno\nsix\tseven\tyes\none two\tother\tyes\n")
+    (tmp_path / "dev.tsv").write_text("six\tSeven\tno\neight\tnine\tno\n")
+    (tmp_path / "test.tsv").write_text("one, two\tthree\tyes\nEight\tNine\tno\n")
+    made = [LabelledSource(str(tmp_path / f"{name}.tsv"), PAIRS.columns) for name in ("train", "dev", "test")]
+    settings = Labelled("en", ["yes", "no"], made[0], made[1], {"en": made[2]})
+    assert parts(tmp_path, settings, "train", "dev", "test/en") == {
+        "train": ["Four.", "one two"],
+        "dev": ["six"],
+        "test/en": ["one, two", "Eight"],
+    }
+    assert (tmp_path / "train.txt").read_text().split("\n") == ["Four.", "Five.", "one two", "other", ""]
+    assert read_json(tmp_path / "train.json")["removed"] == {"equals dev or test": 2}
+
+
+def test_a_label_that_nothing_is_left_of_is_named(tmp_path):
+    (tmp_path / "x.tsv").write_text("a\tb\tyes\n")
+    source = LabelledSource(str(tmp_path / "x.tsv"), PAIRS.columns)
+    with pytest.raises(InputError, match=r"no example with the label 'no' is left for 'train'"):
+        parts(tmp_path, Labelled("en", ["yes", "no"], source, LabelledSource(held_out=0.1), {}), "train")
+    assert not list(tmp_path.glob("train.*"))
+
+
+def test_short_texts_are_left_out(tmp_path):
+    (tmp_path / "x.tsv").write_text("a b c\td e f\tyes\na b c\td\tno\nu v w\tx y z\tno\n")
+    source = LabelledSource(str(tmp_path / "x.tsv"), PAIRS.columns)
+    settings = Labelled("en", ["yes", "no"], source, LabelledSource(str(tmp_path / "x.tsv"), PAIRS.columns), {}, min_words=3)
+    assert parts(tmp_path, settings, "dev") == {"dev": ["a b c", "u v w"]}

@@ -1,0 +1,134 @@
+"""Reading, writing and segmenting text."""
+
+import gzip
+import itertools
+import lzma
+import random
+
+import numpy as np
+import pytest
+import regex
+import zstandard
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import read_lines, write_lines, write_pairs
+from workflow_scripts.text.languages import LANGUAGES, language
+from workflow_scripts.text.word_lists import read_dictionary
+from workflow_scripts.text.words import fold, segment, sentences, words, words_of
+
+
+@pytest.mark.parametrize("suffix, compress", [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)])
+def test_plain_and_compressed_files_read_alike(tmp_path, suffix, compress):
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(compress("\ufeffeins\r\nzwei e\u0301\n\u2028drei\n".encode()))
+    assert list(read_lines(path)) == ["eins", "zwei é", "\u2028drei"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".zst"])
+def test_written_lines_come_back(tmp_path, suffix):
+    path = tmp_path / f"deep/folder/text{suffix}"
+    assert write_lines(path, ["a", "", "ß 漢"]) == 3
+    assert list(read_lines(path)) == ["a", "", "ß 漢"]
+
+
+def test_invalid_utf8_names_file_and_line(tmp_path):
+    path = tmp_path / "latin1.txt"
+    path.write_bytes(b"fine\nM\xfcller\n")
+    with pytest.raises(InputError, match=r"latin1\.txt, line 2.*0xfc.*iconv"):
+        list(read_lines(path))
+
+
+def test_a_file_that_is_not_what_its_suffix_says(tmp_path):
+    for name in ("x.gz", "x.xz", "x.zst"):
+        (tmp_path / name).write_text("plain text\n")
+        with pytest.raises(InputError, match=name):
+            list(read_lines(tmp_path / name))
+    with pytest.raises(InputError, match="no such file"):
+        list(read_lines(tmp_path / "absent.txt"))
+
+
+def test_a_dictionary_is_read_in_muse_format_and_folded(tmp_path):
+    path = tmp_path / "seed.txt"
+    path.write_text("Haus house\nNew York\tBig Apple\n")
+    assert read_dictionary(path, ("de", "en")) == [("haus", "house"), ("new york", "big apple")]
+    path.write_text("haus house\nhaus\n")
+    with pytest.raises(InputError, match="line 2: expected two words"):
+        read_dictionary(path)
+
+
+def test_nothing_is_half_written(tmp_path):
+    def broken():
+        yield "a", "b"
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_pairs(tmp_path / "a", tmp_path / "b", broken())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "code, line, expected",
+    [
+        ("en", "Don't use 3.14, (ANOVA) twice!", "don't use 3.14 anova twice"),
+        ("de", "Die Straße: Software-Paket, z.B. „Größe“.", "die straße software paket z.b größe"),
+        ("ru", "Привет, мир — 5 €", "привет мир 5"),
+        ("tr", "IŞIK İÇİN", "ışık için"),
+        ("zh", "打开文件,并选择“复制”。", "打开 文件 并 选择 复制"),
+        ("ja", "ファイルを開く。", "ファイル を 開く"),
+        ("th", "เปิดไฟล์", "เปิด ไฟล์"),
+        ("en", "a😀b … – ?!", "a b"),
+    ],
+)
+def test_segments(code, line, expected):
+    assert segment(line, code) == expected
+
+
+@pytest.mark.parametrize("code", ["de", "zh", "ja", "th", "ko"])
+def test_spans_point_at_their_words(code):
+    line = "Öffnen 打开文件 ファイルを開く เปิดไฟล์ 파일을 열다 3.14"
+    spans = words(line, code)
+    assert spans == sorted(spans) and all(line[s:e].strip() == line[s:e] != "" for s, e in spans)
+    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    "code, line, expected", [("en", "One day. </s> S is it?", "one day s is it"), ("zh", "今天 </s> 天气好。", "今天 天气 好")]
+)
+def test_a_break_between_sentences_is_no_word(code, line, expected):
+    assert segment(line, code) == expected
+    assert [line[s:e].lower() for s, e in words(line, code)] == expected.split()
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("Open it. Then close it!  Is it?", ["Open it.", "Then close it!", "Is it?"]),
+        ('He said: "Go." She went (home.) All did.', ['He said: "Go."', "She went (home.)", "All did."]),
+        ("The U.S. Army of J. Smith paid 3.5 dollars. etc. and so on", ["The U.S. Army of J. Smith paid 3.5 dollars. etc. and so on"]),
+        ("他说：“好。”然后走了。真的吗？ 是！", ["他说：“好。”", "然后走了。", "真的吗？", "是！"]),
+        ("Мир. Труд… «Май.» Всё", ["Мир.", "Труд…", "«Май.»", "Всё"]),
+        ("no end", ["no end"]),
+        (" ", []),
+    ],
+)
+def test_sentences_of_running_text(text, expected):
+    assert sentences(text) == expected
+
+
+def test_language_table():
+    assert len(LANGUAGES) == 52 and sum(row.in_cc25 for row in LANGUAGES.values()) == 25
+    assert language("de").tag == "de_DE" and language("ko").bleu_tokenizer == "ko-mecab" and not language("zh").spaced
+    assert fold("Straße", "de") == "straße"
+    with pytest.raises(InputError, match=r"did you mean 'de'"):
+        language("German")
+
+
+def test_the_compiled_segmenter_follows_its_pattern():
+    pattern = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_]*(?:[.,:'’·][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
+    lines = [cell for line in itertools.islice(read_lines("resources/libreoffice-help/en-de.tsv.xz"), 3000) for cell in line.split("\t")]
+    alphabet = "aß1_.,:'’· -\t\u0301İ字ท😀"
+    lines += ["".join(random.Random(n).choices(alphabet, k=n % 12)) for n in range(3000)]
+    found = words_of(lines, "de")
+    assert found.strings() == [word for line in lines for word in pattern.findall(line)]
+    assert np.diff(found.before).tolist() == [len(pattern.findall(line)) for line in lines]
+    assert words_of([], "de").strings() == words_of([""], "zh").strings() == []

@@ -1,0 +1,107 @@
+"""Small models in the formats of the real ones, made where a test needs them."""
+
+from pathlib import Path
+
+import sentencepiece
+from tokenizers import BertWordPieceTokenizer
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertTokenizer,
+    MBart50Tokenizer,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    MBartTokenizer,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
+    XLMRobertaTokenizer,
+    set_seed,
+)
+from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
+
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.backbone import mbart_tokenizer
+
+MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
+
+
+def manual_pairs(n: int) -> tuple[list[str], list[str]]:
+    """n German and English sentences of the embedded corpus, of five words or more."""
+    rows = [line.split("\t") for line in read_lines(MANUAL)]
+    chosen = [(row[3], row[2]) for row in rows if len(row[2].split()) >= 5][:n]
+    return [a for a, _ in chosen], [b for _, b in chosen]
+
+
+def train_sentencepiece(folder: Path, size: int = 400, normaliser: str = "identity") -> Path:
+    """A SentencePiece model of some manual text."""
+    text = folder / "text.txt"
+    text.write_text("\n".join(line for side in manual_pairs(500) for line in side) + "\n", encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(folder / "spm"), vocab_size=size, normalization_rule_name=normaliser, minloglevel=2
+    )
+    return folder / "spm.model"
+
+
+def small_model(folder: Path, family: str = "mbart") -> Path:
+    """A tiny mBART with random weights: `mbart` as Crossgap makes it, `cc25` and `mbart50` with the tokenizers of the hub's models."""
+    model = train_sentencepiece(folder)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
+    if family in ("cc25", "mbart50"):
+        kind, tags = (MBartTokenizer, MBART_LANGUAGES) if family == "cc25" else (MBart50Tokenizer, MBART50_LANGUAGES)
+        # as in the files on the hub
+        first, last = (((token, 0.0) for token in tokens) for tokens in (("<s>", "<pad>", "</s>", "<unk>"), (*tags, "<mask>")))
+        tokenizer = kind(vocab=[*first, *pieces, *last], src_lang="de_DE", tgt_lang="en_XX")
+    else:
+        tokenizer = mbart_tokenizer(model, ("de", "en"))
+    set_seed(1)
+    config = MBartConfig(
+        vocab_size=len(tokenizer),
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        max_position_embeddings=256,
+        normalize_before=True,
+        normalize_embedding=True,
+        scale_embedding=True,
+        activation_function="relu" if family == "mbart50" else "gelu",
+        tokenizer_class={"cc25": "MBartTokenizer", "mbart50": "MBart50Tokenizer"}.get(family),
+    )
+    MBartForConditionalGeneration(config).save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder / "model"
+
+
+def small_encoder(folder: Path, kind: str) -> Path:
+    """A tiny mBERT (`bert`, cased) or XLM-R (`xlm-roberta`) with random weights, in the format of the hub's models."""
+    model = train_sentencepiece(folder)
+    if kind == "bert":
+        pieces = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+        pieces.train(str(folder / "text.txt"), vocab_size=500, show_progress=False)
+        tokenizer = BertTokenizer(vocab=pieces.get_vocab(), do_lower_case=False)
+    else:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+        vocabulary = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
+        specials = [(token, 0.0) for token in ("<s>", "<pad>", "</s>", "<unk>")]
+        tokenizer = XLMRobertaTokenizer(vocab=[*specials, *vocabulary, ("<mask>", 0.0)])
+    set_seed(1)
+    shape = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 66,
+        "initializer_range": 0.2,
+    }
+    if kind == "bert":
+        network = BertForMaskedLM(BertConfig(**shape))
+    else:
+        network = XLMRobertaForMaskedLM(XLMRobertaConfig(**shape, type_vocab_size=1, layer_norm_eps=1e-5))
+    network.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder / "model"

@@ -1,0 +1,133 @@
+"""The built-in small mBART, and loading one that exists."""
+
+import shutil
+
+import pytest
+from tiny_models import manual_pairs, small_model
+
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError, checksums, read_json
+from workflow_scripts.training import backbone
+from workflow_scripts.training.backbone import Backbone, Small, own_lines
+from workflow_scripts.training.training import Training
+
+
+def parallel(folder):
+    german, english = manual_pairs(300)
+    for code, lines in (("de", german), ("en", english)):
+        (folder / f"mono.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return german, english
+
+
+def small(folder, **changes) -> Small:
+    training = Training(
+        updates=120,
+        batch_tokens=500,
+        learning_rate=1e-2,
+        warmup_updates=5,
+        dropout=0.1,
+        max_length=64,
+        evaluate_every=60,
+        checkpoint="last",
+    )
+    text = {code: str(folder / f"mono.{code}") for code in ("de", "en")}
+    return Small(
+        **{
+            "text": text,
+            "vocabulary": 400,
+            "d_model": 32,
+            "layers": 1,
+            "heads": 2,
+            "ffn": 64,
+            "dev_lines": 20,
+            "training": training,
+            **changes,
+        }
+    )
+
+
+def run(folder, settings, **arguments):
+    out = folder / "out"
+    backbone.main(
+        out / "model",
+        out / "backbone.json",
+        out / "curve.tsv",
+        **{"languages": ("de", "en"), "checkpoints": out / "c", "threads": 1, "settings": settings, **arguments},
+    )
+    return read_json(out / "backbone.json")
+
+
+def test_no_line_is_read_in_two_languages_and_no_held_out_sentence_at_all(tmp_path):
+    german, english = parallel(tmp_path)
+    forbidden = {backbone.leak_key(german[0]), backbone.leak_key(english[1])}
+    sides = [list(own_lines(small(tmp_path), ("de", "en"), code, forbidden)) for code in ("de", "en")]
+    rows = [{lines.index(line) for line in side} for lines, side in zip((german, english), sides, strict=True)]
+    assert rows[0] and rows[1] and not rows[0] & rows[1]
+    assert german[0] not in sides[0] and english[1] not in sides[1]
+
+
+def test_denoising_beats_the_unigram_model(tmp_path):
+    german, english = parallel(tmp_path)
+    (tmp_path / "dev.de").write_text(f"{german[0]}\n")
+    report = run(
+        tmp_path, Backbone(kind="small", small=small(tmp_path)), task_text=(tmp_path / "mono.de",), held_out=(tmp_path / "dev.de",)
+    )
+    assert report["denoising_loss"] < report["unigram_loss"]
+    assert report["family"] == "mbart" and report["sentences"]["de"] <= 150
+    assert report["checksums"] == checksums(tmp_path / f"mono.{code}" for code in ("de", "en"))
+    codec = load_codec(tmp_path / "out" / "model")
+    assert len(codec.tokenizer) == report["vocabulary"] and codec.tag("en") != codec.tag("de")
+
+
+def test_the_tasks_own_text_can_stand_in(tmp_path):
+    german, english = parallel(tmp_path)
+    shape = small(tmp_path, text={"de": "task", "en": str(tmp_path / "mono.en")})
+    files = (tmp_path / "mono.de", tmp_path / "mono.en")
+    assert list(own_lines(shape, ("de", "en"), "de", set(), files)) == german[::2]
+    assert list(own_lines(shape, ("de", "en"), "en", set(), files)) == english[1::2]
+
+
+def test_missing_text_and_short_text_are_refused(tmp_path):
+    parallel(tmp_path)
+    with pytest.raises(InputError, match="no text for tr"):
+        run(tmp_path, Backbone(kind="small", small=small(tmp_path)), languages=("de", "tr"))
+    with pytest.raises(InputError, match="at least 4000 are needed"):
+        run(tmp_path, Backbone(kind="small", small=small(tmp_path, dev_lines=1000)))
+
+
+@pytest.mark.parametrize("family", ["cc25", "mbart50"])
+def test_a_folder_in_the_hubs_format_is_loaded(tmp_path, family):
+    folder = small_model(tmp_path, family)
+    report = run(tmp_path, Backbone(kind="hub", model=str(folder)))
+    assert report["family"] == ("mbart50" if family == "mbart50" else "mbart")
+    assert load_codec(tmp_path / "out" / "model").encode(["Datei"], "de") == load_codec(folder).encode(["Datei"], "de")
+    assert report["revision"] is None and report["checksums"] == checksums(folder.iterdir())
+
+
+@pytest.mark.parametrize("revision", [None, "v1"])
+def test_of_the_hubs_model_the_commit_is_recorded(tmp_path, monkeypatch, revision):
+    commit, cached = "0123456789" * 4, tmp_path / "hub/models--somebody--mbart"
+    shutil.copytree(small_model(tmp_path), cached / "snapshots" / commit)
+    (cached / "refs").mkdir()
+    (cached / "refs" / (revision or "main")).write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    report = run(tmp_path, Backbone(kind="hub", model="somebody/mbart", revision=revision))
+    assert (report["model"], report["revision"], report["settings"]["revision"]) == ("somebody/mbart", commit, revision)
+
+
+def test_a_model_that_is_not_to_be_had_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match=r"nobody/nothing.*hf download"):
+        run(tmp_path, Backbone(kind="hub", model="nobody/nothing"))
+
+
+def test_denoised_rows_restore_their_line():
+    lines = manual_pairs(50)[0]
+    rows = [row.split("\t") for row in backbone.denoised(lines, "de", Small().noise, 1, 0)]
+    assert [original for _, original in rows] == lines and sum("<mask>" in noised for noised, _ in rows) > 45
+
+
+def test_a_tab_in_the_text_does_not_end_the_noised_half(tmp_path):
+    (tmp_path / "mono.de").write_text("Eine Zeile\tmit Tabulator\n" * 3)
+    assert set(own_lines(small(tmp_path, disjoint=False), ("de", "en"), "de", set())) == {"Eine Zeile mit Tabulator"}

@@ -1,0 +1,334 @@
+"""Killed, stopped, out of space: a phase goes on where it was, and only its own way."""
+
+import itertools
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from phases import TINY, finetune, phase_files
+
+from workflow_scripts.stage import InputError, Stopped
+from workflow_scripts.training import checkpoints
+from workflow_scripts.training.checkpoints import (
+    Deadline,
+    checkpoints_of,
+    chosen_updates,
+    claimed,
+    describe_phase,
+    differences,
+    fingerprint,
+    last_complete_checkpoint,
+    prune,
+    update_of,
+)
+from workflow_scripts.training.training import Training
+
+
+@pytest.fixture(scope="module")
+def setup(tmp_path_factory):
+    """A model, training and dev text."""
+    return phase_files(tmp_path_factory.mktemp("checkpoints"))
+
+
+def command(folder, start, out, settings, launcher=("-m",)):
+    """The command line of a phase."""
+    text = [f"--{part}-{side}={folder}/{part}.{code}" for part in ("train", "dev") for side, code in (("source", "de"), ("target", "en"))]
+    flags = [flag for pair in text for flag in pair.split("=")]
+    outputs = ["--start", start, "--model", out / "model", "--curve", out / "curve.tsv", "--report", out / "training.json"]
+    arguments = [*outputs, "--checkpoints", out / "checkpoints", "--languages", "de", "en", "--threads", "1", *flags]
+    line = [sys.executable, *launcher, "workflow_scripts.training.training", *arguments, "--settings", json.dumps(settings)]
+    return [str(part) for part in line]
+
+
+def run_until(line, update, number):
+    """Run a phase and send a signal once it has logged `update`; return status and output."""
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output = ""
+    for row in process.stdout:
+        output += row
+        if row.startswith(f"update {update}/"):
+            # never at the same point of an update
+            time.sleep(random.random() / 50)
+            process.send_signal(number)
+    return process.wait(), output
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_killed_and_out_of_space_a_phase_ends_with_the_same_weights(setup, tmp_path):
+    settings = {**TINY, "log_every": 1, "updates": 12, "evaluate_every": 3, "checkpoint": "average", "averaged": 2}
+    whole = finetune(*setup, tmp_path / "whole", Training(**settings))
+    line = command(*setup, tmp_path / "cut", settings)
+    assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
+    folder = next((tmp_path / "cut" / "checkpoints").glob("*/phase.json")).parent
+    assert [update_of(path) for path in checkpoints_of(folder)] == [3]
+    small = (folder / "checkpoint-3" / "optimizer.pt").stat().st_size // 2
+    full = subprocess.run(
+        line, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (small, small))
+    )
+    # what the full disk left is found, and passed over, by the next call
+    assert full.returncode != 0 and [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
+    status, output = run_until(line, 8, signal.SIGKILL)
+    assert status == -signal.SIGKILL and "continuing from" in output and "checkpoint-3" in output
+    finished = subprocess.run(line, capture_output=True, text=True)
+    assert finished.returncode == 0 and "checkpoint-6" in finished.stdout, finished.stderr[-2000:]
+    assert same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
+    assert (tmp_path / "cut" / "curve.tsv").read_text().count("\n") == (tmp_path / "whole" / "curve.tsv").read_text().count("\n")
+    logged = [json.loads(row)["step"] for row in (folder / "log.jsonl").read_text().splitlines()]
+    assert logged == sorted(logged) and set(range(1, 13)) == set(logged)
+
+
+def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
+    settings = {**TINY, "log_every": 5, "updates": 60, "evaluate_every": 20, "checkpoint": "average", "averaged": 2}
+    whole = finetune(*setup, tmp_path / "whole", Training(**settings))
+    line = command(*setup, tmp_path / "cut", settings)
+    status, output = run_until(line, 25, signal.SIGTERM)
+    assert status == 1 and "not done: SIGTERM: stopped after update" in output, output[-2000:]
+    assert not (tmp_path / "cut" / "model").exists()
+    folder = next((tmp_path / "cut" / "checkpoints").glob("*/phase.json")).parent
+    assert 25 <= update_of(checkpoints_of(folder)[-1]) < 60
+    assert same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
+    curve = [row.split("\t") for row in (tmp_path / "cut" / "curve.tsv").read_text().splitlines()[1:]]
+    assert [int(row[0]) for row in curve if row[4]] == [20, 40, 60]
+
+
+def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkeypatch):
+    from workflow_scripts.training import loop as trainer
+
+    settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
+    whole = finetune(*setup, tmp_path / "whole", Training(**settings))
+    calls = itertools.count(1)
+    with monkeypatch.context() as told:
+        told.setattr(trainer.Deadline, "reason", lambda self: "memory" if next(calls) == 2 else "")
+        with pytest.raises(Stopped, match="stopped after update 2"):
+            finetune(*setup, tmp_path / "cut", Training(**settings))
+    parts = finetune(*setup, tmp_path / "cut", Training(**settings, micro_batch_tokens=100, loss="chunked"))
+    start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
+    for name in whole:
+        moved = float((whole[name] - start[name]).abs().max())
+        assert torch.allclose(whole[name], parts[name], atol=moved * 1e-2 + 1e-6), name
+    (folder,) = (tmp_path / "cut" / "checkpoints").glob("*/")
+    assert [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
+
+
+def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, monkeypatch):
+    from workflow_scripts.training import loop as trainer
+
+    settings = Training(**{**TINY, "updates": 8, "evaluate_every": 4, "checkpoint": "last"})
+    whole = finetune(*setup, tmp_path / "whole", settings)
+    calls = itertools.count(1)
+    monkeypatch.setattr(trainer.Deadline, "reason", lambda self: "time" if next(calls) == 4 else "")
+    with pytest.raises(Stopped, match="stopped after update 4"):
+        finetune(*setup, tmp_path / "cut", settings)
+    assert same(whole, finetune(*setup, tmp_path / "cut", settings))
+    curves = [(tmp_path / name / "curve.tsv").read_text().splitlines()[1:] for name in ("whole", "cut")]
+    looks = [[row.split("\t")[4] for row in curve if row.split("\t")[4]] for curve in curves]
+    assert looks[0] == looks[1] and len(looks[0]) == 2
+
+
+def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
+    settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 2, "checkpoint": "last", "log_every": 1}
+    one = finetune(*setup, tmp_path / "one", Training(**settings))
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2"]
+    # each process makes its half of an update in two parts
+    settings |= {"micro_batch_tokens": 100, "loss": "chunked"}
+    line = command(*setup, tmp_path / "two", settings, [*torchrun, "-m", "--"])
+    launched = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    for row in launched.stdout:
+        if row.startswith("update 3/"):
+            workers = subprocess.run(["pgrep", "-P", str(launched.pid)], capture_output=True, text=True).stdout.split()
+            os.kill(int(workers[-1]), signal.SIGKILL)
+    assert launched.wait() and not any(Path("/proc", pid).exists() for pid in workers)
+    assert not (tmp_path / "two/model").exists()
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0 and "continuing from" in done.stdout, done.stderr[-3000:]
+    two = finetune(*setup, tmp_path / "two", Training(**settings))  # only loads what is there
+    start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
+    for name in one:
+        moved = (one[name] - start[name]).abs().max()
+        assert torch.allclose(one[name], two[name], atol=float(moved) * 1e-2 + 1e-6), name
+    curves = [(tmp_path / name / "curve.tsv").read_text().splitlines() for name in ("one", "two")]
+    losses = [[float(row.split("\t")[2]) for row in curve[1:] if row.split("\t")[2]] for curve in curves]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) == 6
+
+
+def test_several_gpus_are_shared_by_torchrun(monkeypatch):
+    from workflow_scripts.training import training
+
+    called = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(training.os, "execv", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(sys, "argv", ["training", "--seed", "1"])
+    for name in ("WORLD_SIZE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    training.launch()
+    assert not called  # nobody gave them to this job
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
+    training.launch()
+    assert called[0][1][1:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
+    assert called[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "workflow_scripts.training.training", "--seed", "1"]
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    training.launch()
+    assert len(called) == 1
+
+
+def test_several_nodes_are_refused(setup, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "16")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    with pytest.raises(InputError, match="more than one node"):
+        finetune(*setup, tmp_path, Training(updates=1, **TINY))
+
+
+def test_a_lost_loss_ends_the_phase(setup, tmp_path):
+    with pytest.raises(InputError, match=r"loss .* at update \d+ .*diverged; lower learning_rate"):
+        finetune(*setup, tmp_path, Training(updates=30, evaluate_every=30, **{**TINY, "learning_rate": 50.0}))
+    assert not (tmp_path / "model").exists()
+
+
+def test_patience_ends_a_phase_early(setup, tmp_path):
+    settings = Training(updates=40, evaluate_every=2, patience=2, **{**TINY, "learning_rate": 1e-12})
+    finetune(*setup, tmp_path, settings)
+    looks = [row.split("\t")[0] for row in (tmp_path / "curve.tsv").read_text().splitlines()[1:] if row.split("\t")[4]]
+    assert looks == ["2", "4", "6"]
+    curve = (tmp_path / "curve.tsv").read_text()
+    finetune(*setup, tmp_path, settings)
+    assert (tmp_path / "curve.tsv").read_text() == curve
+
+
+def test_description_covers_science_and_nothing_else(setup, tmp_path):
+    folder, start = setup
+    text = {"train": folder / "train.de"}
+
+    def described(settings=(), text=text, seed=1):
+        return describe_phase({"dropout": 0.3, "device": "auto", **dict(settings)}, text, start, seed, False, ("device",))
+
+    base = described()
+    moved = shutil.copy(folder / "train.de", tmp_path / "elsewhere")
+    assert described({"device": "cpu"}) == described(text={"train": moved}) == base
+    others = [described({"dropout": 0.2}), described(text={"train": folder / "dev.de"}), described(seed=2)]
+    assert len({fingerprint(one) for one in (base, *others)}) == 4
+    assert [differences(base, other) for other in others] == [["dropout: 0.2 → 0.3"], ["text: train has changed"], ["seed: 2 → 1"]]
+    assert differences(base, json.loads(json.dumps(base))) == []
+
+
+def test_checkpoints_of_other_settings_are_refused_by_name(tmp_path, capsys):
+    with claimed(tmp_path, {"learning_rate": 0.1}) as folder:
+        (folder / "checkpoint-5").mkdir()
+    with claimed(tmp_path, {"learning_rate": 0.2}) as other:
+        assert other != folder
+    said = capsys.readouterr().out
+    assert f"not continuing from {folder}" in said and "learning_rate: 0.1 → 0.2" in said
+
+
+def test_a_folder_in_use_is_not_shared(tmp_path):
+    code = (
+        "import sys, pathlib; from workflow_scripts.training.checkpoints import claimed\n"
+        "with claimed(pathlib.Path(sys.argv[1]), {}): print('held', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(InputError, match=f"in use by process {holder.pid} on"), claimed(tmp_path, {}):
+        pass
+    holder.kill()
+    holder.wait()
+    with claimed(tmp_path, {}):
+        pass
+
+
+def attempt(root, number, checkpoint=None, ending=None):
+    """An attempt at a phase that may leave a checkpoint, and may end badly."""
+    with claimed(root, {}, number) as folder:
+        if checkpoint:
+            (folder / f"checkpoint-{checkpoint}").mkdir()
+            (folder / f"checkpoint-{checkpoint}" / "trainer_state.json").write_text("{}")
+        if ending:
+            raise ending
+
+
+def test_a_retry_goes_on_as_long_as_there_are_new_checkpoints(tmp_path):
+    for number, checkpoint in ((1, 5), (2, 9), (3, 12)):
+        with pytest.raises(Stopped):
+            attempt(tmp_path, number, checkpoint, Stopped("time"))
+    with pytest.raises(OSError):
+        attempt(tmp_path, 4, ending=OSError(28, "No space left on device"))
+    for number in (5, 6):
+        with pytest.raises(InputError, match=rf"attempt {number - 1} left no checkpoint after update 12 \(OSError: .* No space left"):
+            attempt(tmp_path, number)
+    attempt(tmp_path, 1)  # somebody has mended it and runs the same command again
+
+
+def test_what_was_killed_without_a_word_is_tried_again_as_long_as_memory_grows(tmp_path):
+    code = (
+        "import os, pathlib, signal, sys; from workflow_scripts.training.checkpoints import claimed\n"
+        "with claimed(pathlib.Path(sys.argv[1]), {}, int(sys.argv[2])): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    for number in (1, 2, 3):
+        assert subprocess.run([sys.executable, "-c", code, tmp_path, str(number)]).returncode == -signal.SIGKILL
+    with pytest.raises(InputError, match=r"attempt 3 left no checkpoint after update 0 \(killed, for want of memory or time: raise mem_mb"):
+        attempt(tmp_path, 4)
+
+
+def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):
+    for step, state in ((4, "{}"), (8, "{}"), (12, None), (16, '{"log_hist')):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        if state is not None:
+            (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text(state)
+    assert last_complete_checkpoint(tmp_path) == str(tmp_path / "checkpoint-8")
+    assert [update_of(path) for path in checkpoints_of(tmp_path)] == [4, 8]
+
+
+def test_what_is_handed_on_and_what_is_kept(tmp_path):
+    history = [{"step": s, "eval_loss": loss} for s, loss in ((10, 3.0), (20, 1.0), (30, 2.0), (40, 1.5), (50, 4.0))]
+    assert chosen_updates(history, "best", 3) == [20] and chosen_updates(history, "last", 3) == [50]
+    assert chosen_updates(history, "average", 3) == [30, 40, 50] and chosen_updates(history, "average_best", 3) == [20, 30, 40]
+    for step in (10, 20, 30, 40, 50, 53):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    prune(tmp_path, history, "best", 1)
+    assert [update_of(path) for path in checkpoints_of(tmp_path)] == [20, 50, 53]
+
+
+def test_deadline_keeps_time_for_the_checkpoint(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(checkpoints, "_process_start", lambda: 1000.0)
+    monkeypatch.setattr(checkpoints.time, "time", lambda: now[0])
+    deadline = Deadline(60)
+    for now[0], stop in ((1100, False), (1200, False), (1000 + 3600 - 290, True)):
+        assert bool(deadline.reason()) is stop
+    now[0] = 1000.0
+    quick = Deadline(60)
+    for now[0] in range(1000, 1000 + 3600 - 121):
+        assert not quick.reason()
+    now[0] += 3
+    assert "time" in quick.reason()
+    assert not Deadline(0).reason()
+    monkeypatch.setenv("SLURM_JOB_END_TIME", str(now[0] + 121))
+    told = Deadline(0)
+    assert not told.reason()
+    now[0] += 2
+    assert told.reason()
+
+
+def test_the_start_of_a_process_is_known():
+    code = "import time; from workflow_scripts.training.checkpoints import _process_start; time.sleep(1); print(_process_start())"
+    begun = time.time()
+    started = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout)
+    assert begun - 0.5 <= started <= begun + 0.9
+
+
+def test_sigterm_has_its_usual_effect_afterwards():
+    before = signal.getsignal(signal.SIGTERM)
+    with Deadline() as deadline:
+        signal.raise_signal(signal.SIGTERM)
+        assert deadline.reason() == "SIGTERM"
+    assert signal.getsignal(signal.SIGTERM) is before

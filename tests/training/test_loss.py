@@ -1,0 +1,99 @@
+"""The loss is its definition, in one piece or in chunks."""
+
+import pytest
+import torch
+from phases import TINY, finetune, phase_files
+from tiny_models import small_model
+
+from workflow_scripts.training import loss
+from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
+from workflow_scripts.training.training import Training
+
+
+def test_smoothed_loss_is_the_definition_and_adds_up_over_small_batches():
+    logits, labels = torch.randn(4, 6, 50), torch.randint(0, 50, (4, 6))
+    labels[0, 4:] = -100
+    logp = logits.log_softmax(-1)
+    kept = labels != -100
+    nll = -logp.gather(-1, labels.clamp_min(0)[..., None])[..., 0][kept]
+    expected = (0.8 * nll + 0.2 * -logp.mean(-1)[kept]).mean()
+    assert smoothed_loss(logits, labels, 0.2, None) == pytest.approx(float(expected), rel=1e-5)
+    parts = [smoothed_loss(logits[i : i + 2], labels[i : i + 2], 0.2, int(kept.sum())) for i in (0, 2)]
+    assert float(sum(parts)) == pytest.approx(float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_chunks_make_no_difference(monkeypatch, smoothing, rows):
+    monkeypatch.setattr(loss, "_ENTRIES", rows * 50)
+    generator = torch.Generator().manual_seed(3)
+    states, weight, bias = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((4, 6, 8), (50, 8), (1, 50)))
+    labels = torch.randint(0, 50, (4, 6), generator=generator)
+    labels[0, 4:] = -100
+    results = []
+    for chunked in (False, True):
+        x, w = (tensor.float().requires_grad_() for tensor in (states, weight))
+        if chunked:
+            value = linear_smoothed_loss(x, w, bias.float(), labels, smoothing, 30)
+        else:
+            value = smoothed_loss(x @ w.T + bias.float(), labels, smoothing, 30)
+        (3 * value).backward()
+        results.append((value.detach(), x.grad, w.grad))
+    for plain, chunked in zip(*results, strict=True):
+        assert torch.allclose(plain, chunked, atol=1e-6, rtol=1e-5)
+    assert results[0][1].abs().max() > 1e-3
+
+
+def test_a_frozen_output_layer_gets_no_gradient():
+    states, weight, labels = torch.randn(2, 3, 8, requires_grad=True), torch.randn(50, 8), torch.randint(0, 50, (2, 3))
+    linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, None).backward()
+    assert states.grad is not None and weight.grad is None
+
+
+def test_no_gradient_is_made_where_none_is_wanted(monkeypatch):
+    asked = []
+    forward = loss._LinearSmoothedLoss.forward
+    monkeypatch.setattr(
+        loss._LinearSmoothedLoss, "forward", lambda ctx, *given: (asked.append(ctx.needs_input_grad[:2]), forward(ctx, *given))[1]
+    )
+    states, weight, labels = torch.randn(2, 3, 8, requires_grad=True), torch.randn(50, 8, requires_grad=True), torch.randint(0, 50, (2, 3))
+    wanted = linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, None)
+    with torch.no_grad():
+        assert torch.equal(linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, None), wanted)
+    assert asked == [(True, True), (False, False)]
+
+
+def test_no_labels_cost_nothing():
+    states, weight, labels = torch.randn(1, 2, 8, requires_grad=True), torch.randn(50, 8), torch.full((1, 2), -100)
+    linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, 7).backward()
+    assert float(states.grad.abs().max()) == 0
+    assert float(smoothed_loss(states.detach() @ weight.T, labels, 0.1, 7)) == 0
+
+
+def test_bfloat16_products_are_near():
+    states, weight, labels = torch.randn(2, 30, 16), torch.randn(500, 16) / 4, torch.randint(0, 500, (2, 30))
+    exact = linear_smoothed_loss(states, weight, torch.zeros(500), labels, 0.2, None)
+    rough = linear_smoothed_loss(states, weight, torch.zeros(500), labels, 0.2, None, torch.bfloat16)
+    assert float(rough) == pytest.approx(float(exact), rel=0.01) and rough.dtype == torch.float32
+
+
+def test_a_network_hands_over_states_only_while_it_trains(tmp_path):
+    network = load_model(small_model(tmp_path), Training(), 1)
+    inputs = {"input_ids": torch.tensor([[5, 6, 2]]), "decoder_input_ids": torch.tensor([[2, 7]])}
+    network.eval()
+    before = network(**inputs).logits
+    states_for_logits(network)
+    assert torch.equal(network(**inputs).logits, before)
+    network.train()
+    assert network(**inputs).logits.shape == (1, 2, 32)
+
+
+def test_a_phase_ends_alike_with_either_loss(tmp_path):
+    files = phase_files(tmp_path)
+    settings = {**TINY, "updates": 6, "evaluate_every": 3, "checkpoint": "last", "micro_batch_tokens": 200}
+    plain, chunked = (finetune(*files, tmp_path / name, Training(loss=name, **settings)) for name in ("plain", "chunked"))
+    start = finetune(*files, tmp_path / "start", Training(**{**settings, "learning_rate": 1e-12}))
+    for name in plain:
+        moved = float((plain[name] - start[name]).abs().max())
+        assert torch.allclose(plain[name], chunked[name], atol=moved / 50 + 1e-6), name

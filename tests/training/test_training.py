@@ -1,0 +1,195 @@
+"""Batches, loss, schedule and resuming."""
+
+import math
+
+import pytest
+import torch
+import zstandard
+from phases import TINY, finetune, phase_files
+from safetensors.torch import load_file
+from tiny_models import manual_pairs
+
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError, read_json, write_json
+from workflow_scripts.training import training
+from workflow_scripts.training.loop import average_weights, generate, load_model
+from workflow_scripts.training.training import Training, collate, compactly, encode_pairs, plan_batches, split_batch
+
+
+@pytest.fixture(scope="module")
+def setup(tmp_path_factory):
+    """A model, training and dev text, and a folder of noised rounds."""
+    return phase_files(tmp_path_factory.mktemp("training"))
+
+
+class Fixed:
+    """Rows of known lengths, the same every epoch."""
+
+    rows = 300
+
+    def epoch(self, number):
+        return [([i] * (1 + i % 37), [i] * (1 + i % 23)) for i in range(self.rows)]
+
+
+def test_batches_hold_the_budget_and_every_row_comes_once_an_epoch():
+    batches = list(plan_batches(Fixed(), 200, 400, seed=1))
+    assert len(batches) == 400
+    assert all(len(batch) * max(max(len(s), len(t)) for s, t in batch) <= 200 for batch in batches)
+    seen = [row[0][0] for batch in batches for row in batch]
+    assert sorted(seen[:300]) == list(range(300)) and seen[:300] != sorted(seen[:300])
+    assert [b for b in batches] == list(plan_batches(Fixed(), 200, 400, seed=1)) != list(plan_batches(Fixed(), 200, 400, seed=2))
+    filled = [len(batch) * max(max(len(s), len(t)) for s, t in batch) for batch in batches]
+    assert sum(filled) / len(filled) > 0.75 * 200
+
+
+def test_a_row_longer_than_a_batch_is_refused():
+    with pytest.raises(InputError, match="raise batch_tokens"):
+        list(plan_batches(Fixed(), 30, 5, seed=1))
+
+
+def test_a_batch_is_shared_without_loss():
+    batch = next(plan_batches(Fixed(), 200, 1, seed=1))
+    parts = split_batch(batch, 4)
+    assert sorted(row for part in parts for row in part) == sorted(batch)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_part_without_rows_adds_nothing():
+    rows = [([5, 6, 2, 9], [7, 2, 8])]
+    whole, nothing = (collate(part, pad=1) for part in split_batch(rows, 2))
+    assert whole["labels"].tolist() == [[7, 2, 8]]
+    assert nothing["labels"].tolist() == [[-100]] and nothing["decoder_input_ids"].tolist() == [[0]]
+    assert nothing["input_ids"].tolist() == [[5, 6, 2, 9]]
+
+
+def test_remainders_of_pools_are_shared(setup, tmp_path):
+    folder, start = setup
+    some = {**TINY, "batch_tokens": 150, "micro_batch_tokens": 20, "max_length": 20}
+    finetune(folder, start, tmp_path, Training(updates=40, evaluate_every=40, checkpoint="last", **some))
+
+
+def test_collate_pads_and_rotates():
+    batch = collate([([5, 6, 2, 9], [7, 2, 8]), ([5, 2, 9], [7, 7, 2, 8])], pad=1)
+    assert batch["input_ids"].tolist() == [[5, 6, 2, 9], [5, 2, 9, 1]]
+    assert batch["attention_mask"].tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
+    assert batch["decoder_input_ids"].tolist() == [[8, 7, 2, 1], [8, 7, 7, 2]]
+    assert batch["labels"].tolist() == [[7, 2, 8, -100], [7, 7, 2, 8]]
+
+
+def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
+    folder, start = setup
+    finetune(folder, start, tmp_path, Training(updates=40, evaluate_every=20, **TINY))
+    curve = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
+    assert curve[0] == list(training.CURVE)
+    losses = [float(row[2]) for row in curve[1:] if row[2]]
+    dev = [(int(row[0]), float(row[4]), float(row[5])) for row in curve[1:] if row[4]]
+    assert losses[-1] < losses[0] - 0.3
+    assert [update for update, _, _ in dev] == [20, 40] and dev[1][1] < dev[0][1] < math.log(500)
+    rates = [float(row[3]) for row in curve[1:] if row[3]]
+    assert max(rates) <= 5e-3 and rates[-1] < rates[len(rates) // 2]
+    report = read_json(tmp_path / "training.json")
+    assert report["rows"] == 170 and report["settings"]["updates"] == 40
+    assert list((tmp_path / "checkpoints").rglob("events.out.tfevents*"))
+    assert load_codec(tmp_path / "model").family == "mbart"
+
+
+def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
+    folder, start = setup
+    codec = load_codec(start)
+    rounds = training.NoisedRounds(folder / "noised", ("de", "en"), codec, 64)
+    assert rounds.count == 2 and rounds.rows == 100 and rounds.epoch(2) == rounds.epoch(0) != rounds.epoch(1)
+    tags = {row[1][-1] for row in rounds.epoch(0)}
+    assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] == target[-1] for source, target in rounds.epoch(0))
+    finetune(folder, start, tmp_path, Training(updates=6, evaluate_every=3, checkpoint="last", **TINY), noised=folder / "noised")
+    assert "\t\t" in (tmp_path / "curve.tsv").read_text()  # no BLEU of a restore task
+
+
+def test_pairs_are_the_same_for_all_seeds(setup):
+    folder, start = setup
+    codec = load_codec(start)
+    files = folder / "train.de", folder / "train.en", ("de", "en"), codec
+    some = training.ParallelText(*files, Training(pairs=50))
+    assert some.rows == 50 and some.epoch(0) == training.ParallelText(*files, Training(pairs=50)).epoch(3)
+    everything = encode_pairs(*files, 256)
+    assert all(row in everything for row in some.epoch(0))
+
+
+def test_scratch_starts_from_other_weights(setup):
+    _, start = setup
+    given, scratch = load_model(start, Training(), 7), load_model(start, Training(), 7, from_scratch=True)
+    assert given.config.dropout == 0.3 and scratch.num_parameters() == given.num_parameters()
+    assert not torch.equal(given.model.shared.weight, scratch.model.shared.weight)
+
+
+def test_average_is_the_mean(setup, tmp_path):
+    _, start = setup
+    files = []
+    for seed in (1, 2):
+        load_model(start, Training(), seed, from_scratch=True).save_pretrained(tmp_path / str(seed))
+        files.append(tmp_path / str(seed) / "model.safetensors")
+    network = load_model(start, Training(), 1)
+    average_weights(network, files)
+    name = "model.encoder.layers.0.fc1.weight"
+    expected = (load_file(files[0])[name] + load_file(files[1])[name]) / 2
+    assert torch.allclose(network.state_dict()[name], expected, atol=1e-6)
+
+
+def test_ids_are_held_in_four_bytes_each():
+    lines = [str(number) for number in range(25_000)]
+    rows = compactly(lambda some: [[int(line), 250_026] for line in some], lines)
+    assert [list(row) for row in rows] == [[number, 250_026] for number in range(25_000)]
+    assert {row.itemsize for row in rows} == {4} and collate([(rows[3], rows[4])], pad=1)["labels"].dtype == torch.int64
+
+
+def test_misaligned_text_is_refused(setup):
+    folder, start = setup
+    with pytest.raises(InputError, match="must be aligned"):
+        encode_pairs(folder / "train.de", folder / "dev.en", ("de", "en"), load_codec(start), 64)
+
+
+def test_a_gpu_that_was_given_must_be_used(monkeypatch):
+    from workflow_scripts.device import pick_device
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("SLURM_JOB_GPUS", raising=False)
+    assert pick_device("auto").type == "cpu"
+    with pytest.raises(InputError, match="asked for"):
+        pick_device("cuda")
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0")
+    with pytest.raises(InputError, match="SLURM_JOB_GPUS=0"):
+        pick_device("auto")
+    assert pick_device("cpu").type == "cpu"
+
+
+def test_a_cpu_computes_in_float32_whatever_instructions_it_has(monkeypatch):
+    from workflow_scripts.device import pick_precision
+
+    for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda: True)
+    assert pick_precision("auto", torch.device("cpu")) == "float32"
+    assert pick_precision("bfloat16", torch.device("cpu")) == "bfloat16"
+
+
+def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
+    _, start = setup
+    codec = load_codec(start)
+    line = manual_pairs(1)[0][0]
+    pieces = codec.tokens([line])[0]
+    shuffled = [*pieces[::-1], "<mask>"]
+    for name in ("round0", "dev"):
+        for code in ("de", "en"):
+            (tmp_path / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(f"{' '.join(shuffled)}\t{line}\n".encode()))
+    write_json(tmp_path / "codeswitch.json", {"unit": "piece"})
+    (noised, original), _ = training.NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
+    assert list(original) == codec.encode([line], "de")[0]
+    assert codec.tokenizer.convert_ids_to_tokens(noised[:-2]) == shuffled and noised[-2:] == original[-2:]
+
+
+def test_dev_translations_stay_within_the_models_positions(setup):
+    folder, start = setup
+    codec = load_codec(start)
+    positions = load_model(start, Training(), 1).config.max_position_embeddings
+    row = codec.encode([" ".join(manual_pairs(60)[0])], "de", positions)[0]
+    assert len(row) == positions
+    assert len(generate(load_model(start, Training(), 1), codec, [row], "en", beam_size=1)) == 1

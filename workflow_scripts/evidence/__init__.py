@@ -1,0 +1,1 @@
+"""Scores, tests of significance, word accuracy and distances between the languages' representations."""

@@ -1,0 +1,179 @@
+"""comet: COMET's scores of hypotheses (Rei et al. 2020), from a model that reads source, hypothesis and reference.
+
+COMET needs older libraries than the other stages (transformers<5, numpy<2) and has an environment of its own:
+`environment` makes it with pip from envs/comet.txt, or Snakemake from envs/comet.yaml with ``--sdm conda``. `score`
+goes on in its Python, so this module needs nothing that COMET does not bring along.
+
+A run does not fail over COMET. Without network, environment or model, the file of scores says why it has none, and
+what to do about it.
+
+Checkpoints are Lightning's. PyTorch (from 2.6 on) reads them with `weights_only`: tensors and plain values; one that
+holds any other Python object is refused, and its code never runs. A checkpoint has no tokeniser: that and the shape
+of its encoder (`pretrained_model` in hparams.yaml, e.g. xlm-roberta-large) come from the hub's cache or `encoder`.
+"""
+
+import json
+import subprocess
+import sys
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
+
+from workflow_scripts.limits import Positive
+from workflow_scripts.stage import InputError, checksum, read_json, run, told, write_json
+from workflow_scripts.text.files import read_lines
+
+if TYPE_CHECKING:
+    from comet.models import CometModel
+
+
+@dataclass
+class Comet:
+    """Settings of COMET."""
+
+    model: str = "Unbabel/wmt22-comet-da"
+    """A Hugging Face id, or a checkpoint: a .ckpt file, or the folder with `hparams.yaml` and `checkpoints/model.ckpt`."""
+    revision: str | None = None
+    """The commit or tag to load from the hub; naming one makes the run repeatable."""
+    encoder: str | None = None
+    """A folder with configuration and tokeniser of the checkpoint's encoder, where the hub is out of reach."""
+    batch_size: Positive = 16
+    """Sentences that go through the model at once; it changes time and memory only."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+
+
+class Unavailable(Exception):
+    """Why COMET cannot be run here, and the way out."""
+
+
+def score(
+    sources: Path,
+    hypotheses: Path,
+    references: Path,
+    output: Path,
+    *,
+    environment: Path | None = None,
+    threads: int = 0,
+    settings: Comet = Comet(),
+) -> None:
+    """Write the score of every sentence and their mean, the system's score; or the reason why there are none.
+
+    `environment` is the file that the module `environment` wrote; without it, COMET has to be among the packages of the
+    Python that runs this. In full precision (`comet-score` computes in half precision, its third digit may differ).
+    Texts that differ in length, or are empty, are such a reason too.
+    """
+    made = read_json(environment) if environment else {"python": None, "reason": None}
+    if made["python"] and not Path(made["python"]).exists():
+        made = {"python": None, "reason": f"there is no {made['python']}; run snakemake with --forcerun comet_environment"}
+    if made["python"]:
+        paths = ["--sources", sources, "--hypotheses", hypotheses, "--references", references, "--output", output]
+        rest = ["--threads", str(threads), "--settings", json.dumps(asdict(settings))]
+        sys.exit(subprocess.run([made["python"], "-m", "workflow_scripts.evidence.comet", *paths, *rest]).returncode)
+    sides = [list(read_lines(path)) for path in (sources, hypotheses, references)]
+    lengths = [len(side) for side in sides]
+    try:
+        if len(set(lengths)) > 1:
+            raise Unavailable(f"{hypotheses} has {lengths[1]} lines, {sources} {lengths[0]}, {references} {lengths[2]}; decode again")
+        if not lengths[0]:
+            raise Unavailable(f"{references} has no sentences")
+        if made["reason"]:
+            raise Unavailable(made["reason"])
+        scores = _predict(sides, threads, settings)
+    except Unavailable as reason:
+        print(f"no COMET: {reason}", file=sys.stderr)
+        scores = {"value": None, "segments": None, "signature": None, "reason": str(reason)}
+    write_json(output, {"model": settings.model, **scores, "sentences": lengths[0], "settings": asdict(settings)})
+
+
+def _predict(sides: list[list[str]], threads: int, settings: Comet) -> dict:
+    """COMET's scores of the sentences; raises `Unavailable`."""
+    try:
+        from comet import __version__
+    except ImportError as error:
+        raise Unavailable(f"COMET is not installed for {sys.executable} ({error}); its packages are in envs/comet.txt") from None
+    import torch
+
+    from workflow_scripts.device import pick_device
+
+    try:
+        device = pick_device(settings.device)
+    except InputError as error:
+        raise Unavailable(str(error)) from None
+    if threads:
+        torch.set_num_threads(threads)
+    checkpoint, version = find_checkpoint(settings)
+    model = load_model(checkpoint, settings)
+    try:
+        predicted = model.predict(
+            [dict(zip(("src", "mt", "ref"), sentence, strict=True)) for sentence in zip(*sides, strict=True)],
+            batch_size=settings.batch_size,
+            gpus=int(device.type == "cuda"),
+            progress_bar=False,
+        )
+    except torch.cuda.OutOfMemoryError as error:
+        way_out = f"lower comet.batch_size ({settings.batch_size}), then run snakemake with --forcerun comet"
+        raise Unavailable(f"the GPU's memory did not suffice ({told(error)}); {way_out}") from None
+    except Exception as error:  # whatever COMET, Lightning and PyTorch raise
+        raise Unavailable(f"COMET failed ({told(error)}); mend that and run snakemake with --forcerun comet") from None
+    return {
+        "value": predicted.system_score,
+        "segments": predicted.scores,
+        "signature": f"model:{settings.model}|revision:{version}|precision:fp32|version:{__version__}",
+        "reason": None,
+    }
+
+
+def find_checkpoint(settings: Comet) -> tuple[Path, str]:
+    """The model's checkpoint, and which one it is: the hub's commit, or the file's checksum; raises `Unavailable`."""
+    from huggingface_hub import snapshot_download
+
+    path = Path(settings.model).absolute()
+    if path.is_file():
+        return path, f"sha256-{checksum(path)[:12]}"
+    try:
+        folder = path if path.is_dir() else Path(snapshot_download(settings.model, revision=settings.revision))
+    except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
+        raise Unavailable(
+            f"comet.model {settings.model!r} is neither a file or folder nor to be had from the Hugging Face hub ({told(error)}); "
+            f"where there is network run `hf download {settings.model}`, then snakemake with --forcerun comet"
+        ) from None
+    checkpoint = folder / "checkpoints/model.ckpt"
+    if not checkpoint.is_file():
+        raise Unavailable(f"comet.model {settings.model!r}: there is no {checkpoint}; it is no COMET model, or not all of it is there")
+    return checkpoint, f"sha256-{checksum(checkpoint)[:12]}" if folder == path else folder.name
+
+
+def load_model(checkpoint: Path, settings: Comet) -> "CometModel":
+    """The model of a checkpoint, with `encoder` in place of the one that it names; raises `Unavailable`."""
+    import yaml
+    from comet import load_from_checkpoint
+
+    encoder = None
+    try:
+        # read as COMET reads it: no Python objects but tuples
+        hyperparameters = yaml.full_load((checkpoint.parents[1] / "hparams.yaml").read_text(encoding="utf-8"))
+        encoder = hyperparameters["pretrained_model"]
+        with TemporaryDirectory() as folder, warnings.catch_warnings():
+            # COMET lets weights be missing, which would leave random ones in their place
+            warnings.filterwarnings("error", message="Found keys that are in the model state dict but not in the checkpoint")
+            if not settings.encoder:
+                return load_from_checkpoint(checkpoint)
+            # COMET looks for hyperparameters of one's own above the checkpoint's folder
+            (Path(folder) / "hparams.yaml").write_text(yaml.dump({**hyperparameters, "pretrained_model": settings.encoder}))
+            link = Path(folder) / "checkpoints/model.ckpt"
+            link.parent.mkdir()
+            link.symlink_to(checkpoint)
+            return load_from_checkpoint(link, reload_hparams=True)
+    except Exception as error:  # whatever Lightning, PyTorch, transformers and the hub's client raise
+        way_out = (
+            f"; if it lacks its encoder, run `hf download {encoder} '*.json' '*.model' '*.txt'` where there is network, or name a "
+            "folder with these files as comet.encoder; then run snakemake with --forcerun comet"
+        )
+        raise Unavailable(f"comet.model {settings.model!r} cannot be loaded ({told(error)}){way_out if encoder else ''}") from None
+
+
+if __name__ == "__main__":
+    run(score)

@@ -1,0 +1,197 @@
+"""representation: how far apart a model puts the two languages (Eq. 4 and Table VI of Zan et al.).
+
+A sentence goes into encoder and decoder alike, in its own language and with its own tag. In a layer of the
+decoder, e is the output at the last position that is not padding; in a layer of the encoder, the mean over
+all positions. The paper's e is that of the last decoder layer. Its equation can be read in two ways, and both are
+measured, in every layer:
+
+pairs
+    √(Σᵢ ‖eᵢ(source) − eᵢ(target)‖²) over N sentence pairs, and the same as a root mean square
+    (divided by √N), which does not grow with N
+means
+    ‖mean e(source) − mean e(target)‖, the distance of the languages' average embeddings, which
+    needs no parallel text and is measured on other text as well, if there is some
+
+Besides, the mean cosine of the pairs, and retrieval: how often a sentence's nearest neighbour by cosine among
+the sentences of the other language is its translation.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from workflow_scripts.device import pick_device
+from workflow_scripts.limits import Positive
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.stage import InputError, atomic, checksums, run, write_json
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.training import Row, collate
+
+
+@dataclass
+class Representation:
+    """Settings of the distances."""
+
+    sentences: Positive = 20_000
+    """Pairs that are compared, at most (the paper's N)."""
+    retrieval: Positive = 1_000
+    """Pairs, evenly spaced among these, whose sentences are looked for among each other; they are also kept to be drawn."""
+    text: dict[str, str] = field(default_factory=dict)
+    """Language → file of more text, not parallel, on which the distance of the language means is measured as well."""
+    batch_tokens: Positive = 4_096
+    """Tokens that go through the model at once."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+
+
+def main(
+    model: Path,
+    source: Path,
+    target: Path,
+    output: Path,
+    vectors: Path,
+    *,
+    languages: tuple[str, str],
+    unaligned: tuple[Path, ...] = (),
+    documents: bool = False,
+    threads: int = 0,
+    settings: Representation = Representation(),
+) -> None:
+    """Write the distances of one model, and some sentences' vectors (float16) to draw them.
+
+    `unaligned` are files of more text in the two languages. In the text of `documents`, `</s>` stands between sentences.
+    Raises `InputError` where there is no sentence.
+    """
+    from transformers import AutoModelForSeq2SeqLM
+
+    if threads:
+        torch.set_num_threads(threads)
+    codec = load_codec(model, documents)
+    network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
+    rows = [read_rows(path, code, codec, network, settings.sentences) for path, code in zip((source, target), languages, strict=True)]
+    if len(rows[0]) != len(rows[1]):
+        raise InputError(f"{source} has {len(rows[0])} lines, {target} {len(rows[1])}; they must be aligned")
+    layers, kept = measure(network, codec.tokenizer.pad_token_id, rows, settings)
+    with atomic(vectors, "wb") as file:
+        np.savez_compressed(file, source=kept[0].astype(np.float16), target=kept[1].astype(np.float16))
+    depth = network.config.encoder_layers + 1
+    tag_format = {"mbart": "encoder X </s> LANG, decoder LANG X </s>", "mbart50": "encoder LANG X </s>, decoder </s> LANG X"}[codec.family]
+    report = {
+        **layers[-1],
+        "sentences": len(rows[0]),
+        "retrieved_among": len(kept[0]),
+        "dimensions": kept[0].shape[1],
+        "layers": {"encoder": layers[:depth], "decoder": layers[depth:]},
+        "text": [str(source), str(target)],
+        "checksums": checksums((source, target, *unaligned)),
+        "tag_format": f"{tag_format}; own language's tag; last non-padding position of the last decoder layer",
+        "settings": asdict(settings),
+    }
+    if unaligned:
+        more = [read_rows(path, code, codec, network, settings.sentences) for path, code in zip(unaligned, languages, strict=True)]
+        centres = [mean_vector(network, codec.tokenizer.pad_token_id, side, settings.batch_tokens) for side in more]
+        report["unaligned"] = {
+            "means": float(np.linalg.norm(centres[0] - centres[1])),
+            "sentences": [len(side) for side in more],
+            "text": [str(path) for path in unaligned],
+        }
+    write_json(output, report)
+
+
+def read_rows(path: Path, code: str, codec: Codec, network: torch.nn.Module, sentences: int) -> list[list[int]]:
+    """Ids of the first lines of a file."""
+    rows = codec.encode(list(islice(read_lines(path), sentences)), code, network.config.max_position_embeddings)
+    if not rows:
+        raise InputError(f"{path} has no line to represent")
+    return rows
+
+
+def measure(
+    network: torch.nn.Module, pad: int, rows: list[list[list[int]]], settings: Representation
+) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """The measures of every layer, encoder first, and the last layer's vectors of the pairs for retrieval (2 × pairs × width).
+
+    Sums are accumulated batch by batch in float64; of the vectors only those for retrieval are held.
+    """
+    pairs = len(rows[0])
+    chosen = [i * pairs // settings.retrieval for i in range(settings.retrieval)] if pairs > settings.retrieval else range(pairs)
+    place = {pair: at for at, pair in enumerate(chosen)}
+    squared = cosines = totals = held = None
+    for batch in batches([max(map(len, pair)) for pair in zip(*rows, strict=True)], settings.batch_tokens):
+        sides = np.stack([sentence_vectors(network, pad, [side[i] for i in batch]) for side in rows])
+        if held is None:
+            _, depth, _, width = sides.shape
+            squared, cosines, totals = np.zeros(depth), np.zeros(depth), np.zeros((2, depth, width))
+            held = np.zeros((2, depth, len(place), width), dtype=np.float32)
+        found = [(at, place[i]) for at, i in enumerate(batch) if i in place]
+        for at, to in found:
+            held[:, :, to] = sides[:, :, at]
+        source, target = sides.astype(np.float64)
+        squared += ((source - target) ** 2).sum(axis=(1, 2))
+        norms = np.linalg.norm(source, axis=2) * np.linalg.norm(target, axis=2)
+        cosines += ((source * target).sum(axis=2) / np.maximum(norms, 1e-12)).sum(axis=1)
+        totals += [source.sum(axis=1), target.sum(axis=1)]
+    layers = [
+        {
+            "pairs": float(np.sqrt(squared[layer])),
+            "pairs_rms": float(np.sqrt(squared[layer] / pairs)),
+            "means": float(np.linalg.norm(totals[0, layer] - totals[1, layer]) / pairs),
+            "cosine": float(cosines[layer] / pairs),
+            **retrieval(held[0, layer], held[1, layer]),
+        }
+        for layer in range(len(squared))
+    ]
+    return layers, held[:, -1]
+
+
+def batches(lengths: list[int], tokens: int) -> Iterator[list[int]]:
+    """Indices in batches of at most `tokens` tokens, padding included; neighbours are of like length."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[index] > tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    yield batch
+
+
+@torch.no_grad()
+def sentence_vectors(network: torch.nn.Module, pad: int, rows: list[list[int]]) -> np.ndarray:
+    """e of each row in each layer, encoder first, each from its embeddings on (layers × rows × width, float32)."""
+    batch: list[Row] = [(row, row) for row in rows]
+    tensors = {name: value.to(network.device) for name, value in collate(batch, pad).items()}
+    last = (tensors.pop("labels") != -100).sum(dim=1) - 1
+    states = network.base_model(**tensors, use_cache=False, output_hidden_states=True)
+    there = tensors["attention_mask"].unsqueeze(-1)
+    encoder = [(layer * there).sum(dim=1) / there.sum(dim=1) for layer in states.encoder_hidden_states]
+    decoder = [layer[torch.arange(len(rows)), last] for layer in states.decoder_hidden_states]
+    return torch.stack([*encoder, *decoder]).float().cpu().numpy()
+
+
+def mean_vector(network: torch.nn.Module, pad: int, rows: list[list[int]], tokens: int) -> np.ndarray:
+    """The mean of the last decoder layer's e over all rows (width)."""
+    total = sum(
+        sentence_vectors(network, pad, [rows[i] for i in batch])[-1].sum(axis=0, dtype=np.float64)
+        for batch in batches([len(row) for row in rows], tokens)
+    )
+    return total / len(rows)
+
+
+def retrieval(source: np.ndarray, target: np.ndarray) -> dict[str, float]:
+    """Share of the rows whose nearest row on the other side, by cosine, is their own; both sides are pairs × width."""
+    source, target = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in (source, target))
+    similar = source @ target.T
+    own = np.arange(len(source))
+    return {
+        "source_to_target": float((similar.argmax(axis=1) == own).mean()),
+        "target_to_source": float((similar.argmax(axis=0) == own).mean()),
+    }
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,117 @@
+"""word_accuracy: how well words are translated, by how often they occur in the training text.
+
+Zan et al., section V-B and Table VII: compare-mt (Neubig et al. 2019) counts, sentence by sentence, how many
+words of the reference are in the hypothesis; words of fewer than 100 occurrences are rare, those of 1,000
+and more frequent. All texts are cut into words by sacreBLEU's tokeniser.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from workflow_scripts.evidence.scores import Scores, Tokenizer, aligned, metrics
+from workflow_scripts.limits import Positive
+from workflow_scripts.stage import InputError, atomic, run, told, write_json
+from workflow_scripts.text.files import read_lines
+
+BUCKETS = ("low", "mid", "high")
+
+
+@dataclass
+class WordAccuracy:
+    """Settings of the buckets; the defaults are the paper's."""
+
+    low: Positive = 100
+    """Words of fewer occurrences in the training text are `low`."""
+    high: Positive = 1_000
+    """Words of so many occurrences or more are `high`, those between are `mid`."""
+    tokenize: Tokenizer | None = None
+    """sacreBLEU's tokeniser; by default the target language's."""
+
+
+def count(training: Path, output: Path, *, language: str, settings: WordAccuracy = WordAccuracy()) -> None:
+    """Count the words of the target side of the training text: a TSV of word and occurrences, the most frequent first.
+
+    It is empty where the language's tokeniser cannot be had; `measure` says so.
+    """
+    counts: Counter[str] = Counter()
+    try:
+        cut = tokenizer(language, settings)
+    except Exception as error:  # sacreBLEU may have to fetch it
+        print(f"no words are counted: {told(error)}", file=sys.stderr)
+    else:
+        counts.update(word for line in read_lines(training) for word in cut(line))
+    with atomic(output) as file:
+        file.writelines(f"{word}\t{number}\n" for word, number in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def measure(
+    hypotheses: Path, references: Path, frequencies: Path, output: Path, *, language: str, settings: WordAccuracy = WordAccuracy()
+) -> None:
+    """Write precision, recall and F-measure of each bucket, and of all words.
+
+    `frequencies` is what `count` wrote. What keeps them from being measured, e.g. hypotheses that are not aligned with the
+    references, is said under `failed`, in place of numbers. Raises `InputError` when `low` is not below `high`.
+    """
+    if not 0 < settings.low < settings.high:
+        raise InputError(f"word_accuracy: low ({settings.low}) must be above 0 and below high ({settings.high})")
+    found, failed = {}, ""
+    try:
+        if not (counts := read_frequencies(frequencies)):
+            raise InputError(f"{frequencies} has no words; its log says why, snakemake with --forcerun frequencies makes it again")
+        sides = aligned(hypotheses, references)
+        cut = tokenizer(language, settings)
+        hypothesis, reference = ([cut(line) for line in side] for side in sides)
+        found = by_bucket(hypothesis, reference, counts, [settings.low, settings.high])
+    except InputError as error:
+        failed = str(error)
+    except Exception as error:  # sacreBLEU's or compare-mt's trouble must not cost the rest of the report
+        failed = told(error)
+    write_json(output, {"buckets": found, "failed": failed, "settings": asdict(settings)})
+
+
+def read_frequencies(path: Path) -> Counter[str]:
+    """The words that `count` wrote, with their occurrences."""
+    with open(path, encoding="utf-8", newline="\n") as file:
+        return Counter({word: int(number) for word, number in (line.rstrip("\n").split("\t") for line in file)})
+
+
+def tokenizer(language: str, settings: WordAccuracy) -> Callable[[str], list[str]]:
+    """sacreBLEU's tokeniser of the target language, or the configured one."""
+    bleu = metrics(language, Scores(tokenize=settings.tokenize))["BLEU"]()
+    return lambda line: bleu.tokenizer(line).split()
+
+
+def by_bucket(hypothesis: list[list[str]], reference: list[list[str]], counts: Counter[str], cutoffs: list[int]) -> dict[str, dict]:
+    """The measures of each bucket, and of all words together.
+
+    compare-mt counts; `matches` are the words of the hypotheses that are in their reference, `hypothesis` and
+    `reference` how many there are on either side. A hypothesis's word that is not in its reference belongs to
+    its own bucket.
+    """
+    from compare_mt.bucketers import FreqWordBucketer
+
+    # an empty table of counts would make compare-mt look for another one
+    bucketer = FreqWordBucketer(freq_counts=counts or Counter({"": 0}), bucket_cutoffs=cutoffs)
+    statistics = bucketer.calc_statistics(reference, [hypothesis])[0][0]
+    cells = {name: tuple(int(n) for n in row[:3]) for name, row in zip(BUCKETS, statistics, strict=True)}
+    cells["all"] = tuple(sum(cell[i] for cell in cells.values()) for i in range(3))
+    return {name: measures(*cell) for name, cell in cells.items()}
+
+
+def measures(matches: int, reference: int, hypothesis: int) -> dict[str, float | int]:
+    """Precision (of the hypotheses' words), recall (of the references') and their harmonic mean, from 0 to 1."""
+    return {
+        "matches": matches,
+        "reference": reference,
+        "hypothesis": hypothesis,
+        "precision": matches / hypothesis if hypothesis else 0.0,
+        "recall": matches / reference if reference else 0.0,
+        "f": 2 * matches / (reference + hypothesis) if matches else 0.0,
+    }
+
+
+if __name__ == "__main__":
+    run({"count": count, "measure": measure})

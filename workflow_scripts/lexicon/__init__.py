@@ -1,0 +1,1 @@
+"""Word embeddings of two languages, mapped into one space, and the lexicon of its neighbours."""

@@ -1,0 +1,52 @@
+"""Which words of a parallel text stand for one another, by a statistical aligner.
+
+For judging lexicons only: no stage learns from it. The aligner is fast_align (Dyer, Chahuneau and
+Smith 2013), in the systran-align package.
+"""
+
+import itertools
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.words import Segment
+
+_BATCH = 10_000
+
+
+def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) -> Counter[tuple[str, str]]:
+    """How often each pair of words is linked in two files that are parallel line by line.
+
+    Links are those of both directions together, as the aligner symmetrises them. Raises `InputError`
+    when the files have different numbers of lines.
+    """
+    # a heavy import, needed by few
+    import systran_align
+
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
+        joined, forward, backward = (str(Path(folder) / name) for name in ("text", "forward", "backward"))
+        with open(joined, "w", encoding="utf-8") as file:
+            for a, b in _sentences(text_a, text_b, segment):
+                file.write(f"{a} ||| {b}\n")
+        systran_align.generate_alignment_probabilities(
+            joined, forward, backward, favor_diagonal=True, optimize_tension=True, variational_bayes=True
+        )
+        aligner = systran_align.Aligner(forward, backward)
+    links: Counter[tuple[str, str]] = Counter()
+    sentences = _sentences(text_a, text_b, segment)
+    while batch := list(itertools.islice(sentences, _BATCH)):
+        side_a, side_b = ([sentence.split() for sentence in side] for side in zip(*batch, strict=True))
+        for a, b, aligned in zip(side_a, side_b, aligner.align_batch(side_a, side_b), strict=True):
+            links.update((a[i], b[j]) for i, j in aligned["alignments"])
+    return links
+
+
+def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]):
+    for number, (a, b) in enumerate(itertools.zip_longest(read_lines(text_a), read_lines(text_b)), 1):
+        if a is None or b is None:
+            raise InputError(f"{text_a} and {text_b}: one ends before line {number}; they must be parallel line by line")
+        segmented = segment[0](a), segment[1](b)
+        if all(segmented):
+            yield segmented

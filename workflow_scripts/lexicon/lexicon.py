@@ -1,0 +1,323 @@
+"""lexicon: for every word its k nearest words in the other language, in both directions.
+
+Each direction is retrieved from its own side: the rows of the German-English lexicon are German
+words and their English neighbours, and the other way round (Zan et al., section III-B: "one of the
+top-k nearest neighbors"). A word is never its own translation, so that switching it changes it.
+"""
+
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import regex
+import torch
+
+from workflow_scripts.device import pick_device
+from workflow_scripts.lexicon.alignment import count_links
+from workflow_scripts.lexicon.mapping import check
+from workflow_scripts.lexicon.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
+from workflow_scripts.lexicon.vectors import read_vectors
+from workflow_scripts.limits import Positive
+from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
+from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.text.word_lists import read_dictionary, write_lexicon
+from workflow_scripts.text.words import count_units
+
+
+@dataclass
+class Lexicon:
+    """Settings of the lexicon."""
+
+    top_k: Positive = 3
+    """Candidates per word (the paper's k)."""
+    retrieval: Literal["csls", "cosine", "dot", "farthest"] = "csls"
+    """How neighbours are ranked. The paper says dot product; csls finds fewer hubs; the authors' published code takes the farthest."""
+    csls_neighbours: Positive = 10
+    """k of CSLS."""
+    min_score: float | None = None
+    """Candidates with a lower score are left out; nothing is by default."""
+    numbers: bool = False
+    """Whether words without a letter get candidates. The neighbours of a number are other numbers, which no model can restore."""
+    align: bool = True
+    """Whether a statistical aligner judges the lexicon on the parallel text; the lexicon itself never sees that."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+
+
+def main(
+    lexicon_ab: Path,
+    lexicon_ba: Path,
+    report: Path,
+    *,
+    languages: tuple[str, str],
+    mapped_a: Path | None = None,
+    mapped_b: Path | None = None,
+    dictionary: Path | None = None,
+    model: Path | None = None,
+    text_a: Path | None = None,
+    text_b: Path | None = None,
+    gold: Path | None = None,
+    threads: int = 0,
+    settings: Lexicon = Lexicon(),
+) -> None:
+    """Write both lexicons, from mapped vectors or from a given dictionary, and what they are worth.
+
+    Args:
+        lexicon_ab: Where the lexicon from the first language into the second goes: word, candidate, rank, score.
+        lexicon_ba: Where that of the other direction goes.
+        report: Where sizes, coverage and precision go, as JSON.
+        languages: Codes of the two languages.
+        mapped_a: The first language's vectors, in one space with the second's.
+        mapped_b: The second language's.
+        dictionary: A word list that is the lexicon, instead of vectors: two words a line, separated by a tab or
+            a blank (MUSE's format).
+        model: The model whose pieces the vectors are of; without one they are words. Of pieces, only lower-case whole words
+            can be judged by `gold`.
+        text_a: Text that the lexicon is for, to count how much of it the lexicon covers.
+        text_b: The same in the second language, parallel line by line; an aligner on both tells how many of the
+            words that would be switched get a right translation.
+        gold: A word list to judge by, in the format of the dictionary.
+        threads: CPU threads; 0 takes torch's choice.
+
+    Raises:
+        InputError: The input is bad, or neither or both of vectors and dictionary are given.
+    """
+    if bool(dictionary) == bool(mapped_a or mapped_b) or bool(mapped_a) != bool(mapped_b):
+        raise InputError("give either --mapped-a and --mapped-b, or --dictionary")
+    gold_ab = read_gold(gold, languages) if gold else {}
+    if model:
+        gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}
+    segment = [unit_segmenter(code, model) for code in languages]
+    if dictionary:
+        if not (pairs := read_dictionary(dictionary, languages)):
+            raise InputError(f"{dictionary}: is empty")
+        sides = from_dictionary(pairs)
+    else:
+        if threads:
+            set_threads(threads)
+        sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
+    links = count_links(text_a, text_b, segment) if text_a and text_b and settings.align else Counter()
+    directions = {}
+    backwards = Counter({(b, a): n for (a, b), n in links.items()})
+    for i, path, codes, text, truth, linked in (
+        (0, lexicon_ab, languages, text_a, gold_ab, links),
+        (1, lexicon_ba, languages[::-1], text_b, invert(gold_ab), backwards),
+    ):
+        side = sides[i]
+        entries = select(side.ranked, settings)
+        write_lexicon(path, entries)
+        counts = count_units(text, segment[i]) if text else Counter()
+        directions["-".join(codes)] = {
+            "words": len(side.ranked),
+            "entries": len(entries),
+            "coverage": coverage(counts, entries) if text else None,
+            "gold": evaluate(side.ranked, side.vocabulary, truth) if truth else None,
+            "gold_nearest": evaluate(side.nearest, side.vocabulary, truth) if truth and side.nearest else None,
+            "switched": judge_switched(counts, entries, truth, linked) if text and (truth or linked) else None,
+        }
+    write_json(
+        report,
+        {
+            "directions": directions,
+            "gold": str(gold) if gold else None,
+            "dictionary": str(dictionary) if dictionary else None,
+            "checksums": checksums((text_a, text_b, gold, dictionary)),
+            "settings": asdict(settings),
+        },
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# candidates
+
+Ranked = dict[str, list[tuple[str, float]]]
+"""Word → words of the other language and their scores, best first."""
+
+
+class Side(NamedTuple):
+    """One direction, before selection."""
+
+    ranked: Ranked
+    vocabulary: set[str]
+    """The other language's words."""
+    nearest: Ranked | None = None
+    """Ranked by plain cosine, for comparison."""
+
+
+def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: bool = False) -> tuple[Side, Side]:
+    """Each word with its nearest words on the other side, each direction from its own side; to `compare`, by cosine too."""
+    device = pick_device(settings.device)
+    words, vectors = zip(*(read_vectors(path) for path in (mapped_a, mapped_b)), strict=True)
+    check(mapped_a, vectors[0], mapped_b, vectors[1])
+    a, b = (torch.from_numpy(x).to(device) for x in vectors)
+    # one more than asked for, because the word itself may be among them
+    k = max(settings.top_k, 10) + 1
+    ranked = retrieve(a, b, k, settings)
+    by_cosine = retrieve(a, b, k, replace(settings, retrieval="cosine")) if compare else None
+    return tuple(
+        Side(
+            _named(words[i], words[1 - i], ranked[i]),
+            set(words[1 - i]),
+            _named(words[i], words[1 - i], by_cosine[i]) if by_cosine else None,
+        )
+        for i in (0, 1)
+    )
+
+
+def retrieve(a: torch.Tensor, b: torch.Tensor, k: int, settings: Lexicon) -> tuple[Top, Top]:
+    """For each row of `a` (words × dimensions) its k best rows of `b`, best first, and the other way round."""
+    if settings.retrieval == "farthest":
+        a = -a
+    elif settings.retrieval != "dot":
+        a, b = (torch.nn.functional.normalize(side, dim=1) for side in (a, b))
+    similarities = Similarities(a, b)
+    near = neighbourhoods(similarities, settings.csls_neighbours) if settings.retrieval == "csls" else None
+    return tuple(Top(*(part.cpu() for part in top)) for top in nearest(similarities, k, near))
+
+
+def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
+    return {
+        word: [(words_z[j], score) for j, score in zip(row, scores, strict=True)]
+        for word, row, scores in zip(words_x, top.indices.tolist(), top.values.tolist(), strict=True)
+    }
+
+
+def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:
+    """A given dictionary, read from both sides; the first translation of a word ranks first."""
+    ranked: tuple[Ranked, Ranked] = ({}, {})
+    for pair in dict.fromkeys(pairs):
+        for i in (0, 1):
+            ranked[i].setdefault(pair[i], []).append((pair[1 - i], 1.0))
+    return Side(ranked[0], set(ranked[1])), Side(ranked[1], set(ranked[0]))
+
+
+_LETTER = regex.compile(r"\p{L}")
+_SPECIAL = regex.compile(r"<.*>|\[.*\]|▁")
+
+
+def select(ranked: Ranked, settings: Lexicon) -> Ranked:
+    """The lexicon proper: `top_k` candidates a word, none of them the word itself or a special piece."""
+    entries: Ranked = {}
+    for word, row in ranked.items():
+        if not _usable(word, settings):
+            continue
+        candidates = [
+            (candidate, score)
+            for candidate, score in row
+            if _usable(candidate, settings)
+            and candidate.casefold() != word.casefold()
+            and (settings.min_score is None or score >= settings.min_score)
+        ]
+        if candidates:
+            entries[word] = candidates[: settings.top_k]
+    return entries
+
+
+def _usable(word: str, settings: Lexicon) -> bool:
+    return not _SPECIAL.fullmatch(word) and (settings.numbers or bool(_LETTER.search(word)))
+
+
+# ---------------------------------------------------------------------------------------------
+# what the lexicon is worth
+
+
+def coverage(counts: Counter[str], entries: Ranked) -> dict[str, float]:
+    """Share of the running words and of the different words that have an entry."""
+    return {
+        "running_words": sum(n for word, n in counts.items() if word in entries) / max(1, counts.total()),
+        "types": sum(word in entries for word in counts) / max(1, len(counts)),
+    }
+
+
+Gold = dict[str, set[str]]
+"""Word → its correct translations."""
+
+
+def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict[str, float]]:
+    """P@1, P@5 and P@10 over the covered words of `gold`, with and without identical pairs.
+
+    A word is covered when it and one of its translations are known; P@k is the share of covered
+    words with a correct translation among the first k. Without identical pairs, pairs such as
+    *format* - *format* count neither as gold nor as candidate.
+    """
+    result = {}
+    for name, keep_identical in (("all", True), ("non_identical", False)):
+        hits: Counter[int] = Counter()
+        covered = 0
+        for word, translations in gold.items():
+            truth = {t for t in translations & vocabulary if keep_identical or t != word}
+            if word not in ranked or not truth:
+                continue
+            covered += 1
+            candidates = [c for c, _ in ranked[word] if keep_identical or c != word]
+            rank = next((r for r, c in enumerate(candidates[:10]) if c in truth), None)
+            for k in (1, 5, 10):
+                hits[k] += rank is not None and rank < k
+        result[name] = {"gold_words": len(gold), "covered": covered, **{f"p@{k}": hits[k] / max(1, covered) for k in (1, 5, 10)}}
+    return result
+
+
+# links that occur once may be the aligner's guess
+_LINKS = 2
+
+
+def judge_switched(counts: Counter[str], entries: Ranked, gold: Gold, links: Counter[tuple[str, str]]) -> dict[str, float]:
+    """Of the running words that get switched, how many get a right translation.
+
+    Right is what the gold lexicon has, or what the aligner links to the word at least twice in the
+    parallel text. A word can be judged that the gold lexicon has or that is linked to anything that
+    often. Each candidate of a word is drawn equally often, as in code-switching.
+
+    Returns `judged`, the share of the switchable running words that can be judged, and `right`, the
+    share of those whose translation is right; both also by the gold lexicon alone.
+    """
+    linked: Gold = {}
+    for (word, other), n in links.items():
+        if n >= _LINKS:
+            linked.setdefault(word, set()).add(other)
+    switchable = judged = judged_by_gold = right = right_by_gold = 0.0
+    for word, candidates in entries.items():
+        n = counts[word]
+        switchable += n
+        in_gold = sum(candidate in gold.get(word, ()) for candidate, _ in candidates) / len(candidates)
+        in_either = sum(candidate in gold.get(word, ()) or candidate in linked.get(word, ()) for candidate, _ in candidates) / len(
+            candidates
+        )
+        if word in gold:
+            judged_by_gold += n
+            right_by_gold += n * in_gold
+        if word in gold or word in linked:
+            judged += n
+            right += n * in_either
+    return {
+        "judged": judged / max(1, switchable),
+        "right": right / max(1, judged),
+        "judged_by_gold": judged_by_gold / max(1, switchable),
+        "right_by_gold": right_by_gold / max(1, judged_by_gold),
+    }
+
+
+def read_gold(path: Path, languages: tuple[str, str]) -> Gold:
+    """A word list as a mapping; words are folded like the corpus."""
+    gold: Gold = {}
+    for a, b in read_dictionary(path, languages):
+        gold.setdefault(a, set()).add(b)
+    return gold
+
+
+def invert(gold: Gold) -> Gold:
+    """The same pairs, looked up from the other side."""
+    inverted: Gold = {}
+    for word, translations in gold.items():
+        for translation in translations:
+            inverted.setdefault(translation, set()).add(word)
+    return inverted
+
+
+# ---------------------------------------------------------------------------------------------
+# file
+
+
+if __name__ == "__main__":
+    run(main)

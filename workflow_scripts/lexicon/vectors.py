@@ -1,0 +1,123 @@
+"""Embedding files in word2vec's formats, read and written as a stream.
+
+Text: a line "rows dimensions", then "word x₁ … x_d" each; plain or .gz, .xz, .zst. It is what
+VecMap, MUSE, gensim and fastText (.vec) read and write. Binary (.bin): the same header, then each
+word, a blank, and its numbers as little-endian float32. Words are in order of frequency.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from workflow_scripts.stage import InputError, atomic
+from workflow_scripts.text.files import read_lines
+
+
+def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
+    """Write `vectors` (words × dimensions), seven significant digits as text or exactly as .bin, atomically."""
+    if Path(path).suffix in (".gz", ".xz", ".zst"):
+        raise InputError(f"{path}: vectors are written as text or as .bin; compress them afterwards")
+    header = f"{vectors.shape[0]} {vectors.shape[1]}\n"
+    if Path(path).suffix == ".bin":
+        with atomic(path, "wb") as file:
+            file.write(header.encode())
+            for word, row in zip(words, vectors.astype("<f4"), strict=True):
+                file.write(word.encode() + b" " + row.tobytes() + b"\n")
+        return
+    with atomic(path) as file:
+        file.write(header)
+        form = " ".join(["%.7g"] * vectors.shape[1])
+        for word, row in zip(words, vectors, strict=True):
+            file.write(f"{word} {form % tuple(row.tolist())}\n")
+
+
+def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.ndarray]:
+    """Words and their vectors (words × dimensions, float32), at most the first `limit` rows.
+
+    Raises `InputError` for a bad header, more or fewer rows than it says, rows of another width,
+    values that are not finite numbers, or a word that stands twice.
+    """
+    path = Path(path)
+    return _collect(path, limit, *(_read_binary(path) if path.suffix == ".bin" else _read_text(path)))
+
+
+def _collect(path: Path, limit: int | None, rows: int, dimensions: int, entries: Iterator[tuple[str, np.ndarray]]):
+    wanted = min(rows, limit or rows)
+    # grows with what is there, not with what the header says
+    vectors = np.empty((min(wanted, 1 << 16), dimensions), dtype=np.float32)
+    index: dict[str, int] = {}
+    for number, (word, row) in enumerate(islice(entries, wanted), 1):
+        # in text a row stands one line below its number, under the header
+        where = f"{path}, row {number}" if path.suffix == ".bin" else f"{path}, line {number + 1}"
+        if row.shape != (dimensions,) or not np.isfinite(row).all():
+            raise InputError(f"{where}: {word!r} needs {dimensions} finite numbers, found {np.isfinite(row).sum()}")
+        if word in index:
+            raise InputError(f"{where}: {word!r} stands twice, first as row {index[word] + 1}; keep one of the two")
+        if len(index) == len(vectors):
+            vectors = np.concatenate([vectors, np.empty((min(len(vectors), wanted - len(vectors)), dimensions), dtype=np.float32)])
+        vectors[len(index)] = row
+        index[word] = len(index)
+    if len(index) < wanted:
+        raise InputError(f"{path}: the header says {rows} rows, the file ends after {len(index)}; write it again")
+    if wanted == rows and next(entries, None) is not None:
+        raise InputError(f"{path}: the header says {rows} rows, the file has more; write it again")
+    return list(index), vectors[: len(index)]
+
+
+def _read_text(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]]:
+    lines = read_lines(path)
+    rows, dimensions = _header(path, next(lines, ""))
+
+    def entries():
+        for line in lines:
+            word, _, numbers = line.rstrip(" ").partition(" ")
+            try:
+                yield word, np.fromstring(numbers, dtype=np.float32, sep=" ") if numbers else np.empty(0)
+            except ValueError:
+                yield word, np.full(dimensions, np.nan)
+
+    return rows, dimensions, entries()
+
+
+def _read_binary(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]]:
+    with _open(path) as file:
+        rows, dimensions = _header(path, file.readline(1000).decode("utf-8", "replace").rstrip("\n"))
+
+    def entries():
+        with _open(path) as file:
+            file.readline()
+            while True:
+                word = bytearray()
+                # some writers put a line end after each row, others do not
+                while (byte := file.read(1)) not in (b" ", b""):
+                    if byte != b"\n":
+                        word += byte
+                numbers = file.read(4 * dimensions)
+                if not word and not numbers:
+                    return
+                try:
+                    text = word.decode("utf-8")
+                except UnicodeDecodeError:
+                    raise InputError(f"{path}: {bytes(word)[:40]!r} is no UTF-8; is this word2vec's binary format?") from None
+                yield text, np.frombuffer(numbers[: len(numbers) // 4 * 4], dtype="<f4")
+
+    return rows, dimensions, entries()
+
+
+def _open(path: Path):
+    try:
+        return open(path, "rb", buffering=1 << 20)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror.lower()}; check the path in config.yaml (relative to the working directory)") from None
+
+
+_MOST_DIMENSIONS = 100_000
+
+
+def _header(path: Path, line: str) -> tuple[int, int]:
+    parts = line.split()
+    if len(parts) != 2 or not all(part.isdecimal() and int(part) for part in parts) or int(parts[1]) > _MOST_DIMENSIONS:
+        raise InputError(f"{path}, line 1: expected a word2vec header 'rows dimensions', got {line[:60]!r}")
+    return int(parts[0]), int(parts[1])

@@ -1,0 +1,1 @@
+"""Families of models: their tokenisation, their vocabulary, and how they write."""

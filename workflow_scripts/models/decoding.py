@@ -1,0 +1,209 @@
+"""decoding: a test set through a finetuned model, with beam search.
+
+CTranslate2 decodes by default (several times faster than `generate` on a CPU); Hugging Face's
+`generate` is the configured alternative and the check.
+"""
+
+import contextlib
+import ctypes
+import json
+import math
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+
+from workflow_scripts.device import pick_device
+from workflow_scripts.limits import Natural, Positive
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.text.files import read_lines
+
+
+@dataclass
+class Decoding:
+    """Settings of beam search. The defaults are the paper's."""
+
+    beam_size: Positive = 5
+    """Hypotheses that are kept."""
+    length_penalty: float = 1.0
+    """Exponent of the length by which a hypothesis' score is divided."""
+    min_length: Natural = 0
+    """Shortest hypothesis in pieces."""
+    max_length: Positive = 200
+    """Longest hypothesis in pieces."""
+    batch_tokens: Positive = 4_096
+    """Source tokens that are decoded at once."""
+    engine: Literal["ctranslate2", "huggingface"] = "ctranslate2"
+    """What decodes."""
+    compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
+    """CTranslate2's. `auto` is float32 on a CPU and float16 on a GPU that can;
+    int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md). Hugging Face's
+    `generate` takes float16, bfloat16 and float32, and the others for `auto`."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to decode."""
+
+
+class Hypothesis(NamedTuple):
+    """A translation, and its log-probability divided by a power of its length."""
+
+    score: float
+    text: str
+
+
+def main(
+    model: Path,
+    source: Path,
+    hypotheses: Path | None = None,
+    *,
+    languages: tuple[str, str],
+    n_best: Path | None = None,
+    documents: bool = False,
+    threads: int = 0,
+    settings: Decoding = Decoding(),
+) -> None:
+    """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
+
+    `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
+    of `documents`, `</s>` stands between sentences.
+    Raises `InputError` when neither output is asked for, the source is empty, the device cannot compute as wanted, or
+    CTranslate2 finds no library for it.
+    """
+    if not (hypotheses or n_best):
+        raise InputError("give --hypotheses, --n-best or both")
+    if threads:
+        torch.set_num_threads(threads)
+    if not (lines := list(read_lines(source))):
+        raise InputError(f"{source}: is empty, there is nothing to translate")
+    codec = load_codec(model, documents)
+    settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
+    translate = with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface
+    found = translate(model, codec, lines, languages, threads, settings, settings.beam_size if n_best else 1)
+    if hypotheses:
+        with atomic(hypotheses) as file:
+            file.writelines(f"{_one_line(ranked[0].text)}\n" for ranked in found)
+    if n_best:
+        with atomic(n_best) as file:
+            file.write("line\trank\tscore\thypothesis\n")
+            for line, ranked in enumerate(found, 1):
+                file.writelines(f"{line}\t{rank}\t{one.score:.4f}\t{_one_line(one.text)}\n" for rank, one in enumerate(ranked, 1))
+    print({"sentences": len(found), **asdict(settings)})
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def positions(model: Path) -> int:
+    """The longest row that the model can read, in pieces; longer sentences are cut."""
+    from transformers import AutoConfig
+
+    return AutoConfig.from_pretrained(model).max_position_embeddings
+
+
+def with_huggingface(
+    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding, n_best: int
+) -> list[list[Hypothesis]]:
+    """The `n_best` translations of each line by Hugging Face's `generate`."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    from workflow_scripts.training.loop import beam_search
+
+    device = pick_device(settings.device)
+    named = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+    dtype = named.get(settings.compute_type, torch.float16 if device.type == "cuda" else torch.float32)
+    network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=dtype).to(device)
+    network.generation_config.length_penalty = settings.length_penalty
+    rows = codec.encode(lines, languages[0], positions(model))
+    lengths = {"max_length": settings.max_length, "min_length": settings.min_length}
+    return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
+
+
+def with_ctranslate2(
+    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding, n_best: int
+) -> list[list[Hypothesis]]:
+    """The `n_best` translations of each line by CTranslate2, from a converted copy that lives as long as the call."""
+    import ctranslate2
+
+    device = pick_device(settings.device).type
+    if device == "cuda" and (reason := why_not_on_gpu()):
+        raise InputError(reason)
+    compute_type = settings.compute_type
+    if compute_type == "auto":
+        halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
+        compute_type = "float16" if halves else "float32"
+    tokenizer = codec.tokenizer
+    tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
+    sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], positions(model))]
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
+        converted = convert(model, codec, Path(folder) / "model")
+        # a thread for each batch is faster than several for one; the weights are shared
+        parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
+        try:
+            translator = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
+        except ValueError as error:
+            raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
+        results = translator.translate_batch(
+            sources,
+            target_prefix=[[tag]] * len(sources),
+            beam_size=settings.beam_size,
+            length_penalty=settings.length_penalty,
+            min_decoding_length=settings.min_length,
+            max_decoding_length=settings.max_length,
+            max_batch_size=settings.batch_tokens,
+            batch_type="tokens",
+            num_hypotheses=n_best,
+            return_scores=n_best > 1,
+        )
+    flat = codec.decode([tokenizer.convert_tokens_to_ids(tokens) for result in results for tokens in result.hypotheses])
+    scores = [score for result in results for score in (result.scores or [math.nan] * n_best)]
+    ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
+    return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
+
+
+def why_not_on_gpu() -> str:
+    """Why CTranslate2 cannot decode on a GPU in this environment, with the way out; empty where it can. Needs no GPU itself.
+
+    CTranslate2 opens CUDA 12's cuBLAS by its name when it first multiplies. A torch for CUDA 12 has loaded it then; one for
+    CUDA 13 has not, so that of the package nvidia-cublas-cu12 is loaded here.
+    """
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(_CUBLAS)
+        return ""
+    with contextlib.suppress(OSError, metadata.PackageNotFoundError):
+        folder = metadata.distribution("nvidia-cublas-cu12").locate_file("nvidia/cublas/lib")
+        for name in (_CUBLAS.replace("cublas", "cublasLt"), _CUBLAS):
+            ctypes.CDLL(f"{folder}/{name}", ctypes.RTLD_GLOBAL)
+        return ""
+    return (
+        f"decoding.engine ctranslate2 needs CUDA 12's {_CUBLAS} on a GPU, which torch {torch.__version__} does not bring; "
+        "run `pip install nvidia-cublas-cu12`, or set engine: huggingface"
+    )
+
+
+_CUBLAS = "libcublas.so.12"
+
+
+def convert(model: Path, codec: Codec, folder: Path) -> Path:
+    """The model in CTranslate2's format.
+
+    Two entries of its `config.json` are set here: the decoder of an mBART-50 starts with `</s>`,
+    that of an mBART with the tag alone, which the target prefix gives; and a tokenizer without a
+    start token (mBART-50's) would leave a null that CTranslate2 cannot read.
+    """
+    from ctranslate2.converters import TransformersConverter
+
+    TransformersConverter(str(model)).convert(str(folder), force=True)
+    file = folder / "config.json"
+    config = json.loads(file.read_text(encoding="utf-8"))
+    config["bos_token"] = config.get("bos_token") or "<s>"
+    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.family == "mbart50" else None
+    file.write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+if __name__ == "__main__":
+    run(main)

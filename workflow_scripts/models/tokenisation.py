@@ -1,0 +1,163 @@
+"""Text to ids and back, with mBART's language tags, for both families.
+
+===========  ==================  ==================  ======================
+family       encoder reads       decoder starts      labels
+===========  ==================  ==================  ======================
+``mbart``    ``X </s> LANG``     ``LANG Y``          ``Y </s> LANG``
+``mbart50``  ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
+===========  ==================  ==================  ======================
+
+In both families the decoder's input is the labels rotated by one place to the right, so that every
+row of a batch may have a language of its own. The sentences of a document are joined by `</s>`.
+"""
+
+import functools
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.languages import language
+from workflow_scripts.text.words import BREAK, MASK, Segment, segment
+
+WORD_START = "▁"
+"""What SentencePiece puts before the first piece of a word."""
+
+
+@dataclass
+class Codec:
+    """A tokenizer with its family's tag format. Make one with `load_codec`."""
+
+    tokenizer: Any
+    family: str
+    documents: bool = False
+    """Whether lines are documents: `</s>` in them stands between two sentences. In other text it is text."""
+
+    def tag(self, code: str) -> int:
+        """Id of the language tag; raises `InputError` for a language that the model does not know."""
+        name = language(code).tag
+        tag = self.tokenizer.convert_tokens_to_ids(name)
+        if tag is None or tag == self.tokenizer.unk_token_id:
+            raise InputError(f"the backbone's vocabulary has no tag {name} for {code!r}; choose a backbone that knows the language")
+        return tag
+
+    def pieces(self, lines: list[str], max_length: int, masks: bool = False) -> list[list[int]]:
+        """Ids of the pieces alone, cut to leave room for `</s>` and tag.
+
+        Special tokens that happen to stand in the text are read as text, but for `<mask>` where
+        `masks` says that it is one.
+        """
+        if not self.documents:
+            return [ids[: max_length - 2] for ids in self._ids(lines, masks)]
+        # a sentence has the pieces that it would have by itself
+        split = [line.split(BREAK) for line in lines]
+        sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
+        eos, rows = self.tokenizer.eos_token_id, []
+        for line in split:
+            row = [i for _ in line for i in (*next(sentences), eos)][: max_length - 2]
+            while row and row[-1] == eos:  # the last one belongs to the tag
+                row.pop()
+            rows.append(row)
+        return rows
+
+    def _ids(self, lines: list[str], masks: bool) -> list[list[int]]:
+        specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())
+        if any("<" in line or "_" in line for line in lines):
+            lines = [defuse(line, specials) for line in lines]
+        return self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"] if lines else []
+
+    def encode(self, lines: list[str], code: str, max_length: int = 1024, masks: bool = False) -> list[list[int]]:
+        """Rows as the encoder reads them; as labels they have the same form."""
+        return self._framed(self.pieces(lines, max_length, masks), code)
+
+    def encode_pairs(self, lines: list[str], others: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
+        """Rows of pairs of texts, ``X </s> </s> Y`` in the place of X; of a pair that is too long, the longer text is cut first."""
+        room, eos = max_length - 4, self.tokenizer.eos_token_id
+        rows = []
+        for first, second in zip(self.pieces(lines, sys.maxsize), self.pieces(others, sys.maxsize), strict=True):
+            kept = max(room - len(second), room - room // 2)
+            rows.append([*first[:kept], eos, eos, *second[: room - min(len(first), kept)]])
+        return self._framed(rows, code)
+
+    def tokens(self, lines: list[str]) -> list[list[str]]:
+        """The pieces of each line as text; what the vocabulary lacks is `<unk>`."""
+        return [self.tokenizer.convert_ids_to_tokens(ids) for ids in self.pieces(lines, sys.maxsize)]
+
+    def encode_tokens(self, lines: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
+        """Rows, like those of `encode`, of lines that are pieces already, separated by blanks."""
+        return self._framed([self.tokenizer.convert_tokens_to_ids(line.split())[: max_length - 2] for line in lines], code)
+
+    def _framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
+        tag, eos = self.tag(code), self.tokenizer.eos_token_id
+        return [[*ids, eos, tag] if self.family == "mbart" else [tag, *ids, eos] for ids in rows]
+
+    def decode(self, rows: list[list[int]]) -> list[str]:
+        """Text of rows of ids, without special tokens."""
+        return [line.strip() for line in self.tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)]
+
+    def generate_arguments(self, code: str) -> dict[str, int]:
+        """What Hugging Face's `generate` needs to start in a language."""
+        if self.family == "mbart":
+            return {"decoder_start_token_id": self.tag(code)}
+        return {"decoder_start_token_id": self.tokenizer.eos_token_id, "forced_bos_token_id": self.tag(code)}
+
+
+def decoder_input(labels: list[int]) -> list[int]:
+    """Labels rotated by one place: what the decoder reads to predict them."""
+    return [labels[-1], *labels[:-1]]
+
+
+def defuse(line: str, specials: set[str]) -> str:
+    """`line` with special tokens that stand in it taken apart, so that they are read as text."""
+    for special in specials:
+        if special in line:
+            line = line.replace(special, f"{special[0]} {special[1:]}")
+    return line
+
+
+def load_codec(folder: Path | str, documents: bool = False) -> Codec:
+    """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to; for text that is `documents`, or not.
+
+    Raises `InputError` when the folder is not there.
+    """
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder}: no such folder; a model in Hugging Face's format is needed")
+    from transformers import AutoConfig, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    restore_normaliser(tokenizer, Path(folder))
+    config = AutoConfig.from_pretrained(folder)
+    declared = f"{type(tokenizer).__name__} {tokenizer.init_kwargs.get('tokenizer_class')} {getattr(config, 'tokenizer_class', '')}"
+    return Codec(tokenizer, "mbart50" if "MBart50" in declared else "mbart", documents)
+
+
+def restore_normaliser(tokenizer, folder: Path) -> None:
+    """Have a tokenizer normalise text as the model's SentencePiece did (NFKC and more, for the published mBARTs).
+
+    transformers builds mBART's tokenizer anew and leaves that out; an ellipsis or a full-width letter would
+    be unknown to it.
+    """
+    if tokenizer.backend_tokenizer.normalizer is not None:
+        return
+    from tokenizers import Tokenizer, normalizers
+
+    if (folder / "tokenizer.json").exists():
+        normaliser = Tokenizer.from_file(str(folder / "tokenizer.json")).normalizer
+        if normaliser is not None:
+            tokenizer.backend_tokenizer.normalizer = normaliser
+            return
+    if (folder / "sentencepiece.bpe.model").exists():
+        from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+        rules = ModelProto.FromString((folder / "sentencepiece.bpe.model").read_bytes()).normalizer_spec.precompiled_charsmap
+        if rules:
+            tokenizer.backend_tokenizer.normalizer = normalizers.Precompiled(rules)
+
+
+def unit_segmenter(code: str, model: Path | None = None) -> Segment:
+    """What makes a line the units of embeddings and lexicon, separated by blanks: folded words, or the pieces of `model`."""
+    if model is None:
+        return functools.partial(segment, code=code)
+    codec = load_codec(model)
+    return lambda line: " ".join(codec.tokens([line.replace(BREAK, " ")])[0])

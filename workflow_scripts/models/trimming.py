@@ -1,0 +1,97 @@
+"""trimming: a backbone's vocabulary cut down to the pieces that the run's text needs.
+
+Of mBART's 250,027 pieces a task in two languages uses some ten thousand; the rest costs memory in the
+embeddings and time in the output layer. Kept are the pieces of the text as it is and lower-cased,
+single characters that occur in it, and all special tokens. That text is cut into the same pieces as
+before: a best path through the whole vocabulary is the best through any part of it that has its
+pieces. Numbers differ a little from an untrimmed run's all the same: label smoothing spreads its mass
+over fewer pieces, and a switched word in new surroundings may be cut into smaller ones.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import torch
+from transformers import AutoTokenizer, PreTrainedModel
+
+from workflow_scripts.models.tokenisation import WORD_START, Codec, restore_normaliser
+
+_LINES = 10_000
+
+
+def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Path) -> Codec:
+    """Cut `network` down in place; return the codec of the pieces that are left, whose tokenizer is written to `folder`."""
+    kept = needed_pieces(codec, text)
+    trimmed = Codec(trim_tokenizer(codec.tokenizer, kept, folder), codec.family)
+    trim_network(network, kept)
+    return trimmed
+
+
+def needed_pieces(codec: Codec, text: Iterable[str]) -> list[int]:
+    """Ids of the pieces to keep, ascending."""
+    tokenizer = codec.tokenizer
+    used: set[int] = set()
+    for lines in _batches(text):
+        # lower-cased, too, as the lexicon has them
+        for ids in codec.pieces([*lines, *(line.lower() for line in lines)], 1 << 30):
+            used.update(ids)
+    vocabulary = tokenizer.get_vocab()
+    characters = set("".join(piece for piece, i in vocabulary.items() if i in used))
+    special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    single = {i for piece, i in vocabulary.items() if piece == WORD_START or piece.removeprefix(WORD_START) in characters}
+    return sorted(used | special | single)
+
+
+def trim_tokenizer(tokenizer, kept: list[int], folder: Path):
+    """The tokenizer with the kept pieces alone, in their order; `folder` is where its files go."""
+    tokenizer.save_pretrained(folder)
+    new_id = {old: new for new, old in enumerate(kept)}
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    model = content["model"]
+    model["vocab"] = [piece for i, piece in enumerate(model["vocab"]) if i in new_id]
+    model["unk_id"] = new_id[model["unk_id"]]
+    for token in content["added_tokens"]:
+        token["id"] = new_id[token["id"]]
+    for token in ((content.get("post_processor") or {}).get("special_tokens") or {}).values():
+        token["ids"] = [new_id[i] for i in token["ids"]]
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    trimmed = AutoTokenizer.from_pretrained(folder)
+    restore_normaliser(trimmed, folder)
+    wrong = [i for i in kept if trimmed.convert_tokens_to_ids(tokenizer.convert_ids_to_tokens(i)) != new_id[i]]
+    if wrong or len(trimmed) != len(kept):
+        raise RuntimeError(f"the trimmed tokenizer has {len(trimmed)} pieces, not {len(kept)}; {len(wrong)} have another id than their row")
+    return trimmed
+
+
+def trim_network(network: PreTrainedModel, kept: list[int]) -> None:
+    """Keep these rows of the embeddings, which the output layer shares, and of its bias; ids in the configuration follow."""
+    rows = torch.tensor(kept, device=network.device)
+    new_id = {old: new for new, old in enumerate(kept)}
+    weight, bias = network.model.shared.weight.detach()[rows], network.final_logits_bias[:, rows]
+    network.resize_token_embeddings(len(kept), mean_resizing=False)
+    with torch.no_grad():
+        network.model.shared.weight.copy_(weight)
+        network.final_logits_bias.copy_(bias)
+    network.tie_weights()
+    for config in (network.config, network.generation_config):
+        for name in (
+            "pad_token_id",
+            "bos_token_id",
+            "eos_token_id",
+            "decoder_start_token_id",
+            "forced_bos_token_id",
+            "forced_eos_token_id",
+        ):
+            old = getattr(config, name, None)
+            if old is not None:
+                # a tag of a language that the tokenizer lacks is no tag any more
+                setattr(config, name, new_id.get(old))
+
+
+def _batches(text: Iterable[str]) -> Iterator[list[str]]:
+    lines = iter(text)
+    while batch := list(islice(lines, _LINES)):
+        yield batch

@@ -1,0 +1,1 @@
+"""What a restore task undoes: which words are hit, and what they become."""

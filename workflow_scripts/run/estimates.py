@@ -1,0 +1,86 @@
+"""sizes: what training needs of memory and disk, estimated from the configuration alone.
+
+Good for "does it fit", within a factor of two at most (docs/reliability.md), not for a bill.
+"""
+
+import math
+import re
+from typing import NamedTuple
+
+from workflow_scripts.training.training import Training
+
+
+class Shape(NamedTuple):
+    """What the size of an mBART follows from, by the names of its ``config.json``."""
+
+    vocab_size: int
+    d_model: int
+    encoder_ffn_dim: int
+    encoder_layers: int
+    decoder_layers: int
+    max_position_embeddings: int
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights, tied ones once."""
+        attention, norm = 4 * (self.d_model**2 + self.d_model), 2 * self.d_model
+        feed_forward = 2 * self.d_model * self.encoder_ffn_dim + self.encoder_ffn_dim + self.d_model
+        encoder = self.encoder_layers * (attention + feed_forward + 2 * norm)
+        decoder = self.decoder_layers * (2 * attention + feed_forward + 3 * norm)
+        return encoder + decoder + self.d_model * (self.vocab_size + 2 * (self.max_position_embeddings + 2)) + 4 * norm
+
+
+MBART_LARGE = Shape(250_027, 1024, 4096, 12, 12, 1024)
+"""facebook/mbart-large-cc25; the 50's vocabulary has 27 pieces more."""
+
+
+def training_memory(shape: Shape, training: Training, gpus: int) -> float:
+    """Bytes that each device needs for an update; `gpus` is 0 on a CPU.
+
+    Weights, gradients and Adam's moments are 16 bytes a parameter. What a token leaves behind in each layer for the
+    way back was counted on small mBARTs with as many tokens on either side, in float32; bfloat16 needs three quarters.
+    Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary.
+    """
+    batch, devices = training.batch_tokens, max(1, gpus)
+    tokens = batch / (devices * math.ceil(batch / (devices * (training.micro_batch_tokens or batch))))
+    encoder, decoder = (n * shape.d_model + 8 * shape.encoder_ffn_dim for n in (40, 68))
+    layers = shape.encoder_layers * encoder + shape.decoder_layers * decoder
+    if gpus and training.precision != "float32":
+        layers *= 0.75
+    scores = 12 * shape.vocab_size if training.loss == "plain" else 0
+    # beside it there are torch and its libraries, or what CUDA and its allocator keep
+    return 1e9 + 16 * shape.parameters + tokens * (layers + scores)
+
+
+def host_memory(shape: Shape, gpus: int) -> float:
+    """Bytes of the node's memory that training on GPUs needs at least: weights (4 a parameter) and CUDA, in each process."""
+    return gpus * (2e9 + 4 * shape.parameters)
+
+
+def training_disk(shape: Shape, training: Training) -> float:
+    """Bytes of a phase's model (4 a parameter) and of the checkpoints that stay (12 a parameter, with Adam's moments)."""
+    averaged = training.averaged
+    kept = {"last": 2, "best": 3, "average": max(2, averaged), "average_best": averaged + 2}[training.checkpoint]
+    return shape.parameters * (4 + 12 * min(kept, 1 + training.updates // training.evaluate_every))
+
+
+def vectors_disk(text: float, dimensions: int) -> float:
+    """Bytes of the word vectors of both sides, learnt and mapped, of a corpus of so many bytes.
+
+    Words by Heaps' law, fitted to the embedded corpus; ten bytes a number.
+    """
+    return 4 * 0.65 * (text / 12) ** 0.7 * 10 * dimensions
+
+
+_GPUS = {
+    **{"p100": 16, "v100": 16, "t4": 16, "a10": 24, "a30": 24, "l4": 24, "rtx3090": 24, "rtx4090": 24},
+    **{"a100": 40, "a40": 48, "a6000": 48, "l40": 48, "mi250": 64, "h100": 80, "h200": 141, "b200": 180, "mi300": 192},
+}
+
+
+def gpu_gigabytes(model: str) -> float | None:
+    """The memory of a GPU by the name that a cluster gives it, of several sizes the smallest; None where the name does not tell."""
+    if told := re.search(r"(\d+)\s*gb", model.lower()):
+        return float(told[1])
+    plain = re.sub(r"[^a-z0-9]", "", model.lower())
+    return next((size for name, size in sorted(_GPUS.items(), key=lambda row: -len(row[0])) if name in plain), None)

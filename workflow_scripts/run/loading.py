@@ -1,0 +1,204 @@
+"""definitions: what stands in the configuration's files, as the plain values that the types of `config` take.
+
+Definitions with an `each` are written out, patterns of names replaced by the names, published numbers read from
+their tables, lists of training values moved to grids. What is malformed otherwise is left to the types to refuse.
+"""
+
+import csv
+import fnmatch
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
+
+import yaml
+
+from workflow_scripts.evidence.scores import ROUGES
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.training.training import Training
+
+
+def written_out(raw: dict[str, Any]) -> dict[str, Any]:
+    """The configuration as Snakemake has merged it, with all that is short for something written out."""
+    return _with_grids(_with_rouge(with_published(spelt_out(raw))))
+
+
+def check_files(paths: Iterable[Path | str]) -> None:
+    """Refuse files that are no YAML, or in which a key stands twice in one block: YAML takes the last and says nothing."""
+    problems = [problem for path in paths for problem in _repeated_keys(Path(path))]
+    if problems:
+        raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
+
+
+def _repeated_keys(path: Path) -> Iterator[str]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            waiting = [yaml.compose(file, Loader=yaml.SafeLoader)]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read as YAML: {error}") from None
+    if not isinstance(waiting[0], yaml.MappingNode):
+        raise InputError(f"{path}: has no keys at its top level")
+    visited: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in visited or not isinstance(node, yaml.CollectionNode):
+            continue
+        visited.add(id(node))  # an alias may lead back
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+            continue
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in lines:
+                yield f"{path}, line {line}: {name!r} stands here and in line {lines[name]}; keep one of the two"
+            lines.setdefault(name, line)
+            waiting.append(value)
+
+
+def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with one definition for each combination of the values that a definition's `each` lists.
+
+    `experiments: {"{other}-en": {each: {other: [de, tr]}, source: "{other}", …}}` defines `de-en` and `tr-en`;
+    `each: [{source: de, target: en}, {source: en, target: de}]` lists the combinations themselves. A
+    definition of one of these names is laid over what `each` makes, a second `each` over the first. In `run.experiments` the names may have
+    the wildcards of a shell. Raises `InputError` where an `each` is malformed or makes a name twice.
+    """
+    if not isinstance(raw, dict):
+        return raw
+    spelt = {section: _spelt_section(section, blocks) if section in DEFINITIONS else blocks for section, blocks in raw.items()}
+    run, experiments = spelt.get("run"), spelt.get("experiments")
+    if isinstance(run, dict) and isinstance(run.get("experiments"), list) and isinstance(experiments, dict):
+        names: list[Any] = []
+        for name in run["experiments"]:
+            alike = [name]
+            if set("*?[") & set(str(name)) and not (alike := [each for each in fnmatch.filter(experiments, name) if each not in names]):
+                known = ", ".join(map(str, experiments))
+                raise InputError(f"config:\n  run.experiments: {name!r} is like no experiment, or no further one; there is {known}")
+            names += alike
+        spelt["run"] = {**run, "experiments": names}
+    return spelt
+
+
+DEFINITIONS = ("data", "corpora", "labelled", "lexicons", "backbones", "experiments")
+"""The sections in which a definition may have an `each`."""
+
+
+def _spelt_section(section: str, blocks: Any) -> Any:
+    if not isinstance(blocks, dict):
+        return blocks
+    made: dict[str, Any] = {}
+    for name, block in blocks.items():
+        if not isinstance(block, dict) or "each" not in block:
+            continue
+        where, each = f"{section}.{name}.each", block["each"]
+        if not (points := _points(each)):
+            raise InputError(
+                f"config:\n  {where}: wants lists of values by name, like {{other: [de, tr]}}, or a list of such values, got {each!r}"
+            )
+        rest = {key: value for key, value in block.items() if key != "each"}
+        names = [_filled_in(name, point) for point in points]
+        if twice := next((own for own in names if names.count(own) > 1), None):
+            raise InputError(
+                f"config:\n  {where}: makes {twice!r} twice; the name must tell them apart, as with {{{next(iter(points[0]))}}} in it"
+            )
+        for own, point in zip(names, points, strict=True):
+            made[own] = _laid_over(made.get(own), _filled_in(rest, point))
+    others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
+    return {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+
+
+def _points(each: Any) -> list[dict[str, Any]]:
+    """What `each` lists: all combinations of its lists, or its own mappings; nothing if it is neither."""
+    if isinstance(each, dict) and all(isinstance(values, list) for values in each.values()):
+        return [dict(zip(each, values, strict=True)) for values in itertools.product(*each.values())]
+    if isinstance(each, list) and all(isinstance(point, dict) and point.keys() == each[0].keys() for point in each):
+        return each
+    return []
+
+
+def _filled_in(value: Any, point: dict[str, Any]) -> Any:
+    """`value` with `{key}` replaced by the point's value in all strings; a string that is nothing else takes its type, too."""
+    if isinstance(value, dict):
+        return {_filled_in(key, point): _filled_in(item, point) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled_in(item, point) for item in value]
+    if not isinstance(value, str):
+        return value
+    for key, replacement in point.items():
+        if value == f"{{{key}}}":
+            return replacement
+        value = value.replace(f"{{{key}}}", str(replacement))
+    return value
+
+
+def _laid_over(below: Any, above: Any) -> Any:
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return {**below, **{key: _laid_over(below.get(key), value) for key, value in above.items()}}
+
+
+def with_published(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with the published numbers of experiments that name a file for them; raises `InputError` where it cannot be read."""
+    experiments = raw.get("experiments") if isinstance(raw, dict) else None
+    if not isinstance(experiments, dict):
+        return raw
+    read = {
+        name: {**block, "published": _published_in(block["published"], name)}
+        if isinstance(block, dict) and isinstance(block.get("published"), str)
+        else block
+        for name, block in experiments.items()
+    }
+    return {**raw, "experiments": read}
+
+
+def _published_in(path: str, experiment: str) -> list[dict[str, Any]]:
+    try:
+        with open(resource(path), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"config:\n  experiments.{experiment}.published: {path} cannot be read: {error}") from None
+    if not rows or "experiment" not in rows[0]:
+        raise InputError(f"config:\n  experiments.{experiment}.published: {path} has no column `experiment`, or no rows")
+    own = [row for row in rows if row.pop("experiment") == experiment]
+    return [{key: value for key, value in row.items() if value} for row in own]
+
+
+def _with_rouge(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with ROUGE as what experiments in summarisation measure and choose by, where they do not say."""
+    experiments = raw.get("experiments") if isinstance(raw, dict) else None
+    if not isinstance(experiments, dict):
+        return raw
+    defaults = {"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}
+    filled = {}
+    for name, block in experiments.items():
+        if isinstance(block, dict) and block.get("task") == "summarisation":
+            own = {key: block.get(key, {}) for key in defaults}
+            block = {**block, **{key: {**defaults[key], **own[key]} if isinstance(own[key], dict) else own[key] for key in defaults}}
+        filled[name] = block
+    return {**raw, "experiments": filled}
+
+
+def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with the lists in experiments' `training` moved to their `grid`; what is malformed stays for the validation."""
+    experiments = raw.get("experiments") if isinstance(raw, dict) else None
+    if not isinstance(experiments, dict):
+        return raw
+    moved = {}
+    for name, block in experiments.items():
+        training = block.get("training") if isinstance(block, dict) else None
+        lists = {key: value for key, value in training.items() if _is_grid(key, value)} if isinstance(training, dict) else {}
+        if lists and block.get("task") != "classification":
+            first = {key: value[0] for key, value in lists.items()}
+            grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1}}
+            block = {**block, "training": {**training, **first}, "grid": grid}
+        moved[name] = block
+    return {**raw, "experiments": moved}
+
+
+def _is_grid(key: str, value: Any) -> bool:
+    """A list in place of a value; of lists, where the value is a list itself."""
+    return isinstance(value, list) and bool(value) and (get_origin(TRAINING_TYPES.get(key)) is not tuple or isinstance(value[0], list))
+
+
+TRAINING_TYPES = get_type_hints(Training, include_extras=True)

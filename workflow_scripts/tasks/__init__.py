@@ -1,0 +1,1 @@
+"""What models are finetuned for and tested on."""

@@ -1,0 +1,1 @@
+"""From raw text to parallel and labelled text, and the one segmenter that all stages use."""

@@ -1,0 +1,142 @@
+"""files: corpora, lexicons and word lists, read and written line by line.
+
+Text is UTF-8, one sentence a line, NFC; plain or compressed (.gz, .xz, .zst), always streamed.
+"""
+
+import contextlib
+import gzip
+import itertools
+import lzma
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, TypeVar
+
+from workflow_scripts.stage import InputError, atomic
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of `path` without their ends, NFC; a byte-order mark and `\\r` are dropped.
+
+    Only `\\n` ends a line, so that two sides of a parallel text cannot fall out of step over a
+    vertical tab or U+2028. Raises `InputError` naming file and line for a missing file, a file
+    that is not what its suffix says, or bytes that are not UTF-8.
+    """
+    path = Path(path)
+    number = 0
+    try:
+        with _open_binary(path) as file:
+            for number, raw in enumerate(file, 1):
+                line = raw.decode("utf-8").rstrip("\n").rstrip("\r")
+                if number == 1:
+                    line = line.removeprefix("\ufeff")
+                if not line.isascii():
+                    line = unicodedata.normalize("NFC", line)
+                yield line
+    except UnicodeDecodeError as error:
+        encoding = "utf-16" if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
+        raise InputError(
+            f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f {encoding} -t utf-8"
+        ) from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; check the path in config.yaml (relative to the working directory)") from None
+    except IsADirectoryError:
+        raise InputError(f"{path}: is a folder, a text file was expected") from None
+    except (OSError, EOFError, ValueError, lzma.LZMAError, gzip.zlib.error) as error:
+        raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix or 'text'}: {error}") from None
+    except Exception as error:
+        # zstandard raises a class of its own, known only where that library is imported
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix}: {error}") from None
+
+
+@contextlib.contextmanager
+def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
+    suffix = path.suffix
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open(path, "rb"))
+        if suffix == ".gz":
+            file = stack.enter_context(gzip.open(file, "rb"))
+        elif suffix == ".xz":
+            file = stack.enter_context(lzma.open(file, "rb"))
+        elif suffix == ".zst":
+            file = _zstd_lines(file)
+        yield file
+
+
+def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a compressed file; zstandard's own reader says nothing where the file was cut off."""
+    import zstandard
+
+    line, data = b"", file.read(_BYTES)
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        while not frame.eof:
+            if not data:
+                raise EOFError("the compressed file is cut off")
+            *lines, line = (line + frame.decompress(data)).split(b"\n")
+            yield from lines
+            data = frame.unused_data or file.read(_BYTES)
+    if line:
+        yield line
+
+
+_BYTES = 1 << 16
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Write `lines` atomically (compressed for .zst) and return how many they were."""
+    count = 0
+    with _writer(path) as write:
+        for line in lines:
+            write(line)
+            count += 1
+    return count
+
+
+def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) -> int:
+    """Stream pairs into two files, line by line in step; both appear or neither."""
+    count = 0
+    with _writer(path_a) as write_a, _writer(path_b) as write_b:
+        for a, b in pairs:
+            write_a(a)
+            write_b(b)
+            count += 1
+    return count
+
+
+T = TypeVar("T")
+
+# compiled code and string methods take so many lines at once
+_CHUNK = 4096
+
+
+@contextlib.contextmanager
+def _writer(path: Path) -> Iterator[Callable[[str], object]]:
+    with atomic(path, "wb") as file, contextlib.ExitStack() as stack:
+        if Path(path).suffix == ".zst":
+            import zstandard
+
+            file = stack.enter_context(zstandard.ZstdCompressor(level=3).stream_writer(file, closefd=False))
+        waiting: list[str] = []
+
+        def flush() -> None:
+            if waiting:
+                file.write("\n".join([*waiting, ""]).encode("utf-8"))
+                waiting.clear()
+
+        def write(line: str) -> None:
+            waiting.append(line)
+            if len(waiting) == _CHUNK:
+                flush()
+
+        yield write
+        flush()
+
+
+def chunks(items: Iterable[T]) -> Iterator[list[T]]:
+    """`items`, some thousands at a time."""
+    items = iter(items)
+    while chunk := list(itertools.islice(items, _CHUNK)):
+        yield chunk

@@ -1,0 +1,148 @@
+"""LibreOffice's manual as parallel text, from Debian's packages libreoffice-help-XX.
+
+The manual is translated paragraph by paragraph, and a paragraph keeps its id in every language. Pages are read in the
+order of their names; paragraphs that are empty or untranslated on a side, and pairs that came before, are left out.
+"""
+
+import lzma
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+from workflow_scripts.stage import InputError, atomic
+from workflow_scripts.text.fetching import Unreachable, cache_folder, download, fetch, open_packed
+
+
+def paragraphs_of(a: Path, b: Path) -> Iterator[tuple[str, str, str]]:
+    """Page and the two sides of every translated paragraph of two packages."""
+    pages_a, pages_b = pages(a), pages(b)
+    seen: set[tuple[str, str]] = set()
+    for page in sorted(pages_a.keys() & pages_b.keys()):
+        other = pages_b[page]
+        for key, text in pages_a[page].items():
+            pair = text, other.get(key, "")
+            if all(pair) and pair[0] != pair[1] and pair not in seen:
+                seen.add(pair)
+                yield page, *pair
+    if not seen:
+        raise InputError(f"{a.name} and {b.name}: have no translated paragraph in common; are both packages of the manual?")
+
+
+def pages(package: Path) -> dict[str, dict[str, str]]:
+    """Page → paragraph's id → text; tags are dropped and blanks made single."""
+    from lxml import etree, html
+
+    found: dict[str, dict[str, str]] = {}
+    for name, content in _files(package):
+        folder, at, page = name.partition("/text/")
+        if not (at and "/libreoffice/help/" in folder and page.endswith(".html") and content.strip()):
+            continue
+        try:
+            tree = html.fromstring(content, parser=html.HTMLParser(encoding="utf-8"))
+        except etree.LxmlError as error:
+            raise InputError(f"{package.name}: {name} cannot be read as HTML: {error}") from None
+        texts = found.setdefault(page.removesuffix(".html"), {})
+        for element in tree.iter("p", "h1", "h2", "h3", "h4", "h5", "h6"):
+            if key := element.get("id"):
+                texts.setdefault(key, " ".join(element.text_content().split()))
+    return found
+
+
+def _files(package: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of a Debian package's files."""
+    try:
+        with open(package, "rb") as file:
+            name = _seek_data(file)
+            if name.endswith(".zst"):
+                import zstandard
+
+                stream, mode = zstandard.ZstdDecompressor().stream_reader(file), "r|"
+            else:
+                stream, mode = file, {".xz": "r|xz", ".gz": "r|gz", ".bz2": "r|bz2"}.get(Path(name).suffix, "r|")
+            with tarfile.open(fileobj=stream, mode=mode) as archive:
+                for member in archive:
+                    if member.isreg():
+                        yield member.name, archive.extractfile(member).read()
+    except (tarfile.TarError, EOFError, OSError, ValueError, lzma.LZMAError) as error:
+        raise InputError(f"{package}: cannot be read as a Debian package: {error}") from None
+
+
+def _seek_data(file: IO[bytes]) -> str:
+    """The name of the archive in a package that holds its files; `file` stands at its beginning."""
+    if file.read(8) != b"!<arch>\n":
+        raise ValueError("it does not begin like one")
+    # headers of 60 bytes: name in 16, size in decimal digits from 48 on; contents are padded to even length
+    while len(header := file.read(60)) == 60:
+        name, size = header[:16].decode("ascii").strip().rstrip("/"), int(header[48:58])
+        if name.startswith("data.tar"):
+            return name
+        file.seek(size + size % 2, os.SEEK_CUR)
+    raise ValueError("it has no data.tar")
+
+
+# ---------------------------------------------------------------------------------------------
+# Debian's mirror
+
+
+def debian_package(name: str, suite: str, mirror: str) -> Path:
+    """A package of a suite, checked against the index of the mirror.
+
+    Raises `InputError` when the suite has no such package; when the mirror is out of reach, says where to put it.
+    """
+    folder = cache_folder() / "debian"
+    try:
+        file, sha256 = _look_up(name, _index(suite, mirror), f"{mirror}, {suite}")
+    except Unreachable as reason:
+        by_hand = sorted(folder.glob(f"{name}_*.deb"))
+        if by_hand:
+            return by_hand[-1]
+        raise InputError(
+            f"{mirror}: cannot be read ({reason}). Get the package {name} where there is network (apt-get download {name}, or "
+            f"https://packages.debian.org/{suite}/{name}), put it into {folder} and run the same command again"
+        ) from None
+    return fetch(f"{mirror}/{file}", sha256)
+
+
+def index_url(suite: str, mirror: str) -> str:
+    """The suite's list of packages that fit every machine."""
+    return f"{mirror}/dists/{suite}/main/binary-all/Packages.xz"
+
+
+def index_path(suite: str) -> Path:
+    """Where the list is kept."""
+    return cache_folder() / "debian" / suite / "Packages.xz"
+
+
+def _index(suite: str, mirror: str) -> Path:
+    """The list, as new as can be had."""
+    index = index_path(suite)
+    with TemporaryDirectory() as temporary:
+        fresh = Path(temporary) / index.name
+        try:
+            download(index_url(suite, mirror), fresh)
+        except Unreachable:
+            if index.exists():
+                return index
+            raise
+        with atomic(index, "wb") as file:
+            file.write(fresh.read_bytes())
+    return index
+
+
+def _look_up(name: str, index: Path, where: str) -> tuple[str, str]:
+    """A package's path on the mirror, and its SHA-256."""
+    wanted = False
+    fields: dict[str, str] = {}
+    with open_packed(index) as file:
+        for raw in file:
+            key, _, value = raw.decode("utf-8").rstrip("\n").partition(": ")
+            if key == "Package":
+                wanted = value == name
+            elif wanted and key in ("Filename", "SHA256"):
+                fields[key] = value
+            if len(fields) == 2:
+                return fields["Filename"], fields["SHA256"]
+    raise InputError(f"{where}: has no package {name}; https://packages.debian.org/{index.parent.name}/ lists what there is")

@@ -1,0 +1,262 @@
+"""labelled: texts with labels in, one form for all of them out; for classification.
+
+A part is the training text, the dev set or a test set. Each becomes a table of label, text and the second
+text of a pair (empty where there are single texts), with its unique sentences beside it, a line each: what the
+pretext task restores and vocabularies are made of. Documents are held out by their names and the seed
+alone, so that files in several languages that share documents lose the same ones.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import regex
+
+from workflow_scripts.limits import Limits, Natural, Seed
+from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.text.corpus import clean_text, dig, leak_keys
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.words import number_of_words
+
+
+@dataclass
+class LabelledSource:
+    """Where labelled text comes from: a TSV or JSONL file, or documents held out from the training file."""
+
+    file: str | None = None
+    """A TSV or JSONL file; may end in .gz, .xz or .zst. Without one it is the training file, and so is what follows."""
+    columns: dict[str, int | str] = field(default_factory=dict)
+    """`text`, `label`, and where there are `pair` (the second text) and `document`: column (from 1, as in `cut -f`), its name in the
+    header, or key of a JSON object (dots go deeper)."""
+    language: str | None = None
+    """A test set's language; that of the training text if none is named."""
+    header: bool = False
+    """The first line of a TSV file names the columns."""
+    where: dict[str, str] = field(default_factory=dict)
+    """Column → value: only lines that have it are read, as in files of several languages."""
+    label_pattern: str | None = None
+    """A regular expression whose first group is the label; what it does not match is left out."""
+    label_names: dict[str, str] = field(default_factory=dict)
+    """What a label is called in this file → what it is called in `labels`."""
+    held_out: Annotated[float, Limits(gt=0, le=0.4)] | None = None
+    """Only this share of the documents, which training then goes without; all test sets have the same ones, dev has others."""
+
+
+@dataclass
+class Labelled:
+    """Texts with labels: what is finetuned on in one language, and tested in several."""
+
+    language: str
+    """The language of training and dev text."""
+    labels: list[str]
+    """All labels there are."""
+    train: LabelledSource
+    """What is finetuned on."""
+    dev: LabelledSource
+    """What early stopping goes by; in the language of the training text."""
+    test: dict[str, LabelledSource]
+    """Test sets by name."""
+    min_words: Natural = 0
+    """Texts (or second texts) of fewer words are left out."""
+    seed: Seed = 1
+    """Chooses the held-out documents; the same for every run of an experiment."""
+
+
+class Example(NamedTuple):
+    """A text, or a pair of texts, with its label, and where it stood."""
+
+    label: str
+    text: str
+    pair: str
+    document: str = ""
+    line: int = 0
+
+    @property
+    def texts(self) -> list[str]:
+        """The text, and the second one of a pair."""
+        return [self.text, self.pair] if self.pair else [self.text]
+
+
+TEXT_COLUMNS = ("text", "pair", "label", "document")
+"""What `columns` may name."""
+
+
+def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: Labelled) -> None:
+    """Write one part (``train``, ``dev`` or ``test/NAME``): its examples, their unique sentences, and a report.
+
+    Training text has no example that is in dev or in a test set of its language, dev none that is in such a
+    test set. Raises `InputError` when a file is bad, or when nothing is left of the part or of one of its labels.
+    """
+    removed: Counter[str] = Counter()
+    source = _source(settings, part)
+    forbidden = {_key(e) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
+    kept = [e for e in chosen(settings, part, removed) if _key(e) not in forbidden or removed.update(["equals dev or test"])]
+    counts = Counter(example.label for example in kept)
+    missing = [label for label in settings.labels if not counts[label]]
+    if not kept or (missing and part == "train"):
+        lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
+        raise InputError(
+            f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); is the file empty, or `labels` too long?"
+        )
+    write_lines(examples, ("\t".join((e.label, e.text, e.pair)) for e in kept))
+    write_lines(sentences, dict.fromkeys(text for e in kept for text in e.texts))
+    write_json(
+        report,
+        {
+            "part": part,
+            "language": source.language,
+            "examples": len(kept),
+            "labels": {label: counts[label] for label in settings.labels},
+            "removed": dict(removed),
+            "checksums": checksums([source.file]),
+            "source": asdict(source),
+        },
+    )
+
+
+def read_table(path: Path, labels: list[str] | None = None) -> list[Example]:
+    """The examples of a part as `main` wrote them."""
+    examples = [Example(*line.split("\t"), line=number) for number, line in enumerate(read_lines(path), 1)]
+    for example in examples if labels else ():
+        _check_label(example.label, labels, f"{path}, line {example.line}")
+    return examples
+
+
+def paths(settings: Labelled) -> list[str]:
+    """The files that all parts are read from."""
+    return [source.file for source in (settings.train, settings.dev, *settings.test.values()) if source.file]
+
+
+# ---------------------------------------------------------------------------------------------
+# parts
+
+
+def chosen(settings: Labelled, part: str, removed: Counter[str]) -> Iterator[Example]:
+    """The examples of a part, before those of other parts are left out; what is removed is counted by its reason."""
+    source = _source(settings, part)
+    for example in read_examples(source, settings.labels, removed):
+        if not _is_of(settings, part, example.document):
+            removed["document of another part"] += 1
+        elif settings.min_words and any(number_of_words(text, source.language) < settings.min_words for text in example.texts):
+            removed["too short"] += 1
+        else:
+            yield example
+
+
+def _source(settings: Labelled, part: str) -> LabelledSource:
+    """The part's source; of one without a file, the training source with its own share."""
+    source = {"train": settings.train, "dev": settings.dev}.get(part) or settings.test[part.removeprefix("test/")]
+    given = asdict(source if source.file else settings.train)
+    return LabelledSource(**{**given, "language": source.language or settings.language, "held_out": source.held_out})
+
+
+def _before(settings: Labelled, part: str) -> list[str]:
+    """The parts of the same language whose examples this one must not have."""
+    tests = [f"test/{name}" for name, source in settings.test.items() if source.language in (None, settings.language)]
+    return {"train": ["dev", *tests], "dev": tests}.get(part, [])
+
+
+def _is_of(settings: Labelled, part: str, document: str) -> bool:
+    """Whether a document belongs to the part: tests have the first share of all names, dev the last one, training what is left."""
+    digest = hashlib.blake2b(f"{settings.seed}\t{document}".encode(), digest_size=8).digest()
+    place = int.from_bytes(digest) / 2**64
+    tests = max((source.held_out or 0.0 for source in settings.test.values()), default=0.0)
+    if part == "train":
+        return tests <= place < 1 - (settings.dev.held_out or 0.0)
+    own = _source(settings, part).held_out
+    if own is None:
+        return True
+    return place >= 1 - own if part == "dev" else place < own
+
+
+def _key(example: Example) -> tuple[str, ...]:
+    return tuple(leak_keys(example.texts))
+
+
+# ---------------------------------------------------------------------------------------------
+# reading
+
+# lines that no document column groups are held out in blocks of so many neighbours
+_BLOCK = 40
+
+
+def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
+    """The examples of a file in order, streamed.
+
+    Raises `InputError` naming file, line and value for a label outside `labels`, an empty text or a missing column.
+    """
+    pattern = regex.compile(source.label_pattern) if source.label_pattern else None
+    is_json = ".jsonl" in Path(source.file).name or ".ndjson" in Path(source.file).name
+    for number, cells in (_json_rows if is_json else _tsv_rows)(source):
+        at = f"{source.file}, line {number}"
+        if any(str(cells[_where(key)]) != value for key, value in source.where.items()):
+            removed["not asked for (where)"] += 1
+            continue
+        label = str(cells["label"]).strip()
+        if pattern:
+            if not (found := pattern.search(label)):
+                removed["no label"] += 1
+                continue
+            label = found[1]
+        label = source.label_names.get(label, label)
+        _check_label(label, labels, at, header=number == 1 and not source.header)
+        text, pair = clean_text(str(cells["text"])), clean_text(str(cells.get("pair", "")))
+        if not text or ("pair" in source.columns and not pair):
+            what = "text" if not text else "pair"
+            raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
+        yield Example(label, text, pair, str(cells.get("document", f"block {(number - 1) // _BLOCK}")), number)
+
+
+def _check_label(label: str, labels: list[str], at: str, header: bool = False) -> None:
+    if label not in labels:
+        way = (
+            "if the line names the columns, set `header: true`; else add"
+            if header
+            else "correct it, translate it with `label_names`, or add"
+        )
+        raise InputError(f"{at}: the label {label[:60]!r} is none of {', '.join(map(repr, labels))}; {way} it to `labels`")
+
+
+def _where(key: str) -> str:
+    """A name that no entry of `columns` has."""
+    return f"where {key}"
+
+
+def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line number and cells by the names of `columns` and `where`."""
+    wanted = {**source.columns, **{_where(key): key for key in source.where}}
+    places: dict[str, int] = {}
+    for number, line in enumerate(read_lines(Path(source.file)), 1):
+        cells = line.split("\t")
+        if not places:
+            names = {name: place for place, name in enumerate(cells)} if source.header else {}
+            for what, column in wanted.items():
+                place = int(column) - 1 if str(column).isdigit() else names.get(column, -1)
+                if place < 0:
+                    known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
+                    raise InputError(f"{source.file}, line 1: there is no column {column!r} for {what!r}; {known}")
+                places[what] = place
+            if source.header:
+                continue
+        if len(cells) <= max(places.values()):
+            column = max(places.values()) + 1
+            raise InputError(f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {column}: {line[:80]!r}")
+        yield number, {what: cells[place] for what, place in places.items()}
+
+
+def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
+    wanted = {**source.columns, **{_where(key): key for key in source.where}}
+    for number, line in enumerate(read_lines(Path(source.file)), 1):
+        try:
+            row = json.loads(line)
+            yield number, {what: dig(row, key) for what, key in wanted.items()}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"{source.file}, line {number}: not a JSON object with {wanted} ({error}): {line[:80]!r}") from None
+
+
+if __name__ == "__main__":
+    run(main)

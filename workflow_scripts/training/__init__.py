@@ -1,0 +1,1 @@
+"""Backbones and the phases of an arm, through one loop."""

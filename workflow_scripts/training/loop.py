@@ -1,0 +1,432 @@
+"""trainer: the training loop behind `training`, on Hugging Face's Trainer.
+
+The Trainer brings mixed precision, accumulation, checkpoints, resuming and TensorBoard; ours are the
+batches (by token budget), the loss and the dev set. An item of its dataset is a whole batch, or the
+part of one that a device takes at once.
+"""
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+from tqdm import tqdm
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.models.decoding import Hypothesis
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, read_json
+from workflow_scripts.training.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, looks_without_gain, prune
+from workflow_scripts.training.dropout import quick_dropout
+from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
+from workflow_scripts.training.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches, split_batch
+
+
+class Diverged(InputError):
+    """The loss is lost; `history` is what was logged until then."""
+
+    def __init__(self, history: list[dict], reason: str):
+        super().__init__(reason)
+        self.history = history
+
+
+def train(
+    network: PreTrainedModel,
+    codec: Codec,
+    rounds: ParallelText | NoisedRounds,
+    dev: list[Dev],
+    folder: Path,
+    seed: int,
+    settings: Training,
+    minutes: float = 0,
+) -> list[dict]:
+    """Train `network` in place and return the history, a dictionary per logged update.
+
+    Continues from the newest checkpoint in `folder`, if there is one. Under torchrun each process takes
+    its part of every update. Raises `Stopped` when SIGTERM comes or the job's `minutes` are nearly
+    over, `Diverged` when the loss is lost.
+    """
+    device = pick_device(settings.device)
+    precision = pick_precision(settings.precision, device)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    parts = processes * math.ceil(settings.batch_tokens / (processes * (settings.micro_batch_tokens or settings.batch_tokens)))
+    updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
+
+    def look() -> dict[str, float]:
+        metrics = {"eval_loss": dev_loss(network, codec, dev, precision=precision)}
+        for part in dev if settings.bleu_sentences else []:
+            score = dev_score(network, codec, part, settings) if part.references else None
+            if score is not None:
+                metrics[f"eval_{settings.dev_metric.partition('-')[0].lower()}"] = score
+        return metrics
+
+    # with the same chance for each piece, a model that knows nothing has ln(vocabulary)
+    uniform = math.log(network.config.vocab_size)
+    return fit(
+        network,
+        [part for update in updates for part in split_batch(update, parts)],
+        parts // processes,
+        lambda rows: collate(rows, codec.tokenizer.pad_token_id),
+        pick_loss(network, settings, precision),
+        look,
+        Watch(folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform),
+        Progress([sum(len(target) for _, target in update) for update in updates]),
+        seed,
+    )
+
+
+def fit(
+    network: PreTrainedModel,
+    batches: Sequence[list],
+    accumulated: int,
+    collate: Callable[[list], dict[str, torch.Tensor]],
+    loss: Callable[..., torch.Tensor],
+    look: Callable[[], dict[str, float]],
+    watch: "Watch",
+    progress: "Progress",
+    seed: int,
+) -> list[dict]:
+    """Train `network` in place on `batches`, of which `accumulated` make an update on each device; return the history.
+
+    `look` measures the dev set; the settings, the folder of checkpoints and the time are those of `watch`. Raises as `train` does.
+    """
+    settings, folder = watch.settings, watch.folder
+    device = pick_device(settings.device)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    every = min(settings.evaluate_every, settings.updates)
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=settings.updates,
+        per_device_train_batch_size=1,  # an item of the dataset is a whole batch
+        gradient_accumulation_steps=accumulated,
+        train_sampling_strategy="sequential",
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="polynomial",
+        lr_scheduler_kwargs={"lr_end": 0.0, "power": settings.decay_power},
+        warmup_steps=min(settings.warmup_updates, settings.updates - 1),
+        optim="adamw_torch_fused" if device.type in ("cuda", "cpu") else "adamw_torch",
+        adam_beta1=settings.adam_betas[0],
+        adam_beta2=settings.adam_betas[1],
+        adam_epsilon=settings.adam_eps,
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm,
+        bf16=pick_precision(settings.precision, device) == "bfloat16",
+        use_cpu=device.type == "cpu",
+        ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
+        ddp_find_unused_parameters=False,
+        ddp_timeout=6 * 3600,  # the others wait while the first process looks at the dev set or writes a checkpoint
+        logging_steps=min(settings.log_every, every),
+        logging_first_step=True,
+        logging_nan_inf_filter=False,
+        eval_strategy="steps",
+        eval_steps=every,
+        save_strategy="steps",
+        save_steps=every,
+        report_to="tensorboard",
+        disable_tqdm=True,  # `Progress` has the bar
+        dataloader_pin_memory=device.type == "cuda",
+        remove_unused_columns=False,
+        seed=seed,
+    )
+    # with more, the Trainer would hand two items at once to the collator; several GPUs are torchrun's business
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    trainer = PhaseTrainer(
+        model=network,
+        args=arguments,
+        train_dataset=batches,
+        eval_dataset=batches,  # the Trainer wants one; `evaluate` looks at the dev set
+        data_collator=lambda items: collate(items[0]),
+        compute_loss_func=loss,
+        callbacks=[progress, watch],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(ProgressCallback)
+    trainer.prepare(look)
+    watch.look = trainer.evaluate
+    last = first_says(lambda: last_complete_checkpoint(folder))
+    if last and watch.out_of_patience(history := read_json(Path(last) / "trainer_state.json")["log_history"]):
+        trainer.state.log_history = history
+    else:
+        if last:
+            print(f"continuing from {last}", flush=True)
+        with watch.deadline, quick_dropout(device):
+            trainer.train(resume_from_checkpoint=last)
+    if watch.stopped:
+        raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
+    if is_first_process():
+        chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged, watch.by)
+        average_weights(network, [folder / f"checkpoint-{update}" / "model.safetensors" for update in chosen])
+    return trainer.state.log_history
+
+
+def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> Callable[..., torch.Tensor]:
+    """The Trainer's loss function; where it is to be computed in chunks, `network` hands states to it instead of logits."""
+    if settings.loss == "plain":
+        return lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
+            outputs.logits, labels, settings.label_smoothing, num_items_in_batch
+        )
+    states_for_logits(network)
+    return lambda outputs, labels, num_items_in_batch=None: linear_smoothed_loss(
+        outputs.logits,
+        network.lm_head.weight,
+        network.final_logits_bias,
+        labels,
+        settings.label_smoothing,
+        num_items_in_batch,
+        torch.bfloat16 if precision == "bfloat16" else torch.float32,
+    )
+
+
+def first_says(find: Callable[[], Any]) -> Any:
+    """What `find` returns to the first process, for all of them."""
+    box = [find() if is_first_process() else None]
+    if distributed.is_initialized():
+        distributed.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+class PhaseTrainer(Trainer):
+    """Hugging Face's Trainer with a look at our dev set."""
+
+    def prepare(self, look: Callable[[], dict[str, float]]) -> None:
+        """Hand over what `evaluate` measures."""
+        self.look = look
+        self.begun = time.perf_counter()
+
+    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
+        """What the dev set says, measured by the first process for all."""
+        metrics = first_says(self.look)
+        self.model.train()
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add the seconds spent so far, those of earlier attempts included."""
+        if not hasattr(self, "earlier"):
+            self.earlier = max((entry.get("seconds", 0.0) for entry in self.state.log_history), default=0.0)
+        super().log({**logs, "seconds": round(self.earlier + time.perf_counter() - self.begun, 2)}, start_time)
+
+
+class Watch(TrainerCallback):
+    """Ends a phase before its last update: out of time, out of patience, or with a loss that is lost."""
+
+    def __init__(
+        self, folder: Path, settings: Training, deadline: Deadline, guess: str = "", lost: float = math.inf, by: str = "eval_loss"
+    ):
+        """A loss above `lost` is lost, after the warm-up; `guess` says what guessing costs. Looks at the dev set are judged `by`."""
+        self.folder, self.settings, self.deadline, self.guess, self.lost, self.by = folder, settings, deadline, guess, lost, by
+        self.stopped, self.group = "", None
+        self.look: Callable[[], object] = lambda: None
+
+    def out_of_patience(self, history: list[dict]) -> bool:
+        """Whether the phase is to end for want of a better dev loss."""
+        return bool(self.settings.patience) and looks_without_gain(history, self.by) >= self.settings.patience
+
+    def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
+        # a phase that was stopped at a look makes up for it
+        due = state.global_step and state.global_step % state.eval_steps == 0
+        if due and not any(entry["step"] == state.global_step and "eval_loss" in entry for entry in state.log_history):
+            self.look()
+
+    def on_step_end(self, args, state, control, **kwargs):  # noqa: D102
+        self._stop_if_told(args, state, control)
+
+    def _stop_if_told(self, args, state, control) -> None:
+        reason = self.deadline.reason()
+        if distributed.is_initialized():
+            # all processes or none, though the signal reaches each at another moment; by gloo, which waits for no GPU
+            self.group = self.group or distributed.new_group(backend="gloo")
+            stop = torch.tensor(float(bool(reason)))
+            distributed.all_reduce(stop, distributed.ReduceOp.MAX, self.group)
+            reason = reason or ("another process was told to stop" if stop else "")
+        if reason and state.global_step < state.max_steps:
+            self.stopped = reason
+            control.should_save = control.should_training_stop = True
+            # a look may take longer than the time between SIGTERM and SIGKILL
+            control.should_evaluate = False
+
+    def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
+        rate = next((entry["learning_rate"] for entry in reversed(state.log_history) if "learning_rate" in entry), 0.0)
+        for name in ("loss", "eval_loss"):
+            value = (logs or {}).get(name, 0.0)
+            lost = state.global_step > args.warmup_steps and value > self.lost
+            if lost or not math.isfinite(value):
+                raise Diverged(
+                    state.log_history,
+                    f"{'dev' if name == 'eval_loss' else 'training'} loss {value:.4g} at update {state.global_step} "
+                    f"(learning rate {rate:.3g}{f'; {self.guess}' if self.guess else ''}): training has diverged; "
+                    "lower learning_rate, raise warmup_updates, set max_grad_norm: 1.0 or precision: float32",
+                )
+        if is_first_process():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with atomic(self.folder / "log.jsonl") as file:
+                file.writelines(json.dumps(entry) + "\n" for entry in state.log_history)
+
+    def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: D102
+        if self.out_of_patience(state.log_history):
+            what = self.by.removeprefix("eval_")
+            print(f"no better dev {what} for {self.settings.patience} looks: the phase ends after update {state.global_step}", flush=True)
+            control.should_save = control.should_training_stop = True
+        else:
+            self._stop_if_told(args, state, control)
+
+    def on_save(self, args, state, control, **kwargs):  # noqa: D102
+        if is_first_process():
+            prune(self.folder, state.log_history, self.settings.checkpoint, self.settings.averaged, self.by)
+
+
+class Progress(TrainerCallback):
+    """A bar in a terminal, plain lines elsewhere: loss, learning rate, target tokens (or another unit) per second, time left."""
+
+    def __init__(self, sizes: list[int], unit: str = "tokens"):
+        self.sizes, self.unit = sizes, unit
+        self.bar = None
+
+    def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
+        self.first, self.begun = state.global_step, time.perf_counter()
+        if sys.stderr.isatty() and is_first_process():
+            self.bar = tqdm(total=state.max_steps, initial=state.global_step, unit="update", dynamic_ncols=True)
+
+    def on_step_end(self, args, state, control, **kwargs):  # noqa: D102
+        if self.bar is not None:
+            self.bar.update(state.global_step - self.bar.n)
+
+    def on_train_end(self, args, state, control, **kwargs):  # noqa: D102
+        if self.bar is not None:
+            self.bar.close()
+
+    def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
+        names = ("loss", "learning_rate", "eval_loss", "eval_bleu", "eval_rouge", "eval_error")
+        shown = {name: f"{logs[name]:.4g}" for name in names if name in (logs or {})}
+        if not is_first_process() or not ("loss" in shown or "eval_loss" in shown):
+            return
+        taken = max(time.perf_counter() - self.begun, 1e-9)
+        shown[f"{self.unit}/s"] = f"{sum(self.sizes[self.first : state.global_step]) / taken:,.0f}"
+        if self.bar is not None:
+            self.bar.set_postfix(shown)
+            return
+        left = taken / max(1, state.global_step - self.first) * (state.max_steps - state.global_step)
+        line = "  ".join(f"{name} {value}" for name, value in shown.items())
+        print(f"update {state.global_step}/{state.max_steps}  {line}  left {int(left) // 60}:{int(left) % 60:02}", flush=True)
+
+
+@torch.no_grad()
+def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096, precision: str = "float32") -> float:
+    """Negative log-likelihood per label, in nats."""
+    network.eval()
+    total = labels = 0.0
+    rows = sorted((row for part in dev for row in part.rows), key=lambda row: max(map(len, row)))
+    batch: list[Row] = []
+    for row in [*rows, None]:
+        if batch and (row is None or (len(batch) + 1) * max(map(len, row)) > tokens):
+            tensors = {k: v.to(network.device) for k, v in collate(batch, codec.tokenizer.pad_token_id).items()}
+            target = tensors.pop("labels")
+            with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                states = network.model(**tensors, use_cache=False).last_hidden_state
+            total += float(linear_smoothed_loss(states, network.lm_head.weight, network.final_logits_bias, target, 0.0, 1, states.dtype))
+            labels += int((target != -100).sum())
+            batch = []
+        batch.append(row)
+    return total / labels
+
+
+@torch.no_grad()
+def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
+    """BLEU or ROUGE-L of greedy translations of the first dev sentences; None where its library, or its tokeniser, is not to be had."""
+    try:
+        from workflow_scripts.evidence.scores import Scores, metrics
+
+        metric = metrics(dev.language, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
+    except (ImportError, OSError):
+        return None
+    rows = dev.rows[: settings.bleu_sentences]
+    # a summary is far shorter than its document
+    longest = {"max_length": max(len(row[1]) for row in rows) + 10} if codec.documents else {}
+    # a GPU takes hundreds of sentences in the time of a few
+    at_once = {"tokens": 16_384} if network.device.type == "cuda" else {"batch": 64}
+    hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, **at_once, **longest)
+    return metric.corpus_score(hypotheses, [dev.references[: settings.bleu_sentences]]).score
+
+
+def generate(network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, **choices: int) -> list[str]:
+    """The best translation of each row, see `beam_search`."""
+    return [found[0].text for found in beam_search(network, codec, rows, code, beam_size, **choices)]
+
+
+@torch.no_grad()
+def beam_search(
+    network: PreTrainedModel,
+    codec: Codec,
+    rows: list[list[int]],
+    code: str,
+    beam_size: int,
+    n_best: int = 1,
+    max_length: int | None = None,
+    batch: int = 128,
+    min_length: int = 0,
+    tokens: int = 0,
+) -> list[list[Hypothesis]]:
+    """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
+
+    `batch` rows are translated at once, or as many as have so many `tokens`, padding included.
+    Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
+    ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
+    """
+    network.eval()
+    positions = network.config.max_position_embeddings - 2
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    translations: list[list[Hypothesis]] = [[] for _ in rows]
+    while order:
+        size = max(1, tokens // len(rows[order[0]])) if tokens else batch
+        chosen, order = order[:size], order[size:]
+        sources = [torch.tensor(rows[i]) for i in chosen]
+        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
+        output = network.generate(
+            input_ids=padded,
+            attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
+            num_beams=beam_size,
+            # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
+            early_stopping=beam_size > 1,
+            num_return_sequences=n_best,
+            min_new_tokens=min_length,
+            max_new_tokens=max_length or min(int(1.2 * padded.shape[1]) + 10, positions),
+            do_sample=False,
+            return_dict_in_generate=True,
+            output_scores=n_best > 1,
+            **codec.generate_arguments(code),
+        )
+        scores = getattr(output, "sequences_scores", None)
+        scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
+        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
+            translations[chosen[place // n_best]].append(Hypothesis(score, line))
+    return translations
+
+
+def average_weights(network: PreTrainedModel, files: list[Path]) -> None:
+    """Load the mean of several checkpoints into `network`."""
+    from safetensors.torch import load_file
+
+    total: dict[str, torch.Tensor] = {}
+    for file in files:
+        for name, weight in load_file(file).items():
+            total[name] = total[name] + weight.double() if name in total else weight.double()
+    network.load_state_dict({name: (weight / len(files)).float() for name, weight in total.items()}, strict=False)
+    network.tie_weights()
+
+
+def load_model(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False) -> PreTrainedModel:
+    """The model in `folder` (or hub id), with the phase's dropout; random weights for `from_scratch`."""
+    set_seed(seed)
+    overrides = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout, "activation_dropout": 0.0}
+    if from_scratch:
+        return AutoModelForSeq2SeqLM.from_config(AutoConfig.from_pretrained(folder, **overrides))
+    return AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **overrides)
