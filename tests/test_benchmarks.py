@@ -8,7 +8,7 @@ from tiny_models import small_model
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.loop import load_model
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 BENCHMARKS = Path("benchmarks")
 

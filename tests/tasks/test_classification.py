@@ -20,19 +20,17 @@ from workflow_scripts.tasks.classification import (
     Batches,
     Classification,
     Finetuning,
-    Reader,
     Significance,
-    label_scores,
     load_classifier,
     mean_accuracy,
     predict,
     score,
     some_of,
-    summed_loss,
     switched_examples,
     tally,
     wilson,
 )
+from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.training import backbone

@@ -8,7 +8,7 @@ import numpy as np
 
 from workflow_scripts.report.study import Study, summary
 from workflow_scripts.run.config import Phase
-from workflow_scripts.training.training import DEV_SCORES
+from workflow_scripts.training.settings import DEV_SCORES
 
 
 def learning_curves(study: Study) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.choice import Choice
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 
 @dataclass

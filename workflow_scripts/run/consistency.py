@@ -38,7 +38,7 @@ from workflow_scripts.text.acquisition import ORIGINS, languages_of
 from workflow_scripts.text.corpus import Corpus, Source
 from workflow_scripts.text.labelled import TEXT_COLUMNS, Labelled
 from workflow_scripts.text.languages import LANGUAGES, language
-from workflow_scripts.training.training import DEV_SCORES, Training
+from workflow_scripts.training.settings import DEV_SCORES, Training
 
 
 def problems(config: Config) -> Iterator[str]:

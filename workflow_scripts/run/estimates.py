@@ -7,7 +7,7 @@ import math
 import re
 from typing import NamedTuple
 
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 
 class Shape(NamedTuple):

@@ -15,7 +15,7 @@ import yaml
 
 from workflow_scripts.evidence.scores import ROUGES
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 
 def written_out(raw: dict[str, Any]) -> dict[str, Any]:

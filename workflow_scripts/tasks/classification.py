@@ -28,14 +28,18 @@ import torch
 from workflow_scripts.device import keep_memory, pick_device, pick_precision
 from workflow_scripts.evidence.significance import COVERS, compare
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
-from workflow_scripts.models.tokenisation import decoder_input, defuse, load_codec, restore_normaliser
+from workflow_scripts.models.batches import Row
+from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.noise.codeswitch import CodeSwitch, Lookups, load_lookups, one_sided, switch_lines
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.words import fold, words_of
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, claimed, describe_phase
-from workflow_scripts.training.training import Row, Training, save_model, split_batch, write_curve
+from workflow_scripts.training.curve import write_curve
+from workflow_scripts.training.rows import split_batch
+from workflow_scripts.training.settings import Training
 
 
 @dataclass
@@ -133,7 +137,7 @@ def finetune(
     """Finetune the model in `start` on the table `train`, and write `model`, its learning `curve` and a `report`.
 
     `lexicons`, one for each language of `into`, switch words where `settings` has a `codeswitch`. `checkpoints`,
-    `minutes` and `attempt` are those of `training.main`, and so is what is raised.
+    `minutes` and `attempt` are those of `training.restore`, and so is what is raised.
     """
     from workflow_scripts.training.loop import Progress, Watch, fit
 
@@ -295,98 +299,13 @@ def compare_arms(
 
 
 # ---------------------------------------------------------------------------------------------
-# models
-
-ENCODERS = ("bert", "xlm-roberta")
-"""Models without a decoder that can be finetuned to classify, by their type."""
-
-
-class Reader:
-    """Examples as rows of ids and batches of tensors, in the form of the model in `folder`."""
-
-    def __init__(self, folder: Path, max_length: int):
-        from transformers import AutoConfig, AutoTokenizer
-
-        config = AutoConfig.from_pretrained(folder)
-        self.is_encoder = config.model_type in ENCODERS
-        self.has_types = getattr(config, "type_vocab_size", 1) > 1
-        # XLM-R's positions start after that of padding
-        positions = config.max_position_embeddings - (2 if config.model_type == "xlm-roberta" else 0)
-        self.max_length = min(max_length, positions)
-        if self.is_encoder:
-            self.tokenizer = AutoTokenizer.from_pretrained(folder)
-            restore_normaliser(self.tokenizer, Path(folder))
-        else:
-            self.codec = load_codec(folder)
-            self.tokenizer = self.codec.tokenizer
-
-    def rows(self, examples: Sequence[Example], code: str, labels: list[str]) -> list[Row]:
-        """Ids of each example, and the number of its label."""
-        texts, pairs = [example.text for example in examples], [example.pair for example in examples]
-        numbers = {label: [number] for number, label in enumerate(labels)}
-        ids = self._encode(texts, pairs if any(pairs) else None, code)
-        return list(zip(ids, [numbers[example.label] for example in examples], strict=True))
-
-    def _encode(self, texts: list[str], pairs: list[str] | None, code: str) -> list[list[int]]:
-        if not self.is_encoder:
-            return (
-                self.codec.encode_pairs(texts, pairs, code, self.max_length) if pairs else self.codec.encode(texts, code, self.max_length)
-            )
-        specials = set(self.tokenizer.all_special_tokens)
-        sides = [[defuse(line, specials) for line in side] for side in (texts, pairs) if side]
-        return self.tokenizer(*sides, truncation="longest_first", max_length=self.max_length)["input_ids"]
-
-    def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:
-        """A batch: ids and mask (rows × longest), for mBART the decoder's ids, and the labels' numbers (−100 for none)."""
-        padded, pad = torch.nn.utils.rnn.pad_sequence, self.tokenizer.pad_token_id
-        ids = padded([torch.tensor(row) for row, _ in rows], batch_first=True, padding_value=pad)
-        mask = padded([torch.ones(len(row), dtype=torch.long) for row, _ in rows], batch_first=True)
-        batch = {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([label for _, (label,) in rows])}
-        if not self.is_encoder:
-            decoder = [torch.tensor(decoder_input(row)) for row, _ in rows]
-            batch["decoder_input_ids"] = padded(decoder, batch_first=True, padding_value=pad)
-        elif self.has_types:
-            ends = (ids == self.tokenizer.sep_token_id).long()
-            batch["token_type_ids"] = (ends.cumsum(dim=1) - ends).clamp(max=1) * mask
-        return batch
+# data
 
 
 def load_classifier(folder: Path, labels: list[str] | None, settings: Classification, seed: int, from_scratch: bool = False):
     """The model in `folder` with a head for `labels`, which is drawn from `seed` if the model has none; without `labels`, with its own."""
-    from transformers import AutoConfig, AutoModelForSequenceClassification, set_seed
-
-    set_seed(seed)
-    config = AutoConfig.from_pretrained(folder)
-    residual, attention = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-    if config.model_type not in ENCODERS:
-        residual, attention = "dropout", "attention_dropout"
-    changes: dict[str, Any] = {residual: settings.dropout, attention: settings.attention_dropout, "classifier_dropout": settings.dropout}
-    if labels:
-        changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
-    config.update(changes)
-    if from_scratch:
-        return AutoModelForSequenceClassification.from_config(config)
-    return AutoModelForSequenceClassification.from_pretrained(folder, config=config, dtype=torch.float32)
-
-
-@torch.no_grad()
-def label_scores(network, reader: Reader, rows: list[list[int]], precision: str, batch: int = 64) -> torch.Tensor:
-    """The head's output for each row (rows × labels), in float32."""
-    network.eval()
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
-    scores = torch.empty(len(rows), network.config.num_labels)
-    for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
-        tensors = {k: v.to(network.device) for k, v in reader.collate([(rows[i], [-100]) for i in chosen]).items() if k != "labels"}
-        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-            scores[chosen] = network(**tensors).logits.float().cpu()
-    return scores
-
-
-def summed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
-    """Cross-entropy per example of the whole update, so that small batches add up to it exactly."""
-    loss = torch.nn.functional.cross_entropy(outputs.logits.float(), labels, ignore_index=-100, reduction="sum")
-    return loss / (num_items_in_batch if num_items_in_batch is not None else (labels != -100).sum())
+    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
 
 
 def phase_settings(settings: Classification, updates: int, per_epoch: int) -> Training:
@@ -404,10 +323,6 @@ def phase_settings(settings: Classification, updates: int, per_epoch: int) -> Tr
         precision=settings.precision,
         device=settings.device,
     )
-
-
-# ---------------------------------------------------------------------------------------------
-# data
 
 
 def some_of(examples: list[Example], number: int | None) -> list[Example]:
