@@ -152,7 +152,7 @@ def test_tables_sort(page):
 
 
 def as_number_or_text(cell):
-    number = re.match(r"[●+\s]*([−-]?[\d,]*\.?\d+)", cell)
+    number = re.match(r"[+\s]*([−-]?[\d,]*\.?\d+)", cell)
     return (0, float(number[1].replace(",", "").replace("−", "-")), "") if number else (1, 0.0, cell.lower())
 
 
