@@ -1,6 +1,6 @@
 """Makes the README's picture: parts of a finished run's report, as headless Chromium shows them. `make picture` calls it.
 
-    python tests/picture.py results/report.html docs/images/report.png
+python tests/picture.py results/report.html docs/images/report.png
 """
 
 import sys

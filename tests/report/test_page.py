@@ -247,6 +247,13 @@ def test_the_file_is_small_and_valid(page, report):
     assert len(ids) == len(set(ids)) > 10
 
 
+def test_the_picture_of_the_readme(browser, report, tmp_path):
+    """A process of its own, as `make picture` starts it: two Playwrights in one process get into each other's way."""
+    subprocess.run([sys.executable, "tests/picture.py", report, tmp_path / "images/report.png"], check=True)
+    picture = (tmp_path / "images/report.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and 20_000 < len(picture) < 300_000
+
+
 def test_the_page_of_a_classification(browser, tmp_path):
     test_labels.results(tmp_path / "results", (1, 2))
     test_labels.results(tmp_path / "results", (1, 2), name="again")

@@ -689,7 +689,7 @@ def put_full_curve(path, updates, looks=8):
 
 
 def test_nothing_is_interpolated_between_few_looks(page):
-    assert "a curve has only 2 looks at the dev set" in plain(page[0]) and "Updates until" not in page[0]
+    assert "a curve of the dev loss has only 2 points" in plain(page[0]) and "Updates until" not in page[0]
 
 
 def test_the_claim_of_half_the_steps_is_measured(tmp_path):
