@@ -28,7 +28,7 @@ from workflow_scripts.lexicon.lexicon import Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.run.loading import DEFINITIONS, written_out
+from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.classification import Classification, Significance
 from workflow_scripts.text.acquisition import Data, columns_of, suffix
@@ -305,6 +305,9 @@ def _find_data(config: Config) -> None:
                 source.columns = columns_of(config.data[source.data]) or source.columns
 
 
+LIKE = "The name of another definition in {}, which has the settings that are not given here."
+
+
 def schema() -> dict[str, Any]:
     """The JSON schema of `config.yaml`."""
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
@@ -328,7 +331,12 @@ def schema() -> dict[str, Any]:
     for section in DEFINITIONS:
         block = made["properties"][section]["additionalProperties"]
         for kind in block.get("oneOf", [block]):
-            made["$defs"][kind["$ref"].rpartition("/")[2]]["properties"]["each"] = each
+            definition = made["$defs"][kind["$ref"].rpartition("/")[2]]
+            definition["properties"]["each"] = each
+            if section in ALIKE:
+                definition["properties"]["like"] = {"type": "string", "description": LIKE.format(section)}
+                if required := definition.pop("required", None):
+                    definition["anyOf"] = [{"required": ["like"]}, {"required": required}]
     return made
 
 
