@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.evidence.scores import Scores, leading, metrics
+from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.run.config import Config, data_file, data_used, sources_of
@@ -197,6 +198,8 @@ def lexicons(config: Config) -> Iterator[Finding]:
         for code in codes:
             if (path := block.vectors.get(code)) and not _is_awaited(path):
                 yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
+        if block.mapping.engine == "vecmap":
+            yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
     given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
     for name, pair in sorted(given):
         if not _is_awaited(path := config.lexicons[name].dictionary[pair]):
