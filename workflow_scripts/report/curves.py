@@ -76,8 +76,9 @@ def _curve_rows(study: Study, arm: str, seed: int, phase: Phase) -> list[dict[st
 
 
 def looks(study: Study) -> list[dict[str, Any]]:
-    """A row per look at the dev set: arm, seed, phase, updates and minutes since the arm's beginning, losses and score.
+    """A row per measurement of the dev set: arm, seed, phase, updates and minutes since the arm's beginning, losses and score.
 
+    Between two looks the loss alone is measured, and `dev_score` is None.
     The training loss is the last one logged before.
     """
     rows = []
@@ -110,7 +111,7 @@ def loss_points(study: Study) -> dict[str, Any]:
 def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
     """A row per arm: after how many updates it has the dev loss that the baseline ends with, over the seeds that get there.
 
-    The paper's Figure 2 and its claim of half the steps. Interpolated between two looks at the dev set. `finetuning` are the updates
+    The paper's Figure 2 and its claim of half the steps. Interpolated between two points of the curve. `finetuning` are the updates
     after the pretext phase, `share` is their number for each update of the baseline's finetuning.
     """
     rows = []
