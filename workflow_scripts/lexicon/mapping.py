@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device
+from workflow_scripts.lexicon import vecmap
 from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods, set_threads
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
 from workflow_scripts.limits import Limits, Natural, NotNegative, Positive
@@ -43,6 +44,11 @@ class Mapping:
     """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
     `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
     `mapped`: the vectors share a space already. `dictionary`: no vectors at all, the dictionary is the lexicon."""
+    engine: Literal["own", "vecmap"] = "own"
+    """What maps. `vecmap`: VecMap's own program, from a clone that you have; of the settings below only those of attempts, `max_words` and
+    `device` apply to it."""
+    vecmap: str | None = None
+    """`engine: vecmap`: the folder of the clone. Without it, the environment variable VECMAP names the folder."""
     restarts: Natural = 2
     """More attempts with other seeds where the unsupervised solution is bad."""
     fallback: list[Literal["identical", "numerals"]] = field(default_factory=lambda: ["identical", "numerals"])
@@ -232,6 +238,8 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
     """Map `sides` from one start; rows in order of frequency. Raises `InputError` when there is nothing to start from."""
     if start == "mapped":
         return Mapped(sides.a, sides.b, diagnose(sides, sides.a, sides.b, Attempt(start, seed), settings))
+    if settings.engine == "vecmap":
+        return map_with_vecmap(sides, start, pairs, seed, settings)
     a, b = normalise(sides.a), normalise(sides.b)
     near = min(settings.search_cutoff, settings.cutoff)
     guessed = start == "unsupervised"
@@ -252,6 +260,23 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
         witnesses = list(zip(*(side[held_out].tolist() for side in dictionary), strict=True))
         return Mapped(mapped_a, mapped_b, diagnose(sides, *trial, attempt, settings, witnesses))
     return Mapped(mapped_a, mapped_b, diagnose(sides, mapped_a, mapped_b, attempt, settings))
+
+
+def map_with_vecmap(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
+    """What `map_once` does, with VecMap's own program."""
+    dictionary = [] if start == "unsupervised" else list(zip(*(side.tolist() for side in dictionary_of(sides, start, pairs)), strict=True))
+
+    def mapped(rows: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        words = [(sides.words_a[x], sides.words_b[z]) for x, z in rows]
+        given = {"start": start, "dictionary": words, "seed": seed, "clone": settings.vecmap, "device": settings.device}
+        return vecmap.map_embeddings(sides.words_a, sides.a, sides.words_b, sides.b, **given)
+
+    a, b = mapped(dictionary)
+    if start != "supervised":
+        return Mapped(a, b, diagnose(sides, a, b, Attempt(start, seed), settings))
+    # as in `map_once`, a fifth of the dictionary judges a mapping made from the rest
+    trial = mapped([pair for row, pair in enumerate(dictionary) if row % 5 != 4])
+    return Mapped(a, b, diagnose(sides, *trial, Attempt(start, seed), settings, dictionary[4::5]))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -44,16 +44,22 @@ class Training:
     """Translate from so many pairs only, chosen at random once for all seeds: a low-resource setting. All by default."""
     evaluate_every: Positive = 1_000
     """Updates between two looks at the dev set, and two checkpoints."""
+    loss_every: Natural | None = None
+    """Updates between two points of the curve of the dev loss, which needs no checkpoint: a quarter of `evaluate_every` by default
+    in the task phase; 0 measures it at looks only, as a pretext phase does by default."""
     bleu_sentences: Natural = 500
     """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU, or ROUGE-L, off."""
     dev_metric: Literal["BLEU", "ROUGE-L"] = "BLEU"
     """What is measured of them. For the task summarisation it is ROUGE-L unless said otherwise."""
     checkpoint: Literal["best", "last", "average", "average_best"] = "best"
-    """What the phase hands on: the best by dev loss, the last, or the mean of the last or best `averaged`."""
+    """What the phase hands on: the best, the last, or the mean of the last or best `averaged`; `choose_by` says which is better."""
+    choose_by: Literal["metric", "loss"] = "metric"
+    """What tells the better of two looks, for `checkpoint` and `patience`: the score that `dev_metric` names, or the dev loss. A pretext
+    phase has no such score, and neither has a task phase with `bleu_sentences: 0`: there the loss decides, and `training.json` says so."""
     averaged: Positive = 5
     """Checkpoints that an average is the mean of."""
     patience: Natural = 0
-    """End the phase when so many looks at the dev set in a row brought no better loss; 0 never does."""
+    """End the phase when so many looks at the dev set in a row were no better than the best (`choose_by`); 0 never does."""
     log_every: Positive = 50
     """Updates between two points of the curve."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"

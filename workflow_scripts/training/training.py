@@ -36,7 +36,7 @@ from workflow_scripts.training.rows import Dev, NoisedRounds, ParallelText, Roun
 from workflow_scripts.training.settings import Training
 
 # what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
-_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss")
+_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss")
 
 
 class Phase(NamedTuple):
