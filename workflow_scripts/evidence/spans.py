@@ -3,7 +3,8 @@
 Spans are those that seqeval finds in its default mode, which is conlleval's (Tjong Kim Sang and Buchholz 2000): an ``I-``
 without a ``B-`` of its type before it begins a span. A span is right if its type, beginning and end are. seqeval is what XGLUE
 and XTREME score with, on part-of-speech tags as well: there a span is a run of words with the same tag. XTREME takes its F1,
-and XGLUE's script its precision (the paper says accuracy).
+and XGLUE's script its precision (the paper says accuracy). Sentences are read one by one: over several, seqeval lets the
+tag X, of which it sees no type, begin a span in the sentence before.
 
 A score is made of the sums of what was counted in sentences, so that tests of significance can draw sentences anew.
 """

@@ -37,8 +37,8 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
 from workflow_scripts.text.corpus import Corpus, Source
 from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
-from workflow_scripts.text.tagged import has_spans
 from workflow_scripts.text.languages import LANGUAGES, language
+from workflow_scripts.text.tagged import has_spans
 from workflow_scripts.training.training import DEV_SCORES, Training
 
 
@@ -265,7 +265,7 @@ def _tag_problems(where: str, labelled: Labelled):
         if tag.startswith("I-") and f"B-{tag[2:]}" not in labelled.labels:
             yield f"{where}.labels: {tag} is there, but not B-{tag[2:]}, with which a span begins in IOB2"
         if tag.startswith(("S-", "E-", "U-", "L-")) and has_spans(labelled.labels):
-            yield f"{where}.labels: {tag} is of BIOES or BILOU; name the tags of IOB2 (O, B-…, I-…), and files are converted as they are read"
+            yield f"{where}.labels: {tag} is of BIOES or BILOU; name the tags of IOB2 (O, B-…, I-…), into which files are converted"
 
 
 def _classification_problems(where: str, experiment: ClassificationExperiment, config: Config):
