@@ -42,7 +42,7 @@ rule all:
 
 rule lexicons:
     input:
-        lexicon_reports(),
+        inputs.lexicon_reports(CONFIG),
 
 
 onerror:

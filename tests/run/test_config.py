@@ -12,7 +12,11 @@ import yaml
 from snakemake.utils import update_config
 
 from workflow_scripts.run import config
-from workflow_scripts.stage import InputError, from_plain
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.transfer import switched_into
+from workflow_scripts.tasks.translation import zero_shot_tests
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
 
@@ -34,7 +38,7 @@ def changed(path: str, value):
 def test_the_shipped_configuration_is_valid():
     loaded = config.load(DEFAULT)
     assert loaded.run.arms == ["finetune", "csr", "mask", "random"]
-    assert from_plain(config.Config, json.loads(json.dumps(DEFAULT))).corpora["help"].train.columns["de"] == 4
+    assert loaded.corpora["help"].train.columns["de"] == 4
 
 
 def recipe(name: str) -> config.Config:
@@ -152,7 +156,7 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
 @pytest.mark.parametrize(
     "path, value, message",
     [
-        (f"{SUMMARIES}/task", "summarization", "must be translation, summarisation or classification"),
+        (f"{SUMMARIES}/task", "summarization", "there is no task 'summarization', did you mean 'summarisation'"),
         (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
         (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),
         (f"{SECTIONS}/documents/language", "en", "'de' is not the language of the documents, 'en'"),
@@ -190,7 +194,7 @@ def test_a_phase_overrides_its_experiment():
     raw = changed("arms/csr/0/training", {"dropout": 0.05})
     loaded = config.load(raw)
     experiment = loaded.experiments["help-de-en"]
-    pretext, finetune = (config.phase_training(experiment, phase) for phase in loaded.arms["csr"])
+    pretext, finetune = (phase_training(experiment, phase) for phase in loaded.arms["csr"])
     assert pretext.dropout == 0.05 and finetune.dropout == experiment.training.dropout
     assert pretext.updates + finetune.updates == loaded.arms["finetune"][0].updates
 
@@ -199,12 +203,12 @@ def test_lists_in_place_of_training_values_make_a_grid():
     raw = changed("experiments/help-de-en/training/learning_rate", [1e-3, 2e-3])
     raw["experiments"]["help-de-en"]["training"] |= {"adam_betas": [[0.9, 0.98], [0.9, 0.999]], "dropout": [0.1]}
     experiment = config.load(raw).experiments["help-de-en"]
-    points = config.grid_points(experiment)
+    points = grid_points(experiment)
     assert [point["learning_rate"] for point in points] == [1e-3, 1e-3, 2e-3, 2e-3] and "dropout" not in points[0]
-    phase = config.Phase("task", 10, training={"max_length": 5})
-    trained = config.phase_training(experiment, phase, points[3])
+    phase = Phase("task", 10, training={"max_length": 5})
+    trained = phase_training(experiment, phase, points[3])
     assert (trained.learning_rate, trained.adam_betas, trained.dropout, trained.max_length) == (2e-3, (0.9, 0.999), 0.1, 5)
-    assert not config.grid_points(config.load(DEFAULT).experiments["help-de-en"])
+    assert not grid_points(config.load(DEFAULT).experiments["help-de-en"])
 
 
 def test_acquired_data_take_the_place_of_a_file():
@@ -288,11 +292,11 @@ def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backb
         raw["experiments"][name] = {**raw["experiments"]["help-de-en"], **changes}
         raw["run"]["experiments"].append(name)
     loaded = config.load(raw)
-    assert config.zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
-    assert config.zero_shot_tests(loaded, "es-en") == ["help-de-en@pages", "de-en-again@pages"]
-    assert config.zero_shot_tests(loaded, "en-es") == []
+    assert zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
+    assert zero_shot_tests(loaded, "es-en") == ["help-de-en@pages", "de-en-again@pages"]
+    assert zero_shot_tests(loaded, "en-es") == []
     loaded.run.zero_shot = False
-    assert config.zero_shot_tests(loaded, "help-de-en") == []
+    assert zero_shot_tests(loaded, "help-de-en") == []
 
 
 def many(**changes) -> dict:
@@ -386,12 +390,14 @@ def classified(path: str = "", value=None):
     return raw
 
 
-def test_the_task_chooses_the_kind_of_experiment():
+def test_the_task_chooses_the_kind_of_experiment(tmp_path):
     loaded = config.load(classified())
     experiment = loaded.experiments["help-modules"]
-    assert config.is_classification(experiment) and not config.is_classification(loaded.experiments["help-de-en"])
-    assert config.switched_into(loaded, experiment) == ["de"] and config.arms_of(loaded, experiment) == loaded.run.arms
-    again = from_plain(config.Config, json.loads(json.dumps(dataclasses.asdict(loaded))))
+    assert task_of(experiment).answers == "labels" and task_of(loaded.experiments["help-de-en"]).answers == "text"
+    assert switched_into(loaded, "help-modules") == ["de"] and arms_of(loaded, experiment) == loaded.run.arms
+    written = tmp_path / "configuration.json"
+    written.write_text(json.dumps(dataclasses.asdict(loaded)), encoding="utf-8")
+    again = config.read(written)
     assert again.experiments["help-modules"] == experiment
 
 

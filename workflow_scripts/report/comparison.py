@@ -12,8 +12,8 @@ from workflow_scripts.evidence.significance import holm, marker
 from workflow_scripts.report import tables
 from workflow_scripts.report.curves import updates_in_all
 from workflow_scripts.report.study import Study, signed, summary
-from workflow_scripts.run.config import Published
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.experiment import Published
 
 Rows = list[dict[str, Any]]
 

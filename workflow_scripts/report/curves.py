@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.report.study import Study, summary
-from workflow_scripts.run.config import Phase
+from workflow_scripts.tasks.experiment import Phase
 from workflow_scripts.training.training import DEV_SCORES
 
 

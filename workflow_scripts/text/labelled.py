@@ -85,6 +85,10 @@ class Example(NamedTuple):
         """The text, and the second one of a pair."""
         return [self.text, self.pair] if self.pair else [self.text]
 
+    def labels(self, unit: str) -> list[str]:
+        """The label of the text, or those of its words."""
+        return self.label.split(" ") if unit == "word" else [self.label]
+
 
 TEXT_COLUMNS = ("text", "pair", "label", "document")
 """What `columns` may name."""
@@ -104,7 +108,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     forbidden = {_key(e) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
     kept = [e for e in chosen(settings, part, removed, changed) if _key(e) not in forbidden or removed.update(["equals dev or test"])]
     words = settings.unit == "word"
-    counts = Counter(label for example in kept for label in (example.label.split(" ") if words else [example.label]))
+    counts = Counter(label for example in kept for label in example.labels(settings.unit))
     missing = [label for label in settings.labels if not counts[label]]
     # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
     if not kept or (missing and part == "train" and not words):
@@ -133,7 +137,7 @@ def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") 
     """The examples of a part as `main` wrote them; with `labels`, raises `InputError` for one with another label."""
     examples = [Example(*line.split("\t"), line=number) for number, line in enumerate(read_lines(path), 1)]
     for example in examples if labels else ():
-        for label in example.label.split(" ") if unit == "word" else [example.label]:
+        for label in example.labels(unit):
             _check_label(label, labels, f"{path}, line {example.line}")
     return examples
 
