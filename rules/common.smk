@@ -11,9 +11,11 @@ from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import InputFiles, Wildcards
 from snakemake.settings.types import DeploymentMethod
 
-# rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory
-sys.path.insert(0, str(workflow.basedir))
-shell.prefix(f'export PYTHONPATH="{workflow.basedir}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
+# Snakemake puts a Snakefile's folder on the path of modules, also where another workflow uses it (workflow.basedir is then the other's).
+from workflow_scripts.stage import ROOT
+
+# Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory.
+shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
@@ -25,8 +27,12 @@ from workflow_scripts.run.loading import check_files
 from workflow_scripts.stage import InputError, atomic, resource
 from workflow_scripts.tasks.table import task_name, task_of
 
+if workflow.modifier.path_modifier.prefix:
+    raise WorkflowError("Crossgap cannot be used as a module with `prefix`: its stages write under results/ of the working directory")
 try:
-    check_files(workflow.configfiles)
+    # as a module, Crossgap is given its configuration by the other workflow, whose files are that workflow's business
+    if workflow.modifier.is_main_snakefile():
+        check_files(workflow.configfiles)
     CONFIG = load(config)
 except InputError as error:
     raise WorkflowError(str(error)) from None

@@ -23,12 +23,12 @@ import jinja2
 from markupsafe import Markup
 
 from workflow_scripts.report import drawing, labels
-from workflow_scripts.report.comparison import contrast, digits, interval_and_p, published, reasons, scores, word_accuracy
+from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons, scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves, updates_in_all, updates_made
 from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
 from workflow_scripts.report.origins import acquired, cost, provenances
-from workflow_scripts.report.study import Study, configured, signed
+from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.languages import language

@@ -189,3 +189,14 @@ def evenly(items: Sequence, number: int) -> list:
 def signed(value: float, digits: int = 2) -> str:
     """A number with a sign and a true minus; what rounds to nothing has no sign."""
     return f"{0:.{digits}f}" if abs(value) < 0.5 / 10**digits else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def digits(metric: str) -> int:
+    """Decimals to show: most COMET scores lie between 0 and 1."""
+    return 4 if metric == "COMET" else 2
+
+
+def spread(values: list[float], places: int = 2) -> str:
+    """The mean over seeds and, with several seeds, their standard deviation."""
+    found = summary(values)
+    return f"{found['mean']:.{places}f}" + (f" ± {found['sd']:.{places}f}" if found["n"] > 1 else "")
