@@ -83,7 +83,9 @@ class LabellingExperiment(Transfer):
     """Tests of significance."""
 
 
-LABELLING = transfer_task(LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", rules={})
+LABELLING = transfer_task(
+    LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", rules={}, unit="word", scored="predictions"
+)
 
 
 # ---------------------------------------------------------------------------------------------
