@@ -10,11 +10,11 @@ import pytest
 import test_report
 import zstandard
 from test_report import put
+
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.drawing import dot_chart
 from workflow_scripts.report.labels import accuracy
 from workflow_scripts.report.study import configured
-
 from workflow_scripts.run.config import load
 from workflow_scripts.tasks.classification import score
 

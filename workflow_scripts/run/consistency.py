@@ -35,9 +35,10 @@ from workflow_scripts.run.config import (
 from workflow_scripts.run.loading import TRAINING_TYPES
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
-from workflow_scripts.text.corpus import Corpus, Source
+from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import TEXT_COLUMNS, Labelled
 from workflow_scripts.text.languages import LANGUAGES, language
+from workflow_scripts.text.parallel import Source
 from workflow_scripts.training.training import DEV_SCORES, Training
 
 
