@@ -36,7 +36,7 @@ def main(words: int) -> None:
             "lexicon": [*mapped, "--gold", folder / "gold.txt", "--lexicon-ab", folder / "ab.tsv", "--lexicon-ba", folder / "ba.tsv"],
         }
         for stage, arguments in stages.items():
-            taken, peak = run([sys.executable, "-m", f"workflow_scripts.{stage}", *arguments, "--report", folder / f"{stage}.json"])
+            taken, peak = run([sys.executable, "-m", f"workflow_scripts.lexicon.{stage}", *arguments, "--report", folder / f"{stage}.json"])
             line = {"stage": stage, "words": words, "seconds": round(taken, 1), "peak_gb": round(peak, 2)}
             found = read_json(folder / f"{stage}.json")
             if stage == "mapping":
