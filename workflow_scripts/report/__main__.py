@@ -107,23 +107,30 @@ PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
 
 
 def what_was_classified(study: Study) -> dict[str, Any]:
-    """Arms, labelled text and backbone of a classification."""
+    """Arms, labelled text and backbone of a task with labels."""
     return {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
 
 
 CLASSIFICATION_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
     "run": ("What was run", what_was_classified),
-    "scores": ("Accuracy", labels.accuracy),
+    "scores": ("Accuracy", labels.scores),
     "curves": ("Learning curves", labels.curves),
     "lexicon": ("Dictionaries", labels.dictionaries),
     "switched": ("Switched sentences", switched),
 }
 """The same of a classification; the templates are in a folder of their own, where they differ."""
+LABELLING_PARTS = {
+    **CLASSIFICATION_PARTS,
+    "scores": ("Scores", labels.scores),
+    "tagged": ("Tags side by side", labels.tagged),
+}
+"""The same of token labelling, by the same templates."""
+PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS}
 
 
 def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:
     """The parts of an experiment's section."""
-    return CLASSIFICATION_PARTS if study.labelled else PARTS
+    return PARTS_OF.get(study.settings.task, PARTS)
 
 
 def main(results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = ()) -> None:
