@@ -32,7 +32,7 @@ from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.identification import check_languages
-from workflow_scripts.text.labelled import LabelledSource, read_examples
+from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
@@ -178,16 +178,17 @@ def labelled(config: Config) -> Iterator[Finding]:
         block = config.labelled[name]
         for part, source in sources_of(block).items():
             if source.file and not _is_awaited(source.file):
-                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block.labels)
+                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
 
 
-def _labelled_text(source: LabelledSource, labels: list[str]) -> str:
-    source = dataclasses.replace(source, file=resource(source.file))
-    counts = Counter(example.label for example in itertools.islice(read_examples(source, labels, Counter()), _HEAD))
-    if not counts:
+def _labelled_text(source: LabelledSource, block: Labelled) -> str:
+    source = dataclasses.replace(source, file=resource(source.file), language=source.language or block.language)
+    examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
+    if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
-    told = ", ".join(f"{counts[label]:,} {label}" for label in labels)
-    return f"{source.file}, {'the first ' if counts.total() == _HEAD else ''}{counts.total():,} examples: {told}"
+    counts = Counter(label for example in examples for label in example.labels(block.unit))
+    told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
+    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples: {told}"
 
 
 def lexicons(config: Config) -> Iterator[Finding]:
