@@ -19,7 +19,7 @@ from workflow_scripts.text.labelled import Example, Labelled, LabelledSource, ma
 from workflow_scripts.text.tagged import join_words, split_words
 
 UD = Path("resources/universal-dependencies")
-UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
+UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
 FAMILIES = ["mbart", "mbart50", "bert", "xlm-roberta"]
 
 
@@ -175,7 +175,12 @@ def test_comparison_of_arms(text, tmp_path):
     tables = (text / "en.tsv", text / "de.tsv")
     for metric in ("accuracy", "f1"):
         labelling.compare_arms(
-            (tmp_path / "base", tmp_path / "better"), tables, tmp_path / "x.json", **names, metric=metric, settings=Significance(samples=100)
+            (tmp_path / "base", tmp_path / "better"),
+            tables,
+            tmp_path / "x.json",
+            **names,
+            metric=metric,
+            settings=Significance(samples=100),
         )
         found = {(row["testset"], row["seed"]): row for row in read_json(tmp_path / "x.json")["pairs"]}
         assert set(found) == {(testset, seed) for testset in ("en", "de", AVERAGE) for seed in (1, None)}
@@ -190,9 +195,7 @@ def test_a_tag_that_the_model_has_not_learnt_is_refused(models, text, tmp_path):
     folder = run(models, text, tmp_path, "xlm-roberta")
     (tmp_path / "x.tsv").write_text("FOO\tword\t\n")
     with pytest.raises(InputError, match=r"x\.tsv, line 1: the label 'FOO' is none of"):
-        labelling.predict(
-            folder / "model", text / "train.tsv", (tmp_path / "x.tsv",), tmp_path / "y", testsets=("x",), languages=("en",)
-        )
+        labelling.predict(folder / "model", text / "train.tsv", (tmp_path / "x.tsv",), tmp_path / "y", testsets=("x",), languages=("en",))
 
 
 def test_named_entities_are_judged_by_f1(models, tmp_path):
@@ -211,4 +214,8 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
     chosen = {"testsets": ("en",), "languages": ("en",), "settings": Labelling()}
     labelling.predict(tmp_path / "model", tmp_path / "train.tsv", (tmp_path / "en.tsv",), tmp_path / "out", **chosen)
     scores = json.loads((tmp_path / "out/en.scores.json").read_text())
-    assert scores["metric"] == "f1" and scores["chance"] == scores["word_list"]["f1"] and "dev_f1" in read_json(tmp_path / "report.json")["handed_on"]
+    assert (
+        scores["metric"] == "f1"
+        and scores["chance"] == scores["word_list"]["f1"]
+        and "dev_f1" in read_json(tmp_path / "report.json")["handed_on"]
+    )

@@ -17,6 +17,7 @@ followed by an attempt with another seed, then by the configured fallbacks. The 
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple

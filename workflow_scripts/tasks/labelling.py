@@ -32,7 +32,7 @@ from workflow_scripts.models.batches import Row, by_length, decoder_input
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, HeadSettings, describe, some_of, train_head
-from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.tasks.heads import Reader
 from workflow_scripts.tasks.transfer import Transfer, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
@@ -252,7 +252,9 @@ def aligned_tags(hypotheses: Path, truth: list[list[str]]) -> list[list[str]]:
     """The tags in a file, a sentence a line; raises `InputError` when sentences or their words are not as many as in `truth`."""
     lines = [line.split(" ") for line in read_lines(hypotheses)]
     if list(map(len, lines)) != list(map(len, truth)):
-        raise InputError(f"{hypotheses}: its lines do not have a tag for each word of the test set; delete it and run the same command again")
+        raise InputError(
+            f"{hypotheses}: its lines do not have a tag for each word of the test set; delete it and run the same command again"
+        )
     return lines
 
 
