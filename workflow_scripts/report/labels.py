@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.study import Study, evenly, spread, summary
-from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.tasks import labelling
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import read_table
@@ -20,6 +20,7 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.tagged import split_words
 from workflow_scripts.text.word_lists import read_lexicon
 from workflow_scripts.text.words import count_words
+
 
 class Measure(NamedTuple):
     """What a task's scores are called, and what they are compared with."""
@@ -57,7 +58,9 @@ def measure(study: Study) -> Measure:
     }[metric]
     trivially = "each word has the tag that it most often has in the training text, any other word the most frequent tag"
     interval = "the 95 % interval (bootstrap over sentences)"
-    return Measure(metric, name, title, note, others, interval, "word list", trivially, "most frequent tag of each word in the training text")
+    return Measure(
+        metric, name, title, note, others, interval, "word list", trivially, "most frequent tag of each word in the training text"
+    )
 
 
 def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) -> dict[str, Any]:
@@ -263,7 +266,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
 
 
 def tagged(study: Study, number: int = 8) -> dict[str, Any]:
-    """For each test set some of its sentences, evenly spaced, with the true tags and those of each arm where they are others, first seed."""
+    """For each test set some of its sentences, evenly spaced, with the true tags and each arm's where they differ, first seed."""
     made = []
     for testset in study.testsets:
         table = read_table(study.corpus / "test" / f"{testset}.{test_language(study, testset)}.tsv")

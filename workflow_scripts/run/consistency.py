@@ -24,7 +24,7 @@ from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
 from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Source
 from workflow_scripts.text.tagged import has_spans
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:

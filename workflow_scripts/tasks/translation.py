@@ -36,7 +36,7 @@ from workflow_scripts.tasks.experiment import (
     shared_problems,
 )
 from workflow_scripts.training.choice import Choice
-from workflow_scripts.training.training import DEV_SCORES, Training
+from workflow_scripts.training.settings import DEV_SCORES, Training
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config
