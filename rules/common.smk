@@ -144,10 +144,15 @@ def mapping_sources(wildcards):
     return vectors | word_list(wildcards, "dictionary")
 
 
+def has_mapping(lexicon):
+    """Whether a lexicon is made of vectors that are mapped into one space."""
+    return CONFIG.lexicons[lexicon].mapping.mode not in ("dictionary", "aligned")
+
+
 def lexicon_sources(wildcards):
-    """Mapped vectors, or the dictionary that takes their place; and the gold lexicon."""
+    """Mapped vectors, or what takes their place: a dictionary, or (by the flag `--aligned`) the text alone; and the gold lexicon."""
     gold = word_list(wildcards, "gold")
-    if CONFIG.lexicons[wildcards.lexicon].mapping.mode == "dictionary":
+    if not has_mapping(wildcards.lexicon):
         return word_list(wildcards, "dictionary") | gold
     folder = f"results/lexicons/{wildcards.corpus}.{wildcards.a}-{wildcards.b}/{wildcards.lexicon}"
     return {"mapped_a": f"{folder}/{wildcards.a}.mapped.vec", "mapped_b": f"{folder}/{wildcards.b}.mapped.vec"} | gold
@@ -286,6 +291,11 @@ def testsets(experiment):
     return list((CONFIG.labelled if is_classification(chosen) else CONFIG.corpora)[chosen.corpus].test)
 
 
+def arms(wildcards):
+    """The arms that an experiment takes."""
+    return arms_of(CONFIG, CONFIG.experiments[wildcards.experiment])
+
+
 def phases_of(wildcards):
     """The phases of an arm, or of a point of its grid (`csr.grid0`)."""
     return CONFIG.arms[wildcards.arm.partition(".grid")[0]]
@@ -368,7 +378,8 @@ def pretext_tokens(wildcards):
     experiment = CONFIG.experiments[wildcards.experiment]
     return max(
         p.updates * phase_training(experiment, p, point).batch_tokens
-        for phases in CONFIG.arms.values()
+        for name, phases in CONFIG.arms.items()
+        if experiment.arms is None or name in experiment.arms
         for p in phases
         if p.noise == wildcards.noise
         for point in grid_points(experiment) or [None]
@@ -526,7 +537,7 @@ def report_inputs():
         experiment = CONFIG.experiments[name]
         inputs.add(f"results/corpora/{corpus_folder(experiment.corpus)}/corpus.json")
         for used in lexicons_used(CONFIG, experiment):
-            if CONFIG.lexicons[used].mapping.mode != "dictionary":
+            if has_mapping(used):
                 inputs.add(lexicon_file(name, "mapping.json", used))
         inputs.add(f"results/backbones/{experiment.backbone}/backbone.json")
         inputs.add(f"results/runs/{name}/backbone.representation.json")
@@ -534,10 +545,10 @@ def report_inputs():
         all_tests = testsets(name) + zero_shot_tests(CONFIG, name)
         inputs.update(f"results/runs/{name}/significance/{t}.json" for t in all_tests)
         if experiment.grid:
-            inputs.update(f"results/runs/{name}/{arm}/choice.json" for arm in CONFIG.run.arms)
+            inputs.update(f"results/runs/{name}/{arm}/choice.json" for arm in arms_of(CONFIG, experiment))
         for seed in CONFIG.run.seeds:
             inputs.update(f"results/runs/{name}/significance/{t}.seed{seed}.json" for t in all_tests)
-            for arm in CONFIG.run.arms:
+            for arm in arms_of(CONFIG, experiment):
                 run = f"results/runs/{name}/{arm}/seed{seed}"
                 inputs.update(f"{run}/{t}.words.json" for t in testsets(name))
                 inputs.update(f"{run}/{t}.scores.json" for t in all_tests)

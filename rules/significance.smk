@@ -1,6 +1,6 @@
 rule significance:
     input:
-        systems=lambda w: [f"results/runs/{w.experiment}/{arm}/seed{w.seed}/{w.testset}.hyp" for arm in CONFIG.run.arms],
+        systems=lambda w: [f"results/runs/{w.experiment}/{arm}/seed{w.seed}/{w.testset}.hyp" for arm in arms(w)],
         references=test_text(1),
     output:
         report(
@@ -17,7 +17,7 @@ rule significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=CONFIG.run.arms,
+        names=arms,
         language=lambda w: direction(w)[1],
         settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
     shell:
@@ -28,15 +28,9 @@ rule significance:
 
 rule significance_over_seeds:
     input:
-        systems=lambda w: [
-            f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.hyp" for arm in CONFIG.run.arms for seed in CONFIG.run.seeds
-        ],
+        systems=lambda w: [f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.hyp" for arm in arms(w) for seed in CONFIG.run.seeds],
         comet=lambda w: (
-            [
-                f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.comet.json"
-                for arm in CONFIG.run.arms
-                for seed in CONFIG.run.seeds
-            ]
+            [f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.comet.json" for arm in arms(w) for seed in CONFIG.run.seeds]
             if CONFIG.experiments[w.experiment].comet
             else []
         ),
@@ -58,7 +52,7 @@ rule significance_over_seeds:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=CONFIG.run.arms,
+        names=arms,
         seeds=CONFIG.run.seeds,
         comet=lambda w, input: flags(input, "comet"),
         language=lambda w: direction(w)[1],

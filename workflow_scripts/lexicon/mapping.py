@@ -39,10 +39,13 @@ Start = Literal["unsupervised", "identical", "numerals"]
 class Mapping:
     """Settings of the mapping; the defaults are the paper's, but for the smaller search."""
 
-    mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary"] = "unsupervised"
+    mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary", "aligned"] = (
+        "unsupervised"
+    )
     """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
     `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
-    `mapped`: the vectors share a space already. `dictionary`: no vectors at all, the dictionary is the lexicon."""
+    `mapped`: the vectors share a space already. `dictionary`: no vectors at all, the dictionary is the lexicon. `aligned`: no vectors
+    either; a statistical aligner makes the lexicon from the parallel training text, as an upper bound for lexicons that never see it."""
     restarts: Natural = 2
     """More attempts with other seeds where the unsupervised solution is bad."""
     fallback: list[Literal["identical", "numerals"]] = field(default_factory=lambda: ["identical", "numerals"])
@@ -116,6 +119,8 @@ def main(
     """
     if settings.mode == "dictionary":
         raise InputError("mapping.mode dictionary maps nothing: give the dictionary to the lexicon stage (--dictionary)")
+    if settings.mode == "aligned":
+        raise InputError("mapping.mode aligned maps nothing: the lexicon stage aligns the text itself (--aligned)")
     if settings.mode in ("semi_supervised", "supervised") and not dictionary:
         raise InputError(f"mapping.mode {settings.mode} needs a dictionary (--dictionary)")
     keep_memory()

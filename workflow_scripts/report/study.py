@@ -120,7 +120,7 @@ def configured(results: Path, name: str, settings: Config) -> Study:
         source=chosen.source,
         target=chosen.target,
         languages=corpus.languages,
-        arms={arm: settings.arms[arm] for arm in settings.run.arms},
+        arms={arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
         seeds=settings.run.seeds,
         testsets=list(corpus.test),
         zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},

@@ -149,6 +149,8 @@ class Experiment:
     """Name of a lexicon."""
     task: Literal["translation", "summarisation"] = "translation"
     """What is learnt. Summarisation needs a corpus with `documents`; ROUGE takes BLEU's place then."""
+    arms: list[str] | None = None
+    """Those of the run's arms that this experiment takes; all by default. The first of the run's that is among them is its baseline."""
     codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
     """Noise of the pretext task."""
     training: Training = field(default_factory=Training)
@@ -348,8 +350,7 @@ def translations(config: Config) -> dict[str, Experiment]:
 
 def arms_of(config: Config, experiment: Experiment | ClassificationExperiment) -> list[str]:
     """The arms of the run that an experiment takes."""
-    chosen = experiment.arms if is_classification(experiment) else None
-    return [arm for arm in config.run.arms if chosen is None or arm in chosen]
+    return [arm for arm in config.run.arms if experiment.arms is None or arm in experiment.arms]
 
 
 def lexicons_used(config: Config, experiment: Experiment | ClassificationExperiment) -> list[str]:

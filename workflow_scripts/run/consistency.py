@@ -88,12 +88,20 @@ def problems(config: Config) -> Iterator[str]:
                 TypeAdapter(Training).validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
             except ValidationError as error:
                 yield from (f"arms.{name}.training.{explain(problem)}" for problem in error.errors())
-    totals = {name: _length(config.arms[name]) for name in config.run.arms if name in config.arms}
-    if len(set(totals.values())) > 1:
-        yield (
-            "run.arms: all arms need the same number of updates in all (of epochs, where the task counts those), "
-            f"or the comparison means nothing: {totals}"
-        )
+    chosen = [(f"experiments.{name}.arms", config.experiments[name]) for name in config.run.experiments if name in config.experiments]
+    taken = {"run.arms" if e.arms is None else where: arms_of(config, e) for where, e in chosen}
+    for where, arms in taken.items():
+        totals = {name: _length(config.arms[name]) for name in arms if name in config.arms}
+        if len(set(totals.values())) > 1:
+            yield (
+                f"{where}: all arms need the same number of updates in all (of epochs, where the task counts those), "
+                f"or the comparison means nothing: {totals}"
+            )
+        if not arms and config.run.arms:
+            yield f"{where}: none of the run's arms, {config.run.arms}, is among them"
+    for where, experiment in chosen:
+        for arm in experiment.arms or ():
+            yield from _undefined(where, arm, dict.fromkeys(config.run.arms))
     made = {data_file(config, name): name for name in config.data}
     for where, path in paths_of(config):
         if path.startswith("results/data/"):
@@ -255,11 +263,7 @@ def _labelled_problems(where: str, labelled: Labelled):
 def _classification_problems(where: str, experiment: ClassificationExperiment, config: Config):
     yield from _undefined(f"{where}.corpus", experiment.corpus, config.labelled)
     yield from _undefined(f"{where}.backbone", experiment.backbone, config.backbones)
-    for arm in experiment.arms or ():
-        yield from _undefined(f"{where}.arms", arm, dict.fromkeys(config.run.arms))
-    if not (arms := arms_of(config, experiment)):
-        yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
-    phases = [(arm, phase) for arm in arms for phase in config.arms.get(arm, [])]
+    phases = [(arm, phase) for arm in arms_of(config, experiment) for phase in config.arms.get(arm, [])]
     for arm, phase in phases:
         if phase.data == "task" and phase.epochs is None:
             yield f"arms.{arm}: the task phase of {where}, a classification, has `epochs` instead of updates"
@@ -321,6 +325,8 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
             if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
                 yield f"lexicons.{name}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
     mode = lexicon.mapping.mode
+    for corpus in [corpus for corpus, block in corpora.items() if mode == "aligned" and block.documents]:
+        yield f"lexicons.{name}.mapping.mode: aligned needs sentences and their translations; corpus {corpus!r} has documents and summaries"
     for pair in sorted(pairs):
         if mode in ("semi_supervised", "supervised", "dictionary") and pair not in lexicon.dictionary:
             yield f"lexicons.{name}.dictionary: mapping.mode {mode} needs one for {pair!r}"
@@ -354,7 +360,7 @@ def _grid_problems(where: str, experiment: Experiment, config: Config):
                 TypeAdapter(TRAINING_TYPES[key]).validate_python(value)
             except ValidationError as error:
                 yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
-        for arm in config.run.arms:
+        for arm in arms_of(config, experiment):
             if any(phase.data == "task" and key in phase.training for phase in config.arms.get(arm, [])):
                 yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
     smallest = min([experiment.training.bleu_sentences, *experiment.grid.get("bleu_sentences", [])])
@@ -364,7 +370,7 @@ def _grid_problems(where: str, experiment: Experiment, config: Config):
 
 def _experiment_problems(where: str, experiment: Experiment, config: Config):
     yield from _grid_problems(where, experiment, config)
-    for arm in config.run.arms:
+    for arm in arms_of(config, experiment):
         if any(phase.epochs is not None for phase in config.arms.get(arm, [])):
             yield f"arms.{arm}: {where}, a translation, counts updates; epochs are for classification"
         for phase in config.arms.get(arm, []):

@@ -184,7 +184,7 @@ def phases(config: Config) -> Iterator[Phase]:
     seeds = len(config.run.seeds)
     for name, each in ((name, each) for name, each in translations(config).items() if name in config.run.experiments):
         points = grid_points(each)
-        for arm, point in itertools.product(config.run.arms, points or [None]):
+        for arm, point in itertools.product(arms_of(config, each), points or [None]):
             for phase in config.arms[arm]:
                 rule = "finetune" if phase.data == "task" else "pretext"
                 # each point once, then the chosen one with every seed
