@@ -33,6 +33,8 @@ RULES = {
     "representation/*/backbone.tsv": "representation_backbone",
     "classification/*/significance.tsv": "classification_significance",
     "classification/*": "classification_prediction",
+    "labelling/*/significance.tsv": "labelling_significance",
+    "labelling/*": "labelling_prediction",
     "significance/*.seed*.tsv": "significance",
     "significance/*": "significance_over_seeds",
     "word_accuracy/*/frequencies.tsv": "frequencies",
@@ -41,7 +43,7 @@ RULES = {
 }
 """Patterns of benchmark files, the first that fits → rule or phase; other jobs go by their folder."""
 ON_GPU = {"backbone", "pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
-ON_GPU |= {"classification_prediction"}
+ON_GPU |= {"classification_prediction", "labelling_prediction"}
 """Rules that compute on a GPU where there is one."""
 
 
