@@ -142,8 +142,8 @@ def _to_acquire(block: Data) -> str:
 
 
 def _is_awaited(*paths: str) -> bool:
-    """Whether one of these is acquired only when the run begins."""
-    return any(path.startswith("results/data/") and not Path(path).exists() for path in paths)
+    """Whether one of these is acquired, or made, only when the run begins."""
+    return any(path.startswith(("results/data/", "results/lexicons/")) and not Path(path).exists() for path in paths)
 
 
 # ---------------------------------------------------------------------------------------------
