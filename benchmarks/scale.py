@@ -1,6 +1,6 @@
 """Two vocabularies of 200,000 words and 300 dimensions through the stages' command lines: seconds and peak memory.
 
-python benchmarks/scale.py [words]
+python -m benchmarks.scale [words]
 
 The vectors are those of benchmarks/mapping.py: a rotated, shuffled, noisy copy, so that P@1 is known. One
 side is text, the other word2vec binary. One JSON line for each stage.
@@ -14,8 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mapping import planted
-
+from benchmarks.mapping import planted
 from workflow_scripts.lexicon.vectors import write_vectors
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import write_lines

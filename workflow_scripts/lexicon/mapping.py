@@ -17,6 +17,7 @@ followed by an attempt with another seed, then by the configured fallbacks. The 
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -25,6 +26,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device
+from workflow_scripts.lexicon import vecmap
 from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
 from workflow_scripts.lexicon.verdict import NUMERAL, Attempt, diagnose
@@ -42,6 +44,11 @@ class Mapping:
     """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
     `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
     `mapped`: the given vectors are in one space already. `dictionary`: there are no vectors, the dictionary itself is the lexicon."""
+    engine: Literal["own", "vecmap"] = "own"
+    """The program that maps: Crossgap's `own`, or `vecmap`: VecMap's program, from a clone that you have. Of the settings below only
+    `restarts`, `fallback`, `on_failure`, `max_words` and `device` apply to VecMap's program, and those of the verdict."""
+    vecmap: str | None = None
+    """`engine: vecmap`: the folder of the clone. Without it, the environment variable VECMAP names the folder."""
     restarts: Natural = 2
     """Number of further attempts with other seeds if the unsupervised solution is bad."""
     fallback: list[Literal["identical", "numerals"]] = field(default_factory=lambda: ["identical", "numerals"])
@@ -203,16 +210,11 @@ def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, se
 
 def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
     """Map `sides` from one start. Rows are in order of frequency. Raises `InputError` if there is nothing to start from."""
-    judge = functools.partial(
-        diagnose,
-        (sides.words_a, sides.words_b),
-        searched=settings.search_cutoff,
-        translated=settings.cutoff,
-        neighbours=settings.csls_neighbours,
-        matrix=settings.matrix,
-    )
+    judge = _judge(sides, settings)
     if start == "mapped":
         return Mapped(sides.a, sides.b, judge(sides.a, sides.b, Attempt(start, seed)))
+    if settings.engine == "vecmap":
+        return map_with_vecmap(sides, start, pairs, seed, settings)
     a, b = normalise(sides.a), normalise(sides.b)
     near = min(settings.search_cutoff, settings.cutoff)
     guessed = start == "unsupervised"
@@ -233,6 +235,36 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
         witnesses = list(zip(*(side[held_out].tolist() for side in dictionary), strict=True))
         return Mapped(mapped_a, mapped_b, judge(*trial, attempt, witnesses=witnesses))
     return Mapped(mapped_a, mapped_b, judge(mapped_a, mapped_b, attempt))
+
+
+def _judge(sides: Sides, settings: Mapping) -> Callable[..., Attempt]:
+    """`diagnose` for these words and settings."""
+    return functools.partial(
+        diagnose,
+        (sides.words_a, sides.words_b),
+        searched=settings.search_cutoff,
+        translated=settings.cutoff,
+        neighbours=settings.csls_neighbours,
+        matrix=settings.matrix,
+    )
+
+
+def map_with_vecmap(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
+    """Like `map_once`, with VecMap's own program."""
+    judge = _judge(sides, settings)
+    dictionary = [] if start == "unsupervised" else list(zip(*(side.tolist() for side in dictionary_of(sides, start, pairs)), strict=True))
+
+    def mapped(rows: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        words = [(sides.words_a[x], sides.words_b[z]) for x, z in rows]
+        given = {"start": start, "dictionary": words, "seed": seed, "clone": settings.vecmap, "device": settings.device}
+        return vecmap.map_embeddings(sides.words_a, sides.a, sides.words_b, sides.b, **given)
+
+    a, b = mapped(dictionary)
+    if start != "supervised":
+        return Mapped(a, b, judge(a, b, Attempt(start, seed)))
+    # as in `map_once`, a fifth of the dictionary judges a mapping made from the rest
+    trial = mapped([pair for row, pair in enumerate(dictionary) if row % 5 != 4])
+    return Mapped(a, b, judge(*trial, Attempt(start, seed), witnesses=dictionary[4::5]))
 
 
 # ---------------------------------------------------------------------------------------------

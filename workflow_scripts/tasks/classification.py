@@ -33,6 +33,7 @@ from workflow_scripts.models.tokenisation import decoder_input, defuse, load_cod
 from workflow_scripts.noise.candidates import Lookups, load_lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch, one_sided, switch_lines
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.transfer import Transfer, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.words import fold, words_of
@@ -105,6 +106,20 @@ class Finetuning:
     codeswitch: CodeSwitch | None = None
     """The noise of the text, with `switch_while_finetuning`."""
 
+
+@dataclass(kw_only=True)
+class ClassificationExperiment(Transfer):
+    """Classification of texts, or pairs of texts: finetuned in one language, tested in others."""
+
+    task: Literal["classification"]
+    """What is finetuned for."""
+    classification: Classification = field(default_factory=Classification)
+    """Settings of finetuning; the epochs stand in the arms."""
+    scores: Significance = field(default_factory=Significance)
+    """Tests of significance."""
+
+
+CLASSIFICATION = transfer_task(ClassificationExperiment, key="classification", answers="labels", rule="classification_finetune", rules={})
 
 # what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
 _NOT_SCIENCE = ("device", "micro_batch")
