@@ -287,7 +287,9 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     matrices = []
     for target, metric in dict.fromkeys((part["study"].target, part["study"].leading) for part in measured):
         parts = {part["study"].name: part for part in measured if (part["study"].target, part["study"].leading) == (target, metric)}
-        rows, cells, lowercased = {}, {}, set()
+        rows: dict[str, str] = {}
+        cells: dict[tuple[str, str, str], dict[str, Any]] = {}
+        lowercased: set[str] = set()
         for name, part in parts.items():
             study: Study = part["study"]
             rows |= {f"{name}@{testset}": study.source for testset in study.testsets} | study.zero_shot
@@ -366,13 +368,14 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
             value = round(accuracy["cells"][arm, bucket]["values"][place], 6)
             rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits, "", "", ""))
     for row in part["distances"]["rows"] if "distances" in part else []:
-        for seed, report in zip(study.seeds if row["phase"] else [""], row["reports"], strict=True):
+        # the backbone is the same for all seeds
+        for one, report in zip(study.seeds if row["phase"] else [""], row["reports"], strict=True):
             measured = {name: report[key] for name, key in REPRESENTATION_METRICS.items()}
             if "unaligned" in report:
                 measured["distance_means_unaligned"] = report["unaligned"]["means"]
             for metric, value in measured.items():
                 phase = "_pretext" if row["phase"] == "pretext" else ""
-                rows.append((*head, "", direction, row["arm"], seed, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
+                rows.append((*head, "", direction, row["arm"], one, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
     return rows
 
 

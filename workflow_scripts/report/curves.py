@@ -126,10 +126,11 @@ def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
             goal = curve(study, study.baseline, seed, baseline, "dev_loss")
             points = curve(study, arm, seed, last, "dev_loss")
             counts.append(len(points))
-            if goal and (update := first_below(points, goal[-1][1])) is not None:
+            made = updates_made(study, study.baseline, seed, baseline)
+            if goal and made and (update := first_below(points, goal[-1][1])) is not None:
                 reached.append(update)
-                finetuning.append(update - sum(updates_made(study, arm, seed, phase) for phase in before))
-                shares.append(finetuning[-1] / updates_made(study, study.baseline, seed, baseline))
+                finetuning.append(update - sum(updates_made(study, arm, seed, phase) or 0 for phase in before))
+                shares.append(finetuning[-1] / made)
         found = {"updates": reached, "finetuning": finetuning, "share": shares}
         measured = {key: summary(values) if values else None for key, values in found.items()}
         rows.append({"arm": arm, "points": min(counts), **measured})

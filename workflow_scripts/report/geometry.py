@@ -1,6 +1,7 @@
 """How far apart the models put the two languages: the distances of Table VI of Zan et al., by layer too, and pictures."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ def representation(study: Study) -> dict[str, Any]:
 
 def distances(study: Study) -> list[dict[str, Any]]:
     """A row for the backbone and for each arm after each phase: every measure of the last decoder layer over the seeds."""
-    places = [("backbone", "", None, [study.run / "backbone.representation.json"])]
-    for name, (colour, arm) in itertools.product(("pretext", "finetune"), enumerate(study.arms)):
+    places: list[tuple[str, str, int | None, list[Path]]] = [("backbone", "", None, [study.run / "backbone.representation.json"])]
+    for name, (place, arm) in itertools.product(("pretext", "finetune"), enumerate(study.arms)):
         if any(phase.name == name for phase in study.arms[arm]):
-            places.append((arm, name, colour, [study.seed(arm, seed) / name / "representation.json" for seed in study.seeds]))
+            places.append((arm, name, place, [study.seed(arm, seed) / name / "representation.json" for seed in study.seeds]))
     rows = []
     for arm, phase, colour, paths in places:
         reports = [study.json(path) for path in paths]
@@ -41,7 +42,8 @@ def layers(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """
     shown = [row for row in rows if row["phase"] != "pretext"]
     depth = {side: len(found) for side, found in shown[0]["reports"][0]["layers"].items()}
-    table, series = [], {}
+    table: list[dict[str, Any]] = []
+    series: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for side, key in itertools.product(depth, ("cosine", "found")):
         series[side, key] = []
         for row in shown:

@@ -23,12 +23,12 @@ def labelled_text(study: Study) -> dict[str, Any]:
     """Examples by part and label, and what was removed."""
     languages = {"train": study.source, "dev": study.source, **{f"test/{t}": test_language(study, t) for t in study.testsets}}
     parts = {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
-    return {"parts": parts, "labels": study.labelled.labels}
+    return {"parts": parts, "labels": study.labels.labels}
 
 
 def test_language(study: Study, testset: str) -> str:
     """The language of a test set."""
-    return study.labelled.test[testset].language or study.labelled.language
+    return study.labels.test[testset].language or study.labels.language
 
 
 # accuracy
@@ -97,10 +97,14 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     return {
         "columns": {testset: None if testset == AVERAGE else language(test_language(study, testset)).name for testset in columns},
         "cells": cells,
-        "best": {testset: max(study.arms, key=lambda arm, t=testset: cells[arm, t]["mean"]) for testset in columns},
+        "best": {testset: _best_arm(study, cells, testset) for testset in columns},
         "chance": chance,
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
     }
+
+
+def _best_arm(study: Study, cells: dict[tuple[str, str], dict[str, Any]], testset: str) -> str:
+    return max(study.arms, key=lambda arm: cells[arm, testset]["mean"])
 
 
 def _plain(cell: dict[str, Any]) -> str:
@@ -182,7 +186,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
         entries: dict[str, list[str]] = {}
         for word, candidate, _ in read_lexicon(folder / f"{direction}.tsv"):
             entries.setdefault(word, []).append(candidate)
-        frequent = sorted(entries, key=lambda word, entries=entries: -counts[word])[:400]
+        frequent = sorted(entries, key=lambda word: -counts[word])[:400]
         found[called] = {
             **report["directions"][direction],
             "file": report["dictionary"],

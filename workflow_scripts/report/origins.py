@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ ON_GPU |= {"classification_prediction"}
 def cost(results: Path) -> list[dict[str, Any]]:
     """A row per rule or phase, and their sum: jobs, seconds of wall clock, hours of processor and of GPUs, a job's largest memory in MB."""
     benchmarks = results / "benchmarks"
-    jobs = []
+    jobs: list[dict[str, Any]] = []
     for path in sorted(benchmarks.glob("*/**/*.tsv")):
         job = path.relative_to(benchmarks)
         rule = next((rule for pattern, rule in RULES.items() if fnmatch(job.as_posix(), pattern)), job.parts[0])
@@ -68,6 +69,7 @@ def cost(results: Path) -> list[dict[str, Any]]:
 def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
     """How many GPUs a job had: of a phase its `training.json` says it; other jobs had one if phases of their model, or backbone, had."""
     runs, experiment = results / "runs", benchmark.parent.name
+    reports: Iterable[Path]
     arm, _, rest = benchmark.stem.rpartition(".seed")
     seed, _, last = rest.partition(".")
     if rule == "backbone":

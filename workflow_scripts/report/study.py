@@ -11,7 +11,7 @@ from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import transfer
-from workflow_scripts.tasks.experiment import Experiment, Phase, arms_of, lexicons_used
+from workflow_scripts.tasks.experiment import Phase, arms_of, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
 from workflow_scripts.text.labelled import Labelled
@@ -26,7 +26,8 @@ class Study:
     """One experiment: what the configuration says of it, and the folders with its files."""
 
     name: str
-    settings: Experiment
+    settings: Any
+    """The experiment's block; its class is that of the task, `task_of(settings).settings`."""
     corpus_name: str
     source: str
     target: str
@@ -51,6 +52,13 @@ class Study:
     """Of a classification: the folder of each given dictionary that words are switched by, by what it is called."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
+
+    @property
+    def labels(self) -> Labelled:
+        """The text of an experiment whose text has labels."""
+        if self.labelled is None:
+            raise ValueError(f"{self.name} has no labelled text")
+        return self.labelled
 
     @property
     def title(self) -> str:
@@ -96,20 +104,25 @@ class Study:
         return read_json(path)
 
 
+def experiment(settings: Config, name: str) -> Any:
+    """An experiment's block, whose class is that of its task."""
+    return settings.experiments[name]
+
+
 def configured(results: Path, name: str, settings: Config) -> Study:
     """What and where the experiment `name` is."""
-    return READERS[task_of(settings.experiments[name]).text](results, name, settings)
+    return READERS[task_of(experiment(settings, name)).text](results, name, settings)
 
 
 def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = settings.experiments[name]
+    chosen = experiment(settings, name)
     lexicons = {used: under(results, lexicon_folder(settings, name, used)) for used in lexicons_used(settings, chosen)}
     return Study(
         source=chosen.source,
         target=chosen.target,
         languages=settings.corpora[chosen.corpus].languages,
         testsets=list(settings.corpora[chosen.corpus].test),
-        zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
+        zero_shot={test: experiment(settings, test.partition("@")[0]).source for test in zero_shot_tests(settings, name)},
         lowercased=_lowercased(name, settings),
         corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),
         lexicon=lexicons[chosen.lexicon],
@@ -119,7 +132,7 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
 
 
 def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = settings.experiments[name]
+    chosen = experiment(settings, name)
     labelled = settings.labelled[chosen.corpus]
     given = transfer.given_lexicons(settings, name)
     return Study(
@@ -144,7 +157,7 @@ def _called(lexicon: str, pair: str, code: str) -> str:
 
 
 def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
-    chosen = settings.experiments[name]
+    chosen = experiment(settings, name)
     return {
         "name": name,
         "settings": chosen,
@@ -167,9 +180,9 @@ def under(results: Path, path: str) -> Path:
 
 
 def _lowercased(name: str, settings: Config) -> list[str]:
-    own = {testset: name for testset in settings.corpora[settings.experiments[name].corpus].test}
+    own = {testset: name for testset in settings.corpora[experiment(settings, name).corpus].test}
     others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
-    return [test for test, of in {**own, **others}.items() if settings.corpora[settings.experiments[of].corpus].lowercase]
+    return [test for test, of in {**own, **others}.items() if settings.corpora[experiment(settings, of).corpus].lowercase]
 
 
 def summary(values: list[float]) -> dict[str, Any]:
