@@ -1,4 +1,4 @@
-"""Classification: accuracy by language with what guessing gets (Table V of Zan et al.), its curves, labels and dictionaries."""
+"""The report on a classification: accuracy by language beside guessing (Table V of Zan et al.), curves, labels, dictionaries."""
 
 import itertools
 from collections import Counter
@@ -20,7 +20,7 @@ from workflow_scripts.text.words import count_words
 
 
 def labelled_text(study: Study) -> dict[str, Any]:
-    """Examples by part and label, and what was removed."""
+    """The number of examples by part and label, and of those removed."""
     languages = {"train": study.source, "dev": study.source, **{f"test/{t}": test_language(study, t) for t in study.testsets}}
     parts = {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
     return {"parts": parts, "labels": study.labels.labels}
@@ -35,7 +35,7 @@ def test_language(study: Study, testset: str) -> str:
 
 
 def accuracy(study: Study) -> dict[str, Any]:
-    """Everything that the page says of accuracy."""
+    """The data of the part "Accuracy", and of the page's first box."""
     tested = study.json(study.run / "significance.json")
     rows = measures(study, tested["pairs"])
     over_seeds = [{**row, "metric": "accuracy", "family": _family(row["testset"])} for row in tested["pairs"] if row["seed"] is None]
@@ -57,7 +57,7 @@ def accuracy(study: Study) -> dict[str, Any]:
 
 
 def measures(study: Study, pairs: Rows) -> Rows:
-    """A row per test set (and their average), seed and arm: accuracy, 95 % interval, chance, difference from the baseline, p and marker.
+    """One row per test set (and their average), seed and arm: accuracy, 95 % interval, chance, difference from the baseline, p, marker.
 
     `p` is corrected, as configured, for the comparisons of all arms and test sets with that seed, and by itself for those of the average.
     """
@@ -86,7 +86,7 @@ def _family(testset: str) -> str:
 
 
 def table(study: Study, rows: Rows) -> dict[str, Any]:
-    """Arms × test sets, with their average, and the row of guessing."""
+    """The main table: arms × test sets with their average, and a row for guessing."""
     cells = {key: {"seeds": group, **summary([row["value"] for row in group])} for key, group in grouped(rows, "arm", "testset")}
     columns = list(dict.fromkeys(row["testset"] for row in rows))
     chance = {row["testset"]: row["chance"] for row in rows}
@@ -112,7 +112,7 @@ def _plain(cell: dict[str, Any]) -> str:
 
 
 def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
-    """For each test set a dot per arm, and the line of guessing."""
+    """Test set → its chart: one dot per arm, and a line at the accuracy of guessing."""
     several = len(study.seeds) > 1
     made: dict[str, dict[str, Any]] = {}
     for (testset,), group in grouped(rows, "testset"):
@@ -127,7 +127,7 @@ def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 def confusions(study: Study) -> list[dict[str, Any]]:
-    """For each test set the confusion matrix of the compared arm, first seed."""
+    """One confusion matrix per test set, of the compared arm with the first seed."""
     arm = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
     seed = study.seeds[0]
     return [
@@ -137,7 +137,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
 
 
 def at_chance(study: Study, rows: Rows) -> Iterator[str]:
-    """Where the interval of an arm with a seed does not lie above what guessing gets."""
+    """A sentence per test set where some arm is not better than guessing: its interval does not lie above the accuracy of guessing."""
     for (testset,), group in grouped([row for row in rows if row["testset"] != AVERAGE], "testset"):
         lost = dict.fromkeys(row["arm"] for row in group if row["at_chance"])
         if lost:
@@ -155,7 +155,7 @@ def at_chance(study: Study, rows: Rows) -> Iterator[str]:
 
 
 def curves(study: Study) -> dict[str, Any]:
-    """Series by chart, and a row per look at the dev set; x counts an arm's updates, of all phases."""
+    """Chart → its series, and one row per look at the dev set; x counts the updates of all phases of an arm."""
     made: dict[str, list[dict[str, Any]]] = {"dev_accuracy": [], "dev_loss": [], "loss": []}
     looks = []
     for (colour, arm), column in itertools.product(enumerate(study.arms), made):
@@ -178,7 +178,7 @@ def curves(study: Study) -> dict[str, Any]:
 
 
 def dictionaries(study: Study) -> dict[str, Any]:
-    """Size and coverage of each given dictionary, and the entries of frequent words."""
+    """Size and coverage of each given dictionary, with examples of frequent words."""
     found = {}
     counts = count_words(study.corpus / f"train.{study.source}", study.source) if study.dictionaries else Counter()
     for called, folder in study.dictionaries.items():
@@ -200,7 +200,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
 
 
 def accuracies(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each labelled corpus of several experiments a table of all their arms (Table V)."""
+    """One table (Table V) per labelled corpus that several experiments share, with the arms of all of them."""
     parts = [part for part in sections if part["study"].labelled and "scores" not in part["failed"]]
     found = []
     for (corpus,), group in grouped([{"corpus": part["study"].corpus_name, "part": part} for part in parts], "corpus"):
@@ -214,7 +214,7 @@ def accuracies(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of the overview of one classification: each arm on average over the test sets, or on the only one."""
+    """Rows of the overview for one classification: each arm's average over the test sets, or its score on the only one."""
     study: Study = part["study"]
     testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
     measured = part.get("scores", {"over_seeds": []})
@@ -243,7 +243,7 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def score_rows(study: Study, measured: Rows) -> list[tuple]:
-    """Rows of `scores.tsv`: accuracy, macro F1 and what guessing gets; the direction is from the language learnt in to that tested in."""
+    """Rows of `scores.tsv`: accuracy, macro F1, and the accuracy of guessing. The direction is training language–test language."""
     rows = []
     for row in measured:
         testset = row["testset"]

@@ -1,4 +1,4 @@
-"""What the report knows of an experiment: its settings, where its files are, and small statistics."""
+"""An experiment as the report sees it: its settings and where its files are; and small statistics."""
 
 import statistics
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t, two-sided 95 %, for 2 to 10 numbers."""
+"""Two-sided 95 % quantiles of Student's t, for samples of 2 to 10 numbers."""
 
 
 @dataclass
 class Study:
-    """One experiment: what the configuration says of it, and the folders with its files."""
+    """One experiment: its part of the configuration, and the folders with its files."""
 
     name: str
     settings: Any
@@ -38,7 +38,7 @@ class Study:
     zero_shot: dict[str, str]
     """Test sets of other experiments, translated without training for them (`{other}@{testset}`), and their source language."""
     lowercased: list[str]
-    """Test sets of corpora that are read in lower case."""
+    """Test sets whose corpus is lower-cased."""
     run: Path
     corpus: Path
     lexicon: Path
@@ -62,24 +62,24 @@ class Study:
 
     @property
     def title(self) -> str:
-        """What is learnt."""
+        """The experiment in a few words: its languages, or what is classified."""
         if self.labelled:
             return f"classification, learnt in {language(self.source).name}"
         return f"{language(self.source).name} to {language(self.target).name}"
 
     @property
     def leading(self) -> str:
-        """The metric that stands for the others."""
+        """The metric that charts and overview show."""
         return leading(self.settings.scores)
 
     @property
     def dev_metric(self) -> str:
-        """What was measured of greedy outputs on the dev set."""
+        """The metric of greedy outputs on the dev set."""
         return self.settings.training.dev_metric
 
     @property
     def tested(self) -> list[str]:
-        """All test sets with scores."""
+        """All test sets that the models were scored on, those of other experiments included."""
         return [*self.testsets, *self.zero_shot]
 
     @property
@@ -88,15 +88,15 @@ class Study:
         return next(iter(self.arms))
 
     def of_kind(self, kind: str) -> list[str]:
-        """Arms, the baseline apart, whose pretext phase trains on `kind`."""
+        """Arms other than the baseline whose first phase trains on `kind`."""
         return [arm for arm, phases in self.arms.items() if arm != self.baseline and phases[0].data == kind]
 
     def seed(self, arm: str, seed: int | None = None) -> Path:
-        """The folder of an arm's run with a seed, the first if none is given."""
+        """The folder of an arm's run with `seed`, or with the first seed."""
         return self.run / arm / f"seed{self.seeds[0] if seed is None else seed}"
 
     def json(self, path: Path) -> dict[str, Any]:
-        """Read `path` and remember it for the provenance."""
+        """Read a JSON file and note it for the provenance; raises `InputError` where it is missing."""
         if not path.exists():
             raise InputError(f"{path} is missing; the report is made of a finished run (snakemake --cores all)")
         if path not in self.read:
@@ -110,7 +110,7 @@ def experiment(settings: Config, name: str) -> Any:
 
 
 def configured(results: Path, name: str, settings: Config) -> Study:
-    """What and where the experiment `name` is."""
+    """The study of the experiment `name`."""
     return READERS[task_of(experiment(settings, name)).text](results, name, settings)
 
 
@@ -175,7 +175,7 @@ READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text}
 
 
 def under(results: Path, path: str) -> Path:
-    """A path of `paths` in another folder of results."""
+    """A path of the module `paths`, which begins with results/, in the given folder of results."""
     return results / Path(path).relative_to("results")
 
 
@@ -186,7 +186,7 @@ def _lowercased(name: str, settings: Config) -> list[str]:
 
 
 def summary(values: list[float]) -> dict[str, Any]:
-    """Number, mean, standard deviation, extremes, and the 95 % interval of the mean (t distribution; None for one value)."""
+    """`n`, `mean`, `sd`, `min`, `max` and the 95 % `interval` of the mean (t distribution); `sd` and `interval` are None for one value."""
     n, mean = len(values), statistics.fmean(values)
     sd = statistics.stdev(values) if n > 1 else None
     half = None if sd is None else T95[min(n - 2, len(T95) - 1)] * sd / n**0.5
@@ -200,7 +200,7 @@ def evenly(items: Sequence, number: int) -> list:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A number with a sign and a true minus; what rounds to nothing has no sign."""
+    """A number with its sign, and a true minus; one that rounds to zero has no sign."""
     return f"{0:.{digits}f}" if abs(value) < 0.5 / 10**digits else f"{value:+.{digits}f}".replace("-", "−")
 
 
