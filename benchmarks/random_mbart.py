@@ -1,7 +1,7 @@
 r"""An mBART of random numbers with the pieces of a real one, to measure with where no weights are to be had.
 
-python benchmarks/random_mbart.py facebook/mbart-large-cc25 /tmp/small 192 2                           # width, layers on either side
-python benchmarks/random_mbart.py facebook/mbart-large-cc25 /tmp/small-trimmed 192 2 TEXT [TEXT …]     # trimmed to these files
+python -m benchmarks.random_mbart facebook/mbart-large-cc25 /tmp/small 192 2                           # width, layers on either side
+python -m benchmarks.random_mbart facebook/mbart-large-cc25 /tmp/small-trimmed 192 2 TEXT [TEXT …]     # trimmed to these files
 """
 
 import sys

@@ -1,6 +1,6 @@
 r"""A finetune phase against the stock Seq2SeqTrainer: target tokens per second, peak memory, loss after the same updates.
 
-python benchmarks/training.py results/backbones/bible/model results/corpora/help.de-en/train de en \
+python -m benchmarks.training results/backbones/bible/model results/corpora/help.de-en/train de en \
     [updates] [batch tokens] [peer's rows] [our model]
 
 The same model, optimiser and precision, and the same pairs once each in the same number of updates, so that an
@@ -38,7 +38,7 @@ def main(
     for _ in range(ROUNDS):
         for which, done in runs.items():
             start = (trimmed or model) if which == "ours" else model
-            line = [sys.executable, __file__, which, start, text, source, target, updates, tokens, rows]
+            line = [sys.executable, "-m", "benchmarks.training", which, start, text, source, target, updates, tokens, rows]
             output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
             done.append(json.loads(output.splitlines()[-1]))
     shared = {"model": model, "trimmed": bool(trimmed), "device": runs["ours"][0]["device"], "updates": int(updates)}

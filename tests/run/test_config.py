@@ -6,12 +6,13 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import get_origin, get_type_hints
 
 import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import config
+from workflow_scripts.run import config, loading
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
 from workflow_scripts.tasks.table import task_of
@@ -346,6 +347,102 @@ def test_each_may_list_the_combinations():
 def test_a_malformed_each_is_refused(each, message):
     with pytest.raises(InputError, match=re.escape(message)):
         config.load(many(each=each))
+
+
+FRENCH = """
+run:
+  experiments: [captions-fr-en]
+corpora:
+  captions:
+    like: help
+    languages: [fr, en]
+    train: {files: {fr: data/captions.fr, en: data/captions.en}}
+backbones:
+  captions: {like: bible, small: {text: {fr: task, en: task}, disjoint: false}}
+experiments:
+  captions-fr-en: {like: help-de-en, corpus: captions, source: fr, backbone: captions}
+"""
+
+
+def over_default(text: str) -> dict:
+    """A file that is laid over config.yaml."""
+    merged = copy.deepcopy(DEFAULT)
+    update_config(merged, yaml.safe_load(text))
+    return merged
+
+
+def test_a_definition_that_is_like_another_has_its_settings():
+    long = copy.deepcopy(DEFAULT)
+    long["run"]["experiments"] = ["captions-fr-en"]
+    train = {"files": {"fr": "data/captions.fr", "en": "data/captions.en"}}
+    long["corpora"]["captions"] = {**long["corpora"]["help"], "languages": ["fr", "en"], "train": train}
+    small = {**long["backbones"]["bible"]["small"], "text": {"fr": "task", "en": "task"}, "disjoint": False}
+    long["backbones"]["captions"] = {"kind": "small", "small": small}
+    own = {"corpus": "captions", "source": "fr", "backbone": "captions"}
+    long["experiments"]["captions-fr-en"] = {**long["experiments"]["help-de-en"], **own}
+    assert config.load(over_default(FRENCH)) == config.load(long)
+
+
+def test_the_example_in_the_documentation_is_the_one_that_is_tested():
+    assert FRENCH.strip() in Path("docs/reproduce.md").read_text(encoding="utf-8")
+
+
+def test_like_leads_on_and_goes_together_with_each():
+    raw = over_default(
+        """
+        run: {experiments: [long, quick-de, quick-en]}
+        arms: {}
+        experiments:
+          long: {like: help-de-en, training: {pairs: 7, dropout: 0.3}, scores: {metrics: [TER]}}
+          "quick-{source}": {each: [{source: de, target: en}, {source: en, target: de}], like: "from-{source}", target: "{target}"}
+          from-de: {like: long}
+          from-en: {like: long, source: en, training: {pairs: 9}}
+          quick-en: {training: {dropout: 0.5}}
+        """
+    )
+    made = config.load(raw).experiments
+    assert made["long"].scores.metrics == ["TER"] and made["long"].scores.samples == 1000  # a list replaces a list
+    found = {name: (e.source, e.target, e.training.pairs, e.training.dropout, e.training.batch_tokens) for name, e in made.items()}
+    assert found["quick-de"] == ("de", "en", 7, 0.3, 500) and found["quick-en"] == ("en", "de", 9, 0.5, 500)
+
+
+@pytest.mark.parametrize(
+    "above, found",
+    [
+        ({"files": {"de": "a", "en": "b"}}, {"files": {"de": "a", "en": "b"}}),
+        ({"data": "manual"}, {"data": "manual"}),
+        ({"held_out": 5}, {"held_out": 5}),
+        ({"file": "x.tsv"}, {"file": "x.tsv", "columns": {"document": 1, "en": 3, "de": 4}}),
+        ({"columns": {"de": 1, "en": 2}}, {"file": "resources/libreoffice-help/en-de.tsv.xz", "columns": {"de": 1, "en": 2}}),
+    ],
+)
+def test_text_from_elsewhere_does_not_keep_where_it_came_from(above, found):
+    raw = copy.deepcopy(DEFAULT)
+    raw["corpora"]["other"] = {"like": "help", "train": above, "test": {"web": above}}
+    other = loading.spelt_out(raw)["corpora"]["other"]
+    assert other == {**DEFAULT["corpora"]["help"], "train": found, "test": {"web": above}}
+
+
+@pytest.mark.parametrize(
+    "experiments, message",
+    [
+        ({"a": {"like": "help-de-em"}}, "experiments.a.like: 'help-de-em' is not defined, did you mean 'help-de-en'?"),
+        ({"a": {"like": "something else"}}, "experiments.a.like: 'something else' is not defined, there is help-de-en, a"),
+        ({"a": {"like": "b"}, "b": {"like": "c"}, "c": {"like": "b"}}, "experiments.c.like: leads back to itself (a → b → c → b)"),
+        ({"a": {"like": "a"}}, "experiments.a.like: leads back to itself (a → a); define one of them without `like`"),
+        ({"a": {"like": ["help-de-en"]}}, "experiments.a.like: wants the name of one definition in experiments, got ['help-de-en']"),
+    ],
+)
+def test_a_like_that_leads_nowhere_is_refused(experiments, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        config.load({**DEFAULT, "experiments": {**DEFAULT["experiments"], **experiments}})
+
+
+def test_like_knows_every_setting_whose_keys_are_the_users_own():
+    others = {config.Config, Phase, *config._dataclasses(config.Data)}  # which have no `like`
+    kinds = set(config._dataclasses(config.Config)) - others
+    by_name = {name for kind in kinds for name, hint in get_type_hints(kind).items() if get_origin(hint) is dict}
+    assert by_name == loading.BY_NAME
 
 
 def test_a_pattern_that_is_like_no_experiment_is_refused():

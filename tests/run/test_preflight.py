@@ -74,6 +74,12 @@ def moses(folder, de, en):
         ("lexicons/unsupervised/gold/de-en", lambda f: str(f / "empty"), "lexicons.unsupervised.gold", "empty: is empty"),
         ("lexicons/unsupervised/vectors/de", lambda f: str(f / "de.vec"), "lexicons.unsupervised.vectors.de", "line 3: 'baum' needs 3"),
         (
+            "lexicons/unsupervised/mapping",
+            lambda f: {"engine": "vecmap", "vecmap": str(f)},
+            "lexicons.unsupervised.mapping.vecmap",
+            "git clone",
+        ),
+        (
             "experiments/help-de-en/representation",
             lambda f: {"text": {"de": str(f / "blank"), "en": str(f / "en")}},
             "experiments.help-de-en.representation.text.de",

@@ -23,7 +23,7 @@ from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
 from workflow_scripts.names import instead
-from workflow_scripts.run.loading import DEFINITIONS, written_out
+from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.experiment import Phase
 from workflow_scripts.tasks.table import TASKS, task_name
@@ -182,6 +182,9 @@ def _find_data(config: Config) -> None:
                 source.columns = columns_of(config.data[source.data]) or source.columns
 
 
+LIKE = "The name of another definition in {}, which has the settings that are not given here."
+
+
 def schema() -> dict[str, Any]:
     """The JSON schema of `config.yaml`."""
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
@@ -208,7 +211,12 @@ def schema() -> dict[str, Any]:
     for section in DEFINITIONS:
         block = made["properties"][section]["additionalProperties"]
         for kind in block.get("oneOf", [block]):
-            made["$defs"][kind["$ref"].rpartition("/")[2]]["properties"]["each"] = each
+            definition = made["$defs"][kind["$ref"].rpartition("/")[2]]
+            definition["properties"]["each"] = each
+            if section in ALIKE:
+                definition["properties"]["like"] = {"type": "string", "description": LIKE.format(section)}
+                if required := definition.pop("required", None):
+                    definition["anyOf"] = [{"required": ["like"]}, {"required": required}]
     return made
 
 

@@ -137,7 +137,7 @@ def is_culprit(failure: Failure) -> bool:
 _SIGNS = (
     # sign, why, what to change; the first that is found in the message or at the ends of the logs
     (r"^SLURM sbatch failed|^Job submission failed", "Slurm refused the job: {refusal}", "{asked}"),
-    (r"^Slurm did not take the group's job", "Slurm refused the job of its group", "what `snakemake{named} preflight` names{profile}"),
+    (r"^Slurm did not take the group's job", "Slurm refused the job of its group", "what `snakemake preflight{named}` names{profile}"),
     (r"^error: .*not tried again, as attempt", "the attempts before it ended as this one would", "{error}"),
     (r"CUDA out of memory|CUDA error: out of memory", "the GPU's memory did not suffice", "ask for a larger GPU{smaller}"),
     (

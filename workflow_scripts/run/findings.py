@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.evidence.scores import Scores, leading, metrics
+from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.run.config import Config, data_file, data_used, sources_of
@@ -27,11 +28,13 @@ from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.text.acquisition import Data, needed
-from workflow_scripts.text.corpus import Corpus, Source, check_languages, read_pairs
+from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.labelled import LabelledSource, read_examples
+from workflow_scripts.text.identification import check_languages
+from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
 from workflow_scripts.text.languages import language
+from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training.backbone import Backbone, Small
 
@@ -175,16 +178,17 @@ def labelled(config: Config) -> Iterator[Finding]:
         block = config.labelled[name]
         for part, source in sources_of(block).items():
             if source.file and not _is_awaited(source.file):
-                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block.labels)
+                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
 
 
-def _labelled_text(source: LabelledSource, labels: list[str]) -> str:
-    source = dataclasses.replace(source, file=resource(source.file))
-    counts = Counter(example.label for example in itertools.islice(read_examples(source, labels, Counter()), _HEAD))
-    if not counts:
+def _labelled_text(source: LabelledSource, block: Labelled) -> str:
+    source = dataclasses.replace(source, file=resource(source.file), language=source.language or block.language)
+    examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
+    if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
-    told = ", ".join(f"{counts[label]:,} {label}" for label in labels)
-    return f"{source.file}, {'the first ' if counts.total() == _HEAD else ''}{counts.total():,} examples: {told}"
+    counts = Counter(label for example in examples for label in example.labels(block.unit))
+    told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
+    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples: {told}"
 
 
 def lexicons(config: Config) -> Iterator[Finding]:
@@ -197,6 +201,8 @@ def lexicons(config: Config) -> Iterator[Finding]:
         for code in codes:
             if (path := block.vectors.get(code)) and not _is_awaited(path):
                 yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
+        if block.mapping.engine == "vecmap":
+            yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
     given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
     for name, pair in sorted(given):
         if not _is_awaited(path := config.lexicons[name].dictionary[pair]):

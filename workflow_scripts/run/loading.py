@@ -1,10 +1,12 @@
 """definitions: what stands in the configuration's files, as the plain values that the types of `config` take.
 
-Definitions with an `each` are written out, patterns of names replaced by the names, published numbers read from
-their tables, lists of training values moved to grids. What is malformed otherwise is left to the types to refuse.
+Definitions with an `each` are written out, those with a `like` completed by the definition that they name, patterns
+of names replaced by the names, published numbers read from their tables, lists of training values moved to grids.
+What is malformed otherwise is left to the types to refuse.
 """
 
 import csv
+import difflib
 import fnmatch
 import itertools
 from collections.abc import Iterable, Iterator
@@ -63,7 +65,12 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     `experiments: {"{other}-en": {each: {other: [de, tr]}, source: "{other}", …}}` defines `de-en` and `tr-en`;
     `each: [{source: de, target: en}, {source: en, target: de}]` lists the combinations themselves. A
     definition of one of these names is laid over what `each` makes, a second `each` over the first. In `run.experiments` the names may have
-    the wildcards of a shell. Raises `InputError` where an `each` is malformed or makes a name twice.
+    the wildcards of a shell.
+
+    After that, a definition with `like: NAME` is laid over the definition of that name (`_with_likes`). A template with `each` may
+    therefore have a `like` with the template's own placeholders, and any definition may be like one that `each` has made.
+
+    Raises `InputError` where an `each` is malformed or makes a name twice, and where a `like` names nothing or leads back to itself.
     """
     if not isinstance(raw, dict):
         return raw
@@ -106,7 +113,51 @@ def _spelt_section(section: str, blocks: Any) -> Any:
         for own, point in zip(names, points, strict=True):
             made[own] = _laid_over(made.get(own), _filled_in(rest, point))
     others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
-    return {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+    all_of_them = {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+    return _with_likes(section, all_of_them) if section in ALIKE else all_of_them
+
+
+ALIKE = ("corpora", "labelled", "lexicons", "backbones", "experiments")
+"""The sections in which a definition may have a `like`."""
+
+BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names", "test", "text", "vectors", "where"}
+"""The settings whose keys are languages, pairs or names of the user's own. `like` replaces them as a whole: a corpus of French and
+English that is like one of German and English does not keep the German column."""
+
+ORIGINS = {"file", "files", "data", "held_out"}
+"""Where a part of a corpus may come from. `like` replaces the part as a whole when it comes from somewhere else."""
+
+
+def _with_likes(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
+    """`blocks` with each definition that has a `like` laid over the definition that it names, which may have a `like` itself.
+
+    Blocks of settings are merged key by key. A list replaces a list, and what `BY_NAME` and `ORIGINS` name is replaced as a whole.
+    Raises `InputError` for a name that is not defined and for a circle.
+    """
+
+    def completed(name: str, users: tuple[str, ...]) -> Any:
+        block = blocks[name]
+        if not isinstance(block, dict) or "like" not in block:
+            return block
+        where, named = f"config:\n  {section}.{name}.like", block["like"]
+        own = {key: value for key, value in block.items() if key != "like"}
+        if not isinstance(named, str):
+            raise InputError(f"{where}: wants the name of one definition in {section}, got {named!r}")
+        if named not in blocks:
+            near = difflib.get_close_matches(named, map(str, blocks), n=1)
+            instead = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(map(str, blocks))}"
+            raise InputError(f"{where}: {named!r} is not defined, {instead}")
+        if named in (*users, name):
+            raise InputError(f"{where}: leads back to itself ({' → '.join((*users, name, named))}); define one of them without `like`")
+        return _completed_by(completed(named, (*users, name)), own)
+
+    return {name: completed(name, ()) for name in blocks}
+
+
+def _completed_by(below: Any, above: Any) -> Any:
+    if not (isinstance(below, dict) and isinstance(above, dict)) or ORIGINS & above.keys() - below.keys():
+        return above
+    return {**below, **{key: value if key in BY_NAME else _completed_by(below.get(key), value) for key, value in above.items()}}
 
 
 def _points(each: Any) -> list[dict[str, Any]]:
