@@ -108,23 +108,30 @@ PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
 
 
 def what_was_classified(study: Study) -> dict[str, Any]:
-    """The data of the part "What was run" of a classification: arms, labelled text and backbone."""
+    """The data of the part "What was run" of a task with labels: arms, labelled text and backbone."""
     return {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
 
 
 CLASSIFICATION_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
     "run": ("What was run", what_was_classified),
-    "scores": ("Accuracy", labels.accuracy),
+    "scores": ("Accuracy", labels.scores),
     "curves": ("Learning curves", labels.curves),
     "lexicon": ("Dictionaries", labels.dictionaries),
     "switched": ("Switched sentences", switched),
 }
 """The parts of a classification's section. Templates that differ from those above are in the folder `classification`."""
+LABELLING_PARTS = {
+    **CLASSIFICATION_PARTS,
+    "scores": ("Scores", labels.scores),
+    "tagged": ("Tags side by side", labels.tagged),
+}
+"""The parts of a token labelling's section; it uses the templates of classification."""
+PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS}
 
 
 def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:
     """The parts of an experiment's section, by its task."""
-    return CLASSIFICATION_PARTS if study.labelled else PARTS
+    return PARTS_OF.get(study.settings.task, PARTS)
 
 
 def main(results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = ()) -> None:

@@ -47,9 +47,9 @@ class Study:
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
     labelled: Labelled | None = None
-    """The text of a classification."""
+    """The text of a task with labels."""
     dictionaries: dict[str, Path] = field(default_factory=dict)
-    """Of a classification: the folder of each given dictionary that words are switched by, by what it is called."""
+    """Of a task with labels: the folder of each given dictionary that words are switched by, by what it is called."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
@@ -64,8 +64,13 @@ class Study:
     def title(self) -> str:
         """The experiment in a few words: its languages, or what is classified."""
         if self.labelled:
-            return f"classification, learnt in {language(self.source).name}"
+            return f"{self.settings.task}, learnt in {language(self.source).name}"
         return f"{language(self.source).name} to {language(self.target).name}"
+
+    @property
+    def head(self) -> Any:
+        """Settings of finetuning of a task with labels."""
+        return getattr(self.settings, self.settings.task)
 
     @property
     def leading(self) -> str:

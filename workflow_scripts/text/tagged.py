@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.parallel import block_of
 
 INNER_BLANK = "\u00a0"
 """What stands for a blank inside a word (Vietnamese has such words) where words are separated by blanks."""
@@ -52,8 +53,8 @@ def read_sentences(
     """
     is_json = any(suffix in (".jsonl", ".ndjson") for suffix in Path(path).suffixes)
     prefix = ""
-    for number, (document, rows) in enumerate((_json_rows if is_json else _column_rows)(Path(path), columns, {*tags, *names})):
-        if not number and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
+    for number, (document, rows) in enumerate((_json_rows if is_json else _column_rows)(Path(path), columns, {*tags, *names}), 1):
+        if number == 1 and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
             prefix = f"{code}:"
         words, found = [], []
         for line, word, tag in rows:
@@ -64,7 +65,7 @@ def read_sentences(
             found.append(_known_tag(tag, word, tags, names, at, changed))
         if prefix:
             changed["language prefix cut off"] += len(words)
-        yield Sentence(words, list(_iob2(found, tags, changed)), document or f"block {number // _BLOCK}", rows[0][0])
+        yield Sentence(words, list(_iob2(found, tags, changed)), document or block_of(number), rows[0][0])
 
 
 def join_words(words: Iterable[str]) -> str:
@@ -128,8 +129,6 @@ def _iob2(found: list[str], tags: list[str], changed: Counter[str]) -> Iterator[
 Row = tuple[int, str, str]
 """Line number, word and tag."""
 
-# sentences that no document groups are held out in blocks of so many neighbours
-_BLOCK = 40
 _DOCUMENT_START = "-DOCSTART-"
 
 
