@@ -270,7 +270,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
 
 
 def tagged(study: Study, number: int = 8) -> dict[str, Any]:
-    """For each test set some of its sentences, evenly spaced, with the true tags and those of each arm where they are others, first seed."""
+    """For each test set some of its sentences, evenly spaced, with the true tags and those of each arm where these differ, first seed."""
     made = []
     for testset in study.testsets:
         table = read_table(study.corpus / "test" / f"{testset}.{test_language(study, testset)}.tsv")
