@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -162,7 +163,13 @@ def test_killed_while_finetuning_it_ends_with_the_same_weights(models, tables, t
     out = tmp_path / "cut"
     paths = {"start": models["cc25"], "train": tables / "train.tsv", "dev": tables / "dev.tsv", "model": out / "model"}
     paths |= {"curve": out / "curve.tsv", "report": out / "training.json", "checkpoints": out / "checkpoints"}
-    line = ["python", "-m", "workflow_scripts.tasks.classification", "finetune", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
+    line = [
+        sys.executable,
+        "-m",
+        "workflow_scripts.tasks.classification",
+        "finetune",
+        *(str(x) for k, v in paths.items() for x in (f"--{k}", v)),
+    ]
     line += ["--threads", "1", "--settings", json.dumps(plain)]
     assert run_until(line, 10, signal.SIGKILL)[0] == -signal.SIGKILL
     assert same(finetune(tables, models["cc25"], out, epochs=3, classification=chosen), whole)
