@@ -1,7 +1,7 @@
 rule lexicon:
     input:
-        unpack(lexicon_sources),
-        unpack(pieces_of),
+        unpack(of(inputs.lexicon_sources)),
+        unpack(of(inputs.pieces_of)),
         text_a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         text_b="results/corpora/{corpus}.{a}-{b}/train.{b}",
     output:
@@ -34,7 +34,7 @@ rule lexicon:
         "../envs/crossgap.yaml"
     params:
         sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
-        settings=lexicon_settings,
+        settings=of(inputs.lexicon_settings),
     shell:
         "python -m workflow_scripts.lexicon.lexicon {params.sources:q} --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "

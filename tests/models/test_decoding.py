@@ -12,6 +12,7 @@ from transformers import MBartForConditionalGeneration
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.training import training
 from workflow_scripts.training.training import Training
@@ -107,9 +108,20 @@ def test_an_output_must_be_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
-def test_lengths_have_limits(model, engine):
-    free, long = (translate(model, engine=engine, beam_size=2, min_length=n) for n in (0, 100))
-    assert sum(map(len, long)) > 1.5 * sum(map(len, free))
+@pytest.mark.parametrize("family", ["mbart", "mbart50"])
+def test_lengths_have_limits(tmp_path, family, engine):
+    """A model that would say nothing, or else one word for ever: it says that word as often as it must."""
+    start = small_model(tmp_path, family)
+    network, tokenizer = MBartForConditionalGeneration.from_pretrained(start), load_codec(start).tokenizer
+    network.final_logits_bias[0, tokenizer.eos_token_id] = 200
+    network.final_logits_bias[0, tokenizer.convert_tokens_to_ids("▁die")] = 100
+    network.save_pretrained(start)
+    (tmp_path / "t.de").write_text("Öffnen Sie die Datei.\nDrucken Sie das Fenster.\n", encoding="utf-8")
+    for least in (0, 20):
+        settings = Decoding(max_length=40, min_length=least, beam_size=2, engine=engine, compute_type="float32")
+        decoding.main(start, tmp_path / "t.de", tmp_path / "hyp", languages=("de", "en"), threads=1, settings=settings)
+        lines = (tmp_path / "hyp").read_text(encoding="utf-8").splitlines()
+        assert len(lines) == 2 and all(set(line.split()) <= {"die"} and least - 3 <= len(line.split()) <= least for line in lines)
 
 
 def test_huggingface_holds_the_budget_and_the_precision(model, monkeypatch):

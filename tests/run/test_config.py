@@ -13,7 +13,11 @@ import yaml
 from snakemake.utils import update_config
 
 from workflow_scripts.run import config, loading
-from workflow_scripts.stage import InputError, from_plain
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.transfer import switched_into
+from workflow_scripts.tasks.translation import zero_shot_tests
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
 
@@ -35,7 +39,7 @@ def changed(path: str, value):
 def test_the_shipped_configuration_is_valid():
     loaded = config.load(DEFAULT)
     assert loaded.run.arms == ["finetune", "csr", "mask", "random"]
-    assert from_plain(config.Config, json.loads(json.dumps(DEFAULT))).corpora["help"].train.columns["de"] == 4
+    assert loaded.corpora["help"].train.columns["de"] == 4
 
 
 def recipe(name: str) -> config.Config:
@@ -153,7 +157,7 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
 @pytest.mark.parametrize(
     "path, value, message",
     [
-        (f"{SUMMARIES}/task", "summarization", "must be translation, summarisation or classification"),
+        (f"{SUMMARIES}/task", "summarization", "there is no task 'summarization', did you mean 'summarisation'"),
         (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
         (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),
         (f"{SECTIONS}/documents/language", "en", "'de' is not the language of the documents, 'en'"),
@@ -191,7 +195,7 @@ def test_a_phase_overrides_its_experiment():
     raw = changed("arms/csr/0/training", {"dropout": 0.05})
     loaded = config.load(raw)
     experiment = loaded.experiments["help-de-en"]
-    pretext, finetune = (config.phase_training(experiment, phase) for phase in loaded.arms["csr"])
+    pretext, finetune = (phase_training(experiment, phase) for phase in loaded.arms["csr"])
     assert pretext.dropout == 0.05 and finetune.dropout == experiment.training.dropout
     assert pretext.updates + finetune.updates == loaded.arms["finetune"][0].updates
 
@@ -200,12 +204,12 @@ def test_lists_in_place_of_training_values_make_a_grid():
     raw = changed("experiments/help-de-en/training/learning_rate", [1e-3, 2e-3])
     raw["experiments"]["help-de-en"]["training"] |= {"adam_betas": [[0.9, 0.98], [0.9, 0.999]], "dropout": [0.1]}
     experiment = config.load(raw).experiments["help-de-en"]
-    points = config.grid_points(experiment)
+    points = grid_points(experiment)
     assert [point["learning_rate"] for point in points] == [1e-3, 1e-3, 2e-3, 2e-3] and "dropout" not in points[0]
-    phase = config.Phase("task", 10, training={"max_length": 5})
-    trained = config.phase_training(experiment, phase, points[3])
+    phase = Phase("task", 10, training={"max_length": 5})
+    trained = phase_training(experiment, phase, points[3])
     assert (trained.learning_rate, trained.adam_betas, trained.dropout, trained.max_length) == (2e-3, (0.9, 0.999), 0.1, 5)
-    assert not config.grid_points(config.load(DEFAULT).experiments["help-de-en"])
+    assert not grid_points(config.load(DEFAULT).experiments["help-de-en"])
 
 
 def test_acquired_data_take_the_place_of_a_file():
@@ -289,11 +293,11 @@ def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backb
         raw["experiments"][name] = {**raw["experiments"]["help-de-en"], **changes}
         raw["run"]["experiments"].append(name)
     loaded = config.load(raw)
-    assert config.zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
-    assert config.zero_shot_tests(loaded, "es-en") == ["help-de-en@pages", "de-en-again@pages"]
-    assert config.zero_shot_tests(loaded, "en-es") == []
+    assert zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
+    assert zero_shot_tests(loaded, "es-en") == ["help-de-en@pages", "de-en-again@pages"]
+    assert zero_shot_tests(loaded, "en-es") == []
     loaded.run.zero_shot = False
-    assert config.zero_shot_tests(loaded, "help-de-en") == []
+    assert zero_shot_tests(loaded, "help-de-en") == []
 
 
 def many(**changes) -> dict:
@@ -423,7 +427,7 @@ def test_text_from_elsewhere_does_not_keep_where_it_came_from(above, found):
     "experiments, message",
     [
         ({"a": {"like": "help-de-em"}}, "experiments.a.like: 'help-de-em' is not defined, did you mean 'help-de-en'?"),
-        ({"a": {"like": "something else"}}, "experiments.a.like: 'something else' is not defined, there is help-de-en, a"),
+        ({"a": {"like": "something else"}}, "experiments.a.like: 'something else' is not defined; there is help-de-en, a"),
         ({"a": {"like": "b"}, "b": {"like": "c"}, "c": {"like": "b"}}, "experiments.c.like: leads back to itself (a → b → c → b)"),
         ({"a": {"like": "a"}}, "experiments.a.like: leads back to itself (a → a); define one of them without `like`"),
         ({"a": {"like": ["help-de-en"]}}, "experiments.a.like: wants the name of one definition in experiments, got ['help-de-en']"),
@@ -435,7 +439,7 @@ def test_a_like_that_leads_nowhere_is_refused(experiments, message):
 
 
 def test_like_knows_every_setting_whose_keys_are_the_users_own():
-    others = {config.Config, config.Phase, *config._dataclasses(config.Data)}  # which have no `like`
+    others = {config.Config, Phase, *config._dataclasses(config.Data)}  # which have no `like`
     kinds = set(config._dataclasses(config.Config)) - others
     by_name = {name for kind in kinds for name, hint in get_type_hints(kind).items() if get_origin(hint) is dict}
     assert by_name == loading.BY_NAME
@@ -483,12 +487,14 @@ def classified(path: str = "", value=None):
     return raw
 
 
-def test_the_task_chooses_the_kind_of_experiment():
+def test_the_task_chooses_the_kind_of_experiment(tmp_path):
     loaded = config.load(classified())
     experiment = loaded.experiments["help-modules"]
-    assert config.is_classification(experiment) and not config.is_classification(loaded.experiments["help-de-en"])
-    assert config.switched_into(loaded, experiment) == ["de"] and config.arms_of(loaded, experiment) == loaded.run.arms
-    again = from_plain(config.Config, json.loads(json.dumps(dataclasses.asdict(loaded))))
+    assert task_of(experiment).answers == "labels" and task_of(loaded.experiments["help-de-en"]).answers == "text"
+    assert switched_into(loaded, "help-modules") == ["de"] and arms_of(loaded, experiment) == loaded.run.arms
+    written = tmp_path / "configuration.json"
+    written.write_text(json.dumps(dataclasses.asdict(loaded)), encoding="utf-8")
+    again = config.read(written)
     assert again.experiments["help-modules"] == experiment
 
 

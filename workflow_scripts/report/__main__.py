@@ -23,14 +23,14 @@ import jinja2
 from markupsafe import Markup
 
 from workflow_scripts.report import drawing, labels
-from workflow_scripts.report.comparison import contrast, digits, interval_and_p, published, reasons, scores, word_accuracy
+from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons, scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves, updates_in_all, updates_made
 from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
 from workflow_scripts.report.origins import acquired, cost, provenances
-from workflow_scripts.report.study import Study, configured, signed
-from workflow_scripts.run.config import Config
-from workflow_scripts.stage import InputError, atomic, from_plain, read_json, run
+from workflow_scripts.report.study import Study, configured, digits, signed
+from workflow_scripts.run.config import Config, read
+from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.languages import language
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
@@ -131,7 +131,7 @@ def main(results: Path, html: Path, scores: Path, *, configuration: Path, pages:
     `pages` is a page for each experiment, where there are too many for one; `html` then is their index.
     Raises `InputError` when nothing of what was configured is there.
     """
-    write_report(results, html, scores, from_plain(Config, read_json(configuration)), pages)
+    write_report(results, html, scores, read(configuration), pages)
 
 
 def write_report(results: Path, html: Path, scores: Path, settings: Config, pages: tuple[Path, ...] = ()) -> None:

@@ -11,9 +11,10 @@ from workflow_scripts.evidence.scores import LOWER_IS_BETTER, ROUGES
 from workflow_scripts.evidence.significance import holm, marker
 from workflow_scripts.report import tables
 from workflow_scripts.report.curves import updates_in_all
-from workflow_scripts.report.study import Study, signed, summary
-from workflow_scripts.run.config import Published
+from workflow_scripts.report.headline import headline
+from workflow_scripts.report.study import Study, digits, spread, summary
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.experiment import Published
 
 Rows = list[dict[str, Any]]
 
@@ -31,8 +32,9 @@ def scores(study: Study) -> dict[str, Any]:
         "measures": rows,
         "over_seeds": over_seeds,
         "covers": covers(study),
+        "warnings": [],
         "failures": failures(study),
-        "headline": headline(study, rows, over_seeds, covers(study)),
+        "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
     }
 
@@ -106,6 +108,12 @@ def covers(study: Study) -> str:
     return study.json(study.run / "significance" / f"{study.testsets[0]}.json")["covers"]
 
 
+def told_of(study: Study, rows: Rows) -> list[str]:
+    """Metrics that the headline speaks of: all that were measured, the leading one first, without a second reading in lower case."""
+    found = dict.fromkeys([study.leading, *(row["metric"] for row in rows)])
+    return [metric for metric in found if not metric.endswith(", lower-cased")]
+
+
 def reasons(study: Study, testset: str, arm: str) -> list[str]:
     """Why an arm has no score on a test set; each reason once."""
     failed = [study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}) for seed in study.seeds]
@@ -164,11 +172,6 @@ def best_arm(study: Study, cells: dict[tuple[str, str], Rows], metric: str) -> s
 def _gain(seeds: Rows) -> dict[str, Any] | None:
     values = [r["difference"] for r in seeds if r["difference"] is not None]
     return summary(values) if values else None
-
-
-def digits(metric: str) -> int:
-    """Decimals to show: COMET's scores are mostly between 0 and 1."""
-    return 4 if metric == "COMET" else 2
 
 
 def _plain(seeds: Rows, places: int) -> str:
@@ -268,75 +271,6 @@ def contrast(rows: Rows, arm: str, other: str, testset: str, metric: str) -> dic
     value = {(r["arm"], r["seed"]): r["value"] for r in rows if r["testset"] == testset and r["metric"] == metric}
     shared = [score - value[other, seed] for (name, seed), score in value.items() if name == arm and (other, seed) in value]
     return summary(shared) if shared else None
-
-
-def headline(study: Study, rows: Rows, over_seeds: Rows, covered: str) -> list[str]:
-    """What the numbers say of the arms, in plain sentences and no further than they go."""
-    sentences, metric = [], study.leading
-    for testset, arm in itertools.product(study.testsets, study.of_kind("codeswitch") or [a for a in study.arms if a != study.baseline]):
-        gap = contrast(rows, arm, study.baseline, testset, metric)
-        if gap is None:
-            sentences.append(f"On the test set {testset}, {arm} cannot be compared with {study.baseline}: a score is missing (see below).")
-            continue
-        mine, base = ([r for r in rows if (r["testset"], r["arm"], r["metric"]) == (testset, a, metric)] for a in (arm, study.baseline))
-        tested = {(r["arm"], r["other"]): r for r in over_seeds if (r["testset"], r["metric"]) == (testset, metric)}
-        sentences.append(
-            f"On the test set {testset}, {arm} scores {spread([r['value'] for r in mine])} {metric} and the baseline {study.baseline} "
-            f"{spread([r['value'] for r in base])}, a difference of {_difference(gap, metric)}{' with one seed' * (gap['n'] == 1)}. "
-            f"{_verdict(arm, mine, gap, tested.get((arm, study.baseline)), covered)}"
-        )
-        controls = [
-            f"{arm} − {control} ({meaning}) is {_difference(found, metric, short=True)}{_p_of(tested, arm, control)}"
-            for kind, meaning in (("random", "the alignment alone"), ("mask", "the other language's words instead of gaps"))
-            for control in (study.of_kind(kind) if arm in study.of_kind("codeswitch") else [])
-            if (found := contrast(rows, arm, control, testset, metric))
-        ]
-        if controls:
-            sentences.append("; ".join(controls) + ".")
-    return sentences or [f"Only one arm was run, {study.baseline}; there is nothing to compare it with."]
-
-
-def spread(values: list[float], places: int = 2) -> str:
-    """The mean of some seeds' values, and their deviation."""
-    found = summary(values)
-    return f"{found['mean']:.{places}f}" + (f" ± {found['sd']:.{places}f}" if found["n"] > 1 else "")
-
-
-def _difference(gap: dict[str, Any], metric: str, short: bool = False) -> str:
-    if gap["n"] == 1:
-        return f"{signed(gap['mean'])} {metric}"
-    low, high = gap["interval"]
-    by_seed = f"{signed(gap['min'])} to {signed(gap['max'])} by seed"
-    if short:
-        return f"{signed(gap['mean'])} {metric} ({by_seed})"
-    return (
-        f"{signed(gap['mean'])} ± {gap['sd']:.2f} {metric} over {gap['n']} seeds ({by_seed}; "
-        f"95 % interval of the mean {signed(low)} to {signed(high)})"
-    )
-
-
-def _p_of(tested: dict[tuple[str, str], dict[str, Any]], arm: str, control: str) -> str:
-    found = tested.get((arm, control)) or tested.get((control, arm))
-    return f", p = {found['p_single']:.3f}" if found and found["p_single"] is not None else ""
-
-
-def _verdict(arm: str, rows: Rows, gap: dict[str, Any], tested: dict[str, Any] | None, covered: str) -> str:
-    """What one may conclude: from the paired test for one seed, from the tests over seeds for several."""
-    better = "better" if gap["mean"] > 0 else "worse"
-    if gap["n"] > 1:
-        gains = sum(r["p"] is not None and r["p"] < 0.05 and r["difference"] > 0 for r in rows)
-        losses = sum(r["p"] is not None and r["p"] < 0.05 and r["difference"] < 0 for r in rows)
-        by_seed = f"over test sentences alone the gain is significant in {gains} and the loss in {losses} of {gap['n']} seeds."
-        if tested is None or tested["p"] is None:
-            return f"Over seeds it was not tested; {by_seed}"
-        told = f"{arm} is {better}" if tested["p"] < 0.05 else "Chance could make such a difference"
-        return f"{told} (p = {tested['p']:.3f}, which covers {covered}); {by_seed}"
-    p = rows[0]["p"]
-    if p is None:
-        return "The scores are equal." if not gap["mean"] else "The difference was not tested."
-    if p < 0.05:
-        return f"With this seed {arm} is {better}, and significantly so over test sentences (p = {p:.3f})."
-    return f"The choice of test sentences alone could make such a difference (p = {p:.3f})."
 
 
 def grouped(rows: Rows, *keys: str):

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.report.study import Study, summary
-from workflow_scripts.run.config import Phase
+from workflow_scripts.tasks.experiment import Phase
 from workflow_scripts.training.training import DEV_SCORES
+
+ENOUGH_POINTS = 8
+"""Points that a curve of the dev loss needs before the page says when it reached a loss between two of them."""
 
 
 def learning_curves(study: Study) -> dict[str, Any]:
@@ -19,6 +22,7 @@ def learning_curves(study: Study) -> dict[str, Any]:
         "losses": loss_points(study),
         "gain": last_fifth(study),
         "updates_to_baseline": updates_to_baseline(study),
+        "enough_points": ENOUGH_POINTS,
     }
 
 
@@ -110,22 +114,25 @@ def loss_points(study: Study) -> dict[str, Any]:
 def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
     """A row per arm: after how many updates it has the dev loss that the baseline ends with, over the seeds that get there.
 
-    The paper's Figure 2 and its claim of half the steps. Interpolated between two looks at the dev set. `finetuning` are the updates
-    after the pretext phase, `share` is their number for each update of the baseline's finetuning.
+    The paper's Figure 2 and its claim of half the steps. Interpolated between two points of the curve. `finetuning` are the updates
+    after the pretext phase, `share` is their number for each update of the baseline's finetuning. `points` is how many points the
+    curve of finetuning has, with the seed that has the fewest.
     """
     rows = []
     baseline = study.arms[study.baseline][-1]
     for arm, (*before, last) in study.arms.items():
-        reached, finetuning, shares = [], [], []
+        reached, finetuning, shares, counts = [], [], [], []
         for seed in study.seeds:
             goal = curve(study, study.baseline, seed, baseline, "dev_loss")
             points = curve(study, arm, seed, last, "dev_loss")
+            counts.append(len(points))
             if goal and (update := first_below(points, goal[-1][1])) is not None:
                 reached.append(update)
                 finetuning.append(update - sum(updates_made(study, arm, seed, phase) for phase in before))
                 shares.append(finetuning[-1] / updates_made(study, study.baseline, seed, baseline))
         found = {"updates": reached, "finetuning": finetuning, "share": shares}
-        rows.append({"arm": arm, **{key: summary(values) if values else None for key, values in found.items()}})
+        measured = {key: summary(values) if values else None for key, values in found.items()}
+        rows.append({"arm": arm, "points": min(counts), **measured})
     return rows
 
 

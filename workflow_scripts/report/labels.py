@@ -7,9 +7,10 @@ from typing import Any
 
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
-from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers, spread
+from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers
 from workflow_scripts.report.curves import curve, loss_points
-from workflow_scripts.report.study import Study, evenly, signed, summary
+from workflow_scripts.report.headline import headline
+from workflow_scripts.report.study import Study, evenly, spread, summary
 from workflow_scripts.tasks.classification import AVERAGE
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.word_lists import read_lexicon
@@ -47,7 +48,8 @@ def accuracy(study: Study) -> dict[str, Any]:
         "measures": rows,
         "over_seeds": over_seeds,
         "covers": tested["covers"]["seeds"],
-        "headline": headline(study, rows, over_seeds, tested["covers"]["seeds"]),
+        "warnings": list(at_chance(study, rows)),
+        "headline": headline(study, rows, over_seeds, [AVERAGE if len(study.testsets) > 1 else study.testsets[0]], ["accuracy"]),
         "table": table(study, rows),
         "charts": charts(study, rows),
         "confusions": confusions(study),
@@ -130,27 +132,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def headline(study: Study, rows: Rows, over_seeds: Rows, covered: str) -> list[str]:
-    """What the numbers say, in plain sentences: first of all where an arm does no better than guessing."""
-    sentences = list(_at_chance(study, rows))
-    testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
-    where = f"On average over {len(study.testsets)} test sets" if testset == AVERAGE else f"On the test set {testset}"
-    value = {(row["arm"], row["seed"]): row["value"] for row in rows if row["testset"] == testset}
-    for arm in study.of_kind("codeswitch") or [arm for arm in study.arms if arm != study.baseline]:
-        mine, base = ([value[name, seed] for seed in study.seeds] for name in (arm, study.baseline))
-        tests = {(row["arm"], row["other"]): row for row in over_seeds if row["testset"] == testset}
-        sentence = f"{where}, {arm} labels {spread(mine)} % right and the baseline {study.baseline} {spread(base)} %: "
-        sentence += _difference(tests[arm, study.baseline], covered)
-        others = [
-            f"{arm} − {other} ({meaning}) is {signed(sum(mine) / len(mine) - sum(value[other, s] for s in study.seeds) / len(mine))}"
-            for kind, meaning in (("random", "the right words"), ("mask", "the other language's words instead of gaps"))
-            for other in (study.of_kind(kind) if arm in study.of_kind("codeswitch") else [])
-        ]
-        sentences += [sentence, *(["; ".join(others) + "."] if others else [])]
-    return sentences or ["Only one arm was run; there is nothing to compare it with."]
-
-
-def _at_chance(study: Study, rows: Rows) -> Iterator[str]:
+def at_chance(study: Study, rows: Rows) -> Iterator[str]:
     """Where the interval of an arm with a seed does not lie above what guessing gets."""
     for (testset,), group in grouped([row for row in rows if row["testset"] != AVERAGE], "testset"):
         lost = dict.fromkeys(row["arm"] for row in group if row["at_chance"])
@@ -163,14 +145,6 @@ def _at_chance(study: Study, rows: Rows) -> Iterator[str]:
                 f"answering with the most frequent label gets {group[0]['chance']:.2f} %. "
                 "Differences between arms that only guess mean nothing."
             )
-
-
-def _difference(tested: dict[str, Any], covered: str) -> str:
-    gap = f"a difference of {signed(tested['difference'])} points"
-    if tested["low"] is not None:
-        gap += f" (95 % {signed(tested['low'])} to {signed(tested['high'])})"
-    told = "which is significant" if tested["p"] < 0.05 else "which chance could make"
-    return f"{gap}, {told} (p = {tested['p']:.3f}, which covers {covered})."
 
 
 # curves

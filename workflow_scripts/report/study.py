@@ -6,22 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts import paths
 from workflow_scripts.evidence.scores import leading
-from workflow_scripts.run.config import (
-    ClassificationExperiment,
-    Config,
-    Experiment,
-    Phase,
-    arms_of,
-    given_dictionary,
-    is_classification,
-    labelled_languages,
-    lexicon_corpus,
-    lexicons_used,
-    switched_into,
-    zero_shot_tests,
-)
+from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks import transfer
+from workflow_scripts.tasks.experiment import Experiment, Phase, arms_of, lexicons_used
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 
@@ -34,7 +26,7 @@ class Study:
     """One experiment: what the configuration says of it, and the folders with its files."""
 
     name: str
-    settings: Experiment | ClassificationExperiment
+    settings: Experiment
     corpus_name: str
     source: str
     target: str
@@ -106,71 +98,78 @@ class Study:
 
 def configured(results: Path, name: str, settings: Config) -> Study:
     """What and where the experiment `name` is."""
+    return READERS[task_of(settings.experiments[name]).text](results, name, settings)
+
+
+def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
     chosen = settings.experiments[name]
-    if is_classification(chosen):
-        return _classification(results, name, chosen, settings)
-    corpus = settings.corpora[chosen.corpus]
-    used = {lexicon: lexicon_corpus(settings, chosen, lexicon) for lexicon in lexicons_used(settings, chosen)}
-    folders = {each: f"{each}.{'-'.join(settings.corpora[each].languages)}" for each in (chosen.corpus, *used.values())}
-    lexicons = {lexicon: results / "lexicons" / folders[learnt] / lexicon for lexicon, learnt in used.items()}
+    lexicons = {used: under(results, lexicon_folder(settings, name, used)) for used in lexicons_used(settings, chosen)}
     return Study(
-        name=name,
-        settings=chosen,
-        corpus_name=chosen.corpus,
         source=chosen.source,
         target=chosen.target,
-        languages=corpus.languages,
-        arms={arm: settings.arms[arm] for arm in settings.run.arms},
-        seeds=settings.run.seeds,
-        testsets=list(corpus.test),
+        languages=settings.corpora[chosen.corpus].languages,
+        testsets=list(settings.corpora[chosen.corpus].test),
         zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
         lowercased=_lowercased(name, settings),
-        run=results / "runs" / name,
-        corpus=results / "corpora" / folders[chosen.corpus],
+        corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),
         lexicon=lexicons[chosen.lexicon],
-        backbone=results / "backbones" / chosen.backbone,
-        noised=results / "codeswitch" / name,
         other_lexicons={used: path for used, path in lexicons.items() if used != chosen.lexicon},
+        **_of_any_text(results, name, settings),
     )
+
+
+def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
+    chosen = settings.experiments[name]
+    labelled = settings.labelled[chosen.corpus]
+    given = transfer.given_lexicons(settings, name)
+    return Study(
+        source=labelled.language,
+        target=labelled.language,
+        languages=transfer.trained_languages(settings, name),
+        testsets=list(labelled.test),
+        zero_shot={},
+        lowercased=[],
+        corpus=under(results, paths.labelled_folder(chosen.corpus)),
+        lexicon=results / "lexicons" / chosen.corpus,
+        other_lexicons={},
+        labelled=labelled,
+        dictionaries={_called(used, pair, labelled.language): under(results, folder) for (used, pair), folder in given.items()},
+        **_of_any_text(results, name, settings),
+    )
+
+
+def _called(lexicon: str, pair: str, code: str) -> str:
+    """A given dictionary's name: its lexicon, and its languages with that of the text first."""
+    return f"{lexicon}, {code}-{(set(pair.split('-')) - {code}).pop()}"
+
+
+def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
+    chosen = settings.experiments[name]
+    return {
+        "name": name,
+        "settings": chosen,
+        "corpus_name": chosen.corpus,
+        "arms": {arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
+        "seeds": settings.run.seeds,
+        "run": under(results, paths.experiment_folder(name)),
+        "backbone": under(results, paths.backbone_folder(chosen.backbone)),
+        "noised": results / "codeswitch" / name,
+    }
+
+
+READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text}
+"""The section that an experiment's text comes from → what makes its study."""
+
+
+def under(results: Path, path: str) -> Path:
+    """A path of `paths` in another folder of results."""
+    return results / Path(path).relative_to("results")
 
 
 def _lowercased(name: str, settings: Config) -> list[str]:
     own = {testset: name for testset in settings.corpora[settings.experiments[name].corpus].test}
     others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
     return [test for test, of in {**own, **others}.items() if settings.corpora[settings.experiments[of].corpus].lowercase]
-
-
-def _classification(results: Path, name: str, chosen: ClassificationExperiment, settings: Config) -> Study:
-    labelled = settings.labelled[chosen.corpus]
-    code = labelled.language
-    pairs = {
-        f"{used}, {code}-{other}": (used, pair)
-        for used in lexicons_used(settings, chosen)
-        for other in switched_into(settings, chosen)
-        if (pair := given_dictionary(settings.lexicons[used], code, other))
-    }
-    lexicons = results / "lexicons" / chosen.corpus
-    return Study(
-        name=name,
-        settings=chosen,
-        corpus_name=chosen.corpus,
-        source=code,
-        target=code,
-        languages=labelled_languages(settings, chosen)[:1],
-        arms={arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
-        seeds=settings.run.seeds,
-        testsets=list(labelled.test),
-        zero_shot={},
-        lowercased=[],
-        run=results / "runs" / name,
-        corpus=results / "labelled" / chosen.corpus,
-        lexicon=lexicons,
-        backbone=results / "backbones" / chosen.backbone,
-        noised=results / "codeswitch" / name,
-        other_lexicons={},
-        labelled=labelled,
-        dictionaries={called: lexicons / used / pair for called, (used, pair) in pairs.items()},
-    )
 
 
 def summary(values: list[float]) -> dict[str, Any]:
@@ -190,3 +189,14 @@ def evenly(items: Sequence, number: int) -> list:
 def signed(value: float, digits: int = 2) -> str:
     """A number with a sign and a true minus; what rounds to nothing has no sign."""
     return f"{0:.{digits}f}" if abs(value) < 0.5 / 10**digits else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def digits(metric: str) -> int:
+    """Decimals to show: most COMET scores lie between 0 and 1."""
+    return 4 if metric == "COMET" else 2
+
+
+def spread(values: list[float], places: int = 2) -> str:
+    """The mean over seeds and, with several seeds, their standard deviation."""
+    found = summary(values)
+    return f"{found['mean']:.{places}f}" + (f" ± {found['sd']:.{places}f}" if found["n"] > 1 else "")

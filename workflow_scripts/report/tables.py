@@ -16,7 +16,6 @@ _LATEX = str.maketrans(
         "−": "$-$",
         "†": r"$^\dagger$",
         "‡": r"$^\ddagger$",
-        "↓": r"$\downarrow$",
         "<": "$<$",
         ">": "$>$",
     }

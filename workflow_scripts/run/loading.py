@@ -6,23 +6,24 @@ What is malformed otherwise is left to the types to refuse.
 """
 
 import csv
-import difflib
 import fnmatch
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_origin
 
 import yaml
 
-from workflow_scripts.evidence.scores import ROUGES
+from workflow_scripts.names import instead
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.training.training import Training
+from workflow_scripts.tasks.experiment import Task
+from workflow_scripts.tasks.table import TASKS, task_name
+from workflow_scripts.tasks.translation import TRAINING_TYPES
 
 
 def written_out(raw: dict[str, Any]) -> dict[str, Any]:
     """The configuration as Snakemake has merged it, with all that is short for something written out."""
-    return _with_grids(_with_rouge(with_published(spelt_out(raw))))
+    return _with_grids(_with_defaults(with_published(spelt_out(raw))))
 
 
 def check_files(paths: Iterable[Path | str]) -> None:
@@ -143,9 +144,7 @@ def _with_likes(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(named, str):
             raise InputError(f"{where}: wants the name of one definition in {section}, got {named!r}")
         if named not in blocks:
-            near = difflib.get_close_matches(named, map(str, blocks), n=1)
-            instead = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(map(str, blocks))}"
-            raise InputError(f"{where}: {named!r} is not defined, {instead}")
+            raise InputError(f"{where}: {named!r} is not defined{instead(named, blocks)}")
         if named in (*users, name):
             raise InputError(f"{where}: leads back to itself ({' → '.join((*users, name, named))}); define one of them without `like`")
         return _completed_by(completed(named, (*users, name)), own)
@@ -215,19 +214,23 @@ def _published_in(path: str, experiment: str) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if value} for row in own]
 
 
-def _with_rouge(raw: dict[str, Any]) -> dict[str, Any]:
-    """`raw` with ROUGE as what experiments in summarisation measure and choose by, where they do not say."""
+def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with what holds for an experiment's task where its block does not say otherwise."""
     experiments = raw.get("experiments") if isinstance(raw, dict) else None
     if not isinstance(experiments, dict):
         return raw
-    defaults = {"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}
     filled = {}
     for name, block in experiments.items():
-        if isinstance(block, dict) and block.get("task") == "summarisation":
-            own = {key: block.get(key, {}) for key in defaults}
-            block = {**block, **{key: {**defaults[key], **own[key]} if isinstance(own[key], dict) else own[key] for key in defaults}}
+        for key, defaults in _task(block).defaults.items() if _task(block) else ():
+            own = block.get(key, {})
+            block = {**block, key: {**defaults, **own} if isinstance(own, dict) else own}
         filled[name] = block
     return {**raw, "experiments": filled}
+
+
+def _task(block: Any) -> Task | None:
+    """The task of an experiment's raw block; None for what the types will refuse."""
+    return TASKS.get(task_name(block)) if isinstance(block, dict) else None
 
 
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
@@ -239,7 +242,7 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
     for name, block in experiments.items():
         training = block.get("training") if isinstance(block, dict) else None
         lists = {key: value for key, value in training.items() if _is_grid(key, value)} if isinstance(training, dict) else {}
-        if lists and block.get("task") != "classification":
+        if lists and (task := _task(block)) and task.grid:
             first = {key: value[0] for key, value in lists.items()}
             grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1}}
             block = {**block, "training": {**training, **first}, "grid": grid}
@@ -250,6 +253,3 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
 def _is_grid(key: str, value: Any) -> bool:
     """A list in place of a value; of lists, where the value is a list itself."""
     return isinstance(value, list) and bool(value) and (get_origin(TRAINING_TYPES.get(key)) is not tuple or isinstance(value[0], list))
-
-
-TRAINING_TYPES = get_type_hints(Training, include_extras=True)

@@ -31,6 +31,7 @@ from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Pos
 from workflow_scripts.models.tokenisation import decoder_input, defuse, load_codec, restore_normaliser
 from workflow_scripts.noise.codeswitch import CodeSwitch, Lookups, load_lookups, one_sided, switch_lines
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.transfer import Transfer, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.words import fold, words_of
@@ -103,6 +104,20 @@ class Finetuning:
     codeswitch: CodeSwitch | None = None
     """The noise of the text, with `switch_while_finetuning`."""
 
+
+@dataclass(kw_only=True)
+class ClassificationExperiment(Transfer):
+    """Classification of texts, or pairs of texts: finetuned in one language, tested in others."""
+
+    task: Literal["classification"]
+    """What is finetuned for."""
+    classification: Classification = field(default_factory=Classification)
+    """Settings of finetuning; the epochs stand in the arms."""
+    scores: Significance = field(default_factory=Significance)
+    """Tests of significance."""
+
+
+CLASSIFICATION = transfer_task(ClassificationExperiment, key="classification", answers="labels", rule="classification_finetune", rules={})
 
 # what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
 _NOT_SCIENCE = ("device", "micro_batch")

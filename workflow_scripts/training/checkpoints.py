@@ -27,6 +27,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from workflow_scripts.stage import InputError, Stopped, atomic, checksum, read_json
 
 # ---------------------------------------------------------------------------------------------
@@ -243,10 +245,5 @@ class Deadline:
 
 
 def _process_start() -> float:
-    """When this process began, in seconds since 1970 (Linux); the time of the call elsewhere."""
-    try:
-        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-        booted = next(int(line.split()[1]) for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime"))
-        return booted + ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, StopIteration):
-        return time.time()
+    """When this process began, in seconds since 1970, to about a second: Linux tells the boot time, which it is counted from, no finer."""
+    return psutil.Process().create_time()
