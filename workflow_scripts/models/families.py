@@ -37,7 +37,8 @@ class Family(NamedTuple):
     row: tuple[str, ...]
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str]
-    """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels it."""
+    """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
+    it, `labelling` tags its words. Classes that transformers lacks are in `tagger`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights."""
     states: tuple[str, ...]
@@ -74,7 +75,11 @@ _MBART = Family(
     title="mBART",
     model_type="mbart",
     row=("text", "eos", "tag"),
-    heads={"text": "AutoModelForSeq2SeqLM", "classification": "AutoModelForSequenceClassification"},
+    heads={
+        "text": "AutoModelForSeq2SeqLM",
+        "classification": "AutoModelForSequenceClassification",
+        "labelling": "MBartForTokenClassification",
+    },
     dropout=("dropout", "attention_dropout"),
     states=("encoder_hidden_states", "decoder_hidden_states"),
     size=_BART_SIZE,
@@ -86,7 +91,11 @@ _MBERT = Family(
     title="mBERT",
     model_type="bert",
     row=("cls", "text", "sep"),
-    heads={"text": "AutoModelForMaskedLM", "classification": "AutoModelForSequenceClassification"},
+    heads={
+        "text": "AutoModelForMaskedLM",
+        "classification": "AutoModelForSequenceClassification",
+        "labelling": "AutoModelForTokenClassification",
+    },
     dropout=("hidden_dropout_prob", "attention_probs_dropout_prob"),
     states=("hidden_states",),
     size=_BERT_SIZE,
@@ -103,7 +112,7 @@ FAMILIES: dict[str, Family] = {
             title="M2M-100 or NLLB",
             model_type="m2m_100",
             row=("tag", "text", "eos"),
-            heads={"text": "AutoModelForSeq2SeqLM"},
+            heads={"text": "AutoModelForSeq2SeqLM", "labelling": "M2M100ForTokenClassification"},
             tags=("{nllb}", "__{code}__"),
             starts_with_end=True,
             off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),

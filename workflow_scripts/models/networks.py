@@ -24,11 +24,13 @@ def load_network(
     seed: int,
     labels: list[str] | None = None,
     from_scratch: bool = False,
+    **settings: Any,
 ) -> "PreTrainedModel":
     """The model in `folder` (or a hub id) in float32, with the head for a task, one of those in the table of families.
 
     What it has no weights for is drawn from `seed`: the head, or with `from_scratch` everything. `labels` are those of a head
-    that classifies; without them the head is the model's own. Raises `InputError` for a family without such a head.
+    that classifies or tags; without them the head is the model's own. `settings` are more of the configuration's. Raises
+    `InputError` for a family without such a head.
     """
     import transformers
 
@@ -45,8 +47,10 @@ def load_network(
         changes["classifier_dropout"] = dropout
     if labels:
         changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
-    config.update(changes)
-    kind = getattr(transformers, family.heads[head])
+    config.update({**changes, **settings})
+    from workflow_scripts.models import tagger
+
+    kind = getattr(transformers, family.heads[head], None) or getattr(tagger, family.heads[head])
     return kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
 
 

@@ -70,13 +70,13 @@ class Codec:
                 f"the backbone's vocabulary ({self.form.title}) has no {MASK}, so it cannot restore masked text; choose another"
             )
         specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())
-        if any("<" in line or "_" in line for line in lines):
+        if any("<" in line or "_" in line or "[" in line for line in lines):
             lines = [defuse(line, specials) for line in lines]
         return self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"] if lines else []
 
     def encode(self, lines: list[str], code: str, max_length: int = 1024, masks: bool = False) -> list[list[int]]:
         """Rows as the encoder reads them; as labels they have the same form."""
-        return self._framed(self.pieces(lines, max_length, masks), code)
+        return self.framed(self.pieces(lines, max_length, masks), code)
 
     def encode_pairs(self, lines: list[str], others: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
         """Rows of pairs of texts, ``X </s> </s> Y`` in the place of X; of a pair that is too long, the longer text is cut first."""
@@ -85,7 +85,7 @@ class Codec:
         for first, second in zip(self.pieces(lines, sys.maxsize), self.pieces(others, sys.maxsize), strict=True):
             kept = max(room - len(second), room - room // 2)
             rows.append([*first[:kept], eos, eos, *second[: room - min(len(first), kept)]])
-        return self._framed(rows, code)
+        return self.framed(rows, code)
 
     def tokens(self, lines: list[str]) -> list[list[str]]:
         """The pieces of each line as text; what the vocabulary lacks is `<unk>`."""
@@ -93,9 +93,10 @@ class Codec:
 
     def encode_tokens(self, lines: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
         """Rows, like those of `encode`, of lines that are pieces already, separated by blanks."""
-        return self._framed([self.tokenizer.convert_tokens_to_ids(line.split())[: max_length - 2] for line in lines], code)
+        return self.framed([self.tokenizer.convert_tokens_to_ids(line.split())[: max_length - 2] for line in lines], code)
 
-    def _framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
+    def framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
+        """Rows of pieces as the encoder reads them: with the tag of the language, and what else the family has."""
         at = self.form.row.index("text")
         parts = [
             self.tag(code) if part == "tag" else getattr(self.tokenizer, f"{part}_token_id") for part in self.form.row if part != "text"

@@ -28,11 +28,13 @@ from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.text.acquisition import Data, needed
-from workflow_scripts.text.corpus import Corpus, Source, check_languages, read_pairs
+from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.labelled import LabelledSource, read_examples
+from workflow_scripts.text.identification import check_languages
+from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
 from workflow_scripts.text.languages import language
+from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.pretraining import Pretraining
@@ -141,8 +143,8 @@ def _to_acquire(block: Data) -> str:
 
 
 def _is_awaited(*paths: str) -> bool:
-    """Whether one of these is acquired only when the run begins."""
-    return any(path.startswith("results/data/") and not Path(path).exists() for path in paths)
+    """Whether one of these is acquired, or made, only when the run begins."""
+    return any(path.startswith(("results/data/", "results/lexicons/")) and not Path(path).exists() for path in paths)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -178,16 +180,17 @@ def labelled(config: Config) -> Iterator[Finding]:
         block = config.labelled[name]
         for part, source in sources_of(block).items():
             if source.file and not _is_awaited(source.file):
-                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block.labels)
+                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
 
 
-def _labelled_text(source: LabelledSource, labels: list[str]) -> str:
-    source = dataclasses.replace(source, file=resource(source.file))
-    counts = Counter(example.label for example in itertools.islice(read_examples(source, labels, Counter()), _HEAD))
-    if not counts:
+def _labelled_text(source: LabelledSource, block: Labelled) -> str:
+    source = dataclasses.replace(source, file=resource(source.file), language=source.language or block.language)
+    examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
+    if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
-    told = ", ".join(f"{counts[label]:,} {label}" for label in labels)
-    return f"{source.file}, {'the first ' if counts.total() == _HEAD else ''}{counts.total():,} examples: {told}"
+    counts = Counter(label for example in examples for label in example.labels(block.unit))
+    told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
+    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples: {told}"
 
 
 def lexicons(config: Config) -> Iterator[Finding]:

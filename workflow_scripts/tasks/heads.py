@@ -74,6 +74,6 @@ def label_scores(network: "PreTrainedModel", reader: Reader, rows: list[list[int
 
 
 def summed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
-    """Cross-entropy per example of the whole update, so that small batches add up to it exactly."""
-    loss = torch.nn.functional.cross_entropy(outputs.logits.float(), labels, ignore_index=-100, reduction="sum")
+    """Cross-entropy per label (of an example, or a word) of the whole update, so that small batches add up to it exactly."""
+    loss = torch.nn.functional.cross_entropy(outputs.logits.float().flatten(0, -2), labels.flatten(), ignore_index=-100, reduction="sum")
     return loss / (num_items_in_batch if num_items_in_batch is not None else (labels != -100).sum())
