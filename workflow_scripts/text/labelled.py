@@ -1,9 +1,9 @@
-"""labelled: texts with labels in, one form for all of them out; for classification.
+"""labelled: turns labelled texts of different file formats into tables of one format, for classification.
 
-A part is the training text, the dev set or a test set. Each becomes a table of label, text and the second
-text of a pair (empty where there are single texts), with its unique sentences beside it, a line each: what the
-pretext task restores and vocabularies are made of. Documents are held out by their names and the seed
-alone, so that files in several languages that share documents lose the same ones.
+A part is the training text, the dev set or a test set. Each part becomes a table with the columns label, text and second text
+(empty unless examples are pairs). A second file has its unique sentences, one per line; the pretext task and vocabularies use them.
+Which documents are held out depends on their names and the seed only, so that files in several languages that share documents hold
+out the same ones.
 """
 
 import hashlib
@@ -29,46 +29,46 @@ class LabelledSource:
     """Where labelled text comes from: a TSV or JSONL file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; may end in .gz, .xz or .zst. Without one it is the training file, and so is what follows."""
+    """A TSV or JSONL file; may end in .gz, .xz or .zst. Without it, the file and the settings below are those of the training text."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """`text`, `label`, and where there are `pair` (the second text) and `document`: column (from 1, as in `cut -f`), its name in the
-    header, or key of a JSON object (dots go deeper)."""
+    """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
+    name in the header, or key of a JSON object (`a.b` is key b inside a)."""
     language: str | None = None
-    """A test set's language; that of the training text if none is named."""
+    """Language of a test set; by default that of the training text."""
     header: bool = False
     """The first line of a TSV file names the columns."""
     where: dict[str, str] = field(default_factory=dict)
-    """Column → value: only lines that have it are read, as in files of several languages."""
+    """Column → value: only lines with this value are read; for files that hold several languages."""
     label_pattern: str | None = None
-    """A regular expression whose first group is the label; what it does not match is left out."""
+    """A regular expression whose first group is the label; lines that it does not match are left out."""
     label_names: dict[str, str] = field(default_factory=dict)
-    """What a label is called in this file → what it is called in `labels`."""
+    """Name of a label in this file → its name in `labels`."""
     held_out: Annotated[float, Limits(gt=0, le=0.4)] | None = None
-    """Only this share of the documents, which training then goes without; all test sets have the same ones, dev has others."""
+    """Share of documents held out from training. All test sets hold out the same documents, the dev set others."""
 
 
 @dataclass
 class Labelled:
-    """Texts with labels: what is finetuned on in one language, and tested in several."""
+    """Labelled texts: training and dev text in one language, test sets in several."""
 
     language: str
     """The language of training and dev text."""
     labels: list[str]
-    """All labels there are."""
+    """All labels."""
     train: LabelledSource
-    """What is finetuned on."""
+    """Training text."""
     dev: LabelledSource
-    """What early stopping goes by; in the language of the training text."""
+    """Text for early stopping, in the language of the training text."""
     test: dict[str, LabelledSource]
     """Test sets by name."""
     min_words: Natural = 0
-    """Texts (or second texts) of fewer words are left out."""
+    """Examples with a text (or second text) of fewer words are left out."""
     seed: Seed = 1
-    """Chooses the held-out documents; the same for every run of an experiment."""
+    """Decides which documents are held out; all runs of an experiment use the same."""
 
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, with its label, and where it stood."""
+    """A text, or a pair of texts, with its label, and the document and line that it comes from."""
 
     label: str
     text: str
@@ -83,14 +83,16 @@ class Example(NamedTuple):
 
 
 TEXT_COLUMNS = ("text", "pair", "label", "document")
-"""What `columns` may name."""
+"""The keys that `columns` may have."""
 
 
 def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: Labelled) -> None:
     """Write one part (``train``, ``dev`` or ``test/NAME``): its examples, their unique sentences, and a report.
 
-    Training text has no example that is in dev or in a test set of its language, dev none that is in such a
-    test set. Raises `InputError` when a file is bad, or when nothing is left of the part or of one of its labels.
+    Training text has no example that is also in dev or in a test set of the same language; dev has none that is also in such a test set.
+
+    Raises:
+        InputError: A file cannot be read, no example is left, or a label has no training example left.
     """
     removed: Counter[str] = Counter()
     source = _source(settings, part)
@@ -120,10 +122,13 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
 
 
 def read_table(path: Path, labels: list[str] | None = None) -> list[Example]:
-    """The examples of a part as `main` wrote them."""
-    examples = [Example(*line.split("\t"), line=number) for number, line in enumerate(read_lines(path), 1)]
-    for example in examples if labels else ():
-        _check_label(example.label, labels, f"{path}, line {example.line}")
+    """Read the examples of a part as `main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
+    examples = []
+    for number, line in enumerate(read_lines(path), 1):
+        label, text, pair = line.split("\t")
+        if labels:
+            _check_label(label, labels, f"{path}, line {number}")
+        examples.append(Example(label, text, pair, line=number))
     return examples
 
 
@@ -137,32 +142,36 @@ def paths(settings: Labelled) -> list[str]:
 
 
 def chosen(settings: Labelled, part: str, removed: Counter[str]) -> Iterator[Example]:
-    """The examples of a part, before those of other parts are left out; what is removed is counted by its reason."""
+    """The examples of a part, including those that other parts have as well. Counts in `removed` why others were left out."""
     source = _source(settings, part)
+    code = source.language or settings.language
     for example in read_examples(source, settings.labels, removed):
         if not _is_of(settings, part, example.document):
             removed["document of another part"] += 1
-        elif settings.min_words and any(number_of_words(text, source.language) < settings.min_words for text in example.texts):
+        elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
             removed["too short"] += 1
         else:
             yield example
 
 
 def _source(settings: Labelled, part: str) -> LabelledSource:
-    """The part's source; of one without a file, the training source with its own share."""
+    """Where a part comes from. A part without a file of its own has the training source, with its own `held_out`."""
     source = {"train": settings.train, "dev": settings.dev}.get(part) or settings.test[part.removeprefix("test/")]
     given = asdict(source if source.file else settings.train)
     return LabelledSource(**{**given, "language": source.language or settings.language, "held_out": source.held_out})
 
 
 def _before(settings: Labelled, part: str) -> list[str]:
-    """The parts of the same language whose examples this one must not have."""
+    """The parts of the same language with which this part must not share examples."""
     tests = [f"test/{name}" for name, source in settings.test.items() if source.language in (None, settings.language)]
     return {"train": ["dev", *tests], "dev": tests}.get(part, [])
 
 
 def _is_of(settings: Labelled, part: str, document: str) -> bool:
-    """Whether a document belongs to the part: tests have the first share of all names, dev the last one, training what is left."""
+    """Whether a document belongs to a part.
+
+    Documents are ordered by a hash of their names: test sets have the first ones, dev the last ones, training those between.
+    """
     digest = hashlib.blake2b(f"{settings.seed}\t{document}".encode(), digest_size=8).digest()
     place = int.from_bytes(digest) / 2**64
     tests = max((source.held_out or 0.0 for source in settings.test.values()), default=0.0)
@@ -183,12 +192,13 @@ def _key(example: Example) -> tuple[str, ...]:
 
 
 def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
-    """The examples of a file in order, streamed.
+    """Yield the examples of a file in order.
 
     Raises `InputError` naming file, line and value for a label outside `labels`, an empty text or a missing column.
     """
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
-    is_json = ".jsonl" in Path(source.file).name or ".ndjson" in Path(source.file).name
+    path = Path(source.file or "")
+    is_json = ".jsonl" in path.name or ".ndjson" in path.name
     for number, cells in (_json_rows if is_json else _tsv_rows)(source):
         at = f"{source.file}, line {number}"
         if any(str(cells[_where(key)]) != value for key, value in source.where.items()):
@@ -220,20 +230,20 @@ def _check_label(label: str, labels: list[str], at: str, header: bool = False) -
 
 
 def _where(key: str) -> str:
-    """A name that no entry of `columns` has."""
+    """The name of a `where` column; `columns` cannot have an entry of this name."""
     return f"where {key}"
 
 
 def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and cells by the names of `columns` and `where`."""
+    """Line number, and for each name of `columns` and `where` its cell."""
     wanted = {**source.columns, **{_where(key): key for key in source.where}}
     places: dict[str, int] = {}
-    for number, line in enumerate(read_lines(Path(source.file)), 1):
+    for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         cells = line.split("\t")
         if not places:
             names = {name: place for place, name in enumerate(cells)} if source.header else {}
             for what, column in wanted.items():
-                place = int(column) - 1 if str(column).isdigit() else names.get(column, -1)
+                place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
                 if place < 0:
                     known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
                     raise InputError(f"{source.file}, line 1: there is no column {column!r} for {what!r}; {known}")
@@ -248,7 +258,7 @@ def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
     wanted = {**source.columns, **{_where(key): key for key in source.where}}
-    for number, line in enumerate(read_lines(Path(source.file)), 1):
+    for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         try:
             row = json.loads(line)
             yield number, {what: dig(row, key) for what, key in wanted.items()}
