@@ -37,6 +37,7 @@ include: "rules/significance.smk"
 include: "rules/word_accuracy.smk"
 include: "rules/representation.smk"
 include: "rules/classification.smk"
+include: "rules/labelling.smk"
 include: "rules/report.smk"
 include: "rules/preflight.smk"
 

@@ -14,7 +14,7 @@ from test_report import put
 from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.drawing import dot_chart
-from workflow_scripts.report.labels import accuracy
+from workflow_scripts.report.labels import scores
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
 
@@ -114,7 +114,7 @@ def test_the_page_has_every_part(tmp_path, seeds):
 
 def test_what_is_at_chance_is_said_first(tmp_path):
     results(tmp_path / "results")
-    found = accuracy(configured(tmp_path / "results", "labels", configuration()))
+    found = scores(configured(tmp_path / "results", "labels", configuration()))
     (first,) = found["warnings"]
     assert first.startswith("On the test set de (German) the accuracy of plain, random is at chance (plain 51.00 %; random 53.00 %)")
     assert "always answering with the most frequent label gets 55.00 %" in first
@@ -127,12 +127,12 @@ def test_what_is_at_chance_is_said_first(tmp_path):
 def test_p_is_corrected_for_arms_and_test_sets(tmp_path):
     results(tmp_path / "results")
     study = configured(tmp_path / "results", "labels", configuration())
-    rows = {(r["arm"], r["testset"]): r for r in accuracy(study)["measures"]}
+    rows = {(r["arm"], r["testset"]): r for r in scores(study)["measures"]}
     # of two arms on two test sets four p, of the average two
     assert rows["csr", "de"]["p"] == pytest.approx(4 * 0.004) and rows["csr", "de"]["marker"] == "†"
     assert rows["csr", "average"]["p"] == pytest.approx(2 * 0.004) and rows["csr", "average"]["marker"] == "‡"
     study.settings.scores.correction = "none"
-    assert {r["p"] for r in accuracy(study)["measures"] if r["arm"] == "csr"} == {0.004}
+    assert {r["p"] for r in scores(study)["measures"] if r["arm"] == "csr"} == {0.004}
 
 
 def test_scores_tsv(tmp_path):

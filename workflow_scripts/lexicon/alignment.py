@@ -1,7 +1,7 @@
 """alignment: finds which words of a parallel text translate each other, with a statistical aligner.
 
-Used only to judge lexicons; no stage learns from it. The aligner is fast_align (Dyer, Chahuneau and
-Smith 2013), in the systran-align package.
+It judges lexicons, and makes a lexicon that is an upper bound (`mapping.mode: aligned`); no other stage learns from it. The aligner is
+fast_align (Dyer, Chahuneau and Smith 2013), in the systran-align package.
 """
 
 import itertools

@@ -37,11 +37,13 @@ class Lexicon:
     csls_neighbours: Positive = 10
     """Number of neighbours (k) in CSLS."""
     min_score: float | None = None
-    """Candidates with a lower score are left out; by default none are."""
+    """Candidates with a lower score are left out; by default none are. The score is the similarity by `retrieval`; with
+    `mapping.mode: aligned` it is the share of the word's links in the text that go to the candidate."""
     numbers: bool = False
     """Also give candidates to words without a letter. The neighbours of a number are other numbers, from which no model can restore it."""
     align: bool = True
-    """Judge the lexicon with a statistical aligner on the parallel text. The lexicon itself is not learnt from parallel text."""
+    """Judge the lexicon with a statistical aligner on the parallel text. The lexicon itself is made from parallel text only with
+    `mapping.mode: aligned`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
@@ -55,6 +57,7 @@ def main(
     mapped_a: Path | None = None,
     mapped_b: Path | None = None,
     dictionary: Path | None = None,
+    aligned: bool = False,
     model: Path | None = None,
     text_a: Path | None = None,
     text_b: Path | None = None,
@@ -62,7 +65,7 @@ def main(
     threads: int = 0,
     settings: Lexicon = Lexicon(),
 ) -> None:
-    """Write the lexicons of both directions, from mapped vectors or from a given dictionary, and measure how good they are.
+    """Write the lexicons of both directions, from mapped vectors, a given dictionary or parallel text, and measure how good they are.
 
     Args:
         lexicon_ab: Lexicon from the first language into the second, to be written: word, candidate, rank, score.
@@ -72,6 +75,7 @@ def main(
         mapped_a: Vectors of the first language, in the same space as those of the second.
         mapped_b: Vectors of the second language.
         dictionary: Used as the lexicon instead of vectors: two words per line, separated by a tab or a blank (MUSE's format).
+        aligned: Make the lexicon from `text_a` and `text_b` with a statistical aligner, instead of from vectors.
         model: The vectors are those of this model's pieces; by default those of words. `gold` then judges only pieces that are whole
             lower-case words.
         text_a: Text in which words will be switched, to measure how much of it the lexicon covers.
@@ -82,10 +86,12 @@ def main(
         settings: How to retrieve and select candidates.
 
     Raises:
-        InputError: The input is bad, or vectors and dictionary are both given, or both missing.
+        InputError: The input is bad, or not exactly one of vectors, dictionary and alignment is asked for.
     """
-    if bool(dictionary) == bool(mapped_a or mapped_b) or bool(mapped_a) != bool(mapped_b):
-        raise InputError("give either --mapped-a and --mapped-b, or --dictionary")
+    if [bool(dictionary), bool(mapped_a or mapped_b), aligned].count(True) != 1 or bool(mapped_a) != bool(mapped_b):
+        raise InputError("give either --mapped-a and --mapped-b, or --dictionary, or --aligned")
+    if aligned and not (text_a and text_b):
+        raise InputError("--aligned needs the parallel text: give --text-a and --text-b")
     gold_ab = read_gold(gold, languages) if gold else {}
     if model:
         gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}
@@ -98,7 +104,11 @@ def main(
         if threads:
             set_threads(threads)
         sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
-    links = count_links(text_a, text_b, segment) if text_a and text_b and settings.align else Counter()
+    links = count_links(text_a, text_b, segment) if text_a and text_b and (settings.align or aligned) else Counter()
+    if aligned:
+        sides = from_links(links)
+        # the aligner cannot judge what it made itself
+        links = Counter()
     directions = {}
     backwards = Counter({(b, a): n for (a, b), n in links.items()})
     for i, path, codes, text, truth, linked in (
@@ -123,6 +133,7 @@ def main(
             "directions": directions,
             "gold": str(gold) if gold else None,
             "dictionary": str(dictionary) if dictionary else None,
+            "aligned": aligned,
             "checksums": checksums((text_a, text_b, gold, dictionary)),
             "settings": asdict(settings),
         },
@@ -195,6 +206,24 @@ def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:
     return Side(ranked[0], set(ranked[1])), Side(ranked[1], set(ranked[0]))
 
 
+# links that occur once may be the aligner's guess
+_LINKS = 2
+
+
+def from_links(links: Counter[tuple[str, str]]) -> tuple[Side, Side]:
+    """What an aligner linked at least twice in parallel text; the score is the share of a word's links that go to the translation."""
+    ranked: tuple[Ranked, Ranked] = ({}, {})
+    for i in (0, 1):
+        totals: Counter[str] = Counter()
+        for pair, n in links.items():
+            totals[pair[i]] += n
+        # the most frequent words come first, as in vectors, and equally good translations in the order of the alphabet
+        for pair, n in sorted(links.items(), key=lambda link: (-totals[link[0][i]], link[0][i], -link[1], link[0][1 - i])):
+            if n >= _LINKS:
+                ranked[i].setdefault(pair[i], []).append((pair[1 - i], n / totals[pair[i]]))
+    return Side(ranked[0], set(ranked[1])), Side(ranked[1], set(ranked[0]))
+
+
 _LETTER = regex.compile(r"\p{L}")
 _SPECIAL = regex.compile(r"<.*>|\[.*\]|▁")
 
@@ -259,10 +288,6 @@ def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict
                 hits[k] += rank is not None and rank < k
         result[name] = {"gold_words": len(gold), "covered": covered, **{f"p@{k}": hits[k] / max(1, covered) for k in (1, 5, 10)}}
     return result
-
-
-# a link that occurs only once may be a chance error of the aligner
-_LINKS = 2
 
 
 def judge_switched(counts: Counter[str], entries: Ranked, gold: Gold, links: Counter[tuple[str, str]]) -> dict[str, float]:

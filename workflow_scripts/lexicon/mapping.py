@@ -40,10 +40,14 @@ from workflow_scripts.text.words import fold
 class Mapping:
     """Settings of the mapping. The defaults are those of the paper, except for the smaller `search_cutoff`."""
 
-    mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary"] = "unsupervised"
+    mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary", "aligned"] = (
+        "unsupervised"
+    )
     """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
     `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
-    `mapped`: the given vectors are in one space already. `dictionary`: there are no vectors, the dictionary itself is the lexicon."""
+    `mapped`: the given vectors are in one space already. `dictionary`: there are no vectors, the dictionary itself is the lexicon.
+    `aligned`: there are no vectors either; a statistical aligner makes the lexicon from the parallel training text, as an upper bound
+    for lexicons that never see which sentences are translations of each other."""
     engine: Literal["own", "vecmap"] = "own"
     """The program that maps: Crossgap's `own`, or `vecmap`: VecMap's program, from a clone that you have. Of the settings below only
     `restarts`, `fallback`, `on_failure`, `max_words` and `device` apply to VecMap's program, and those of the verdict."""
@@ -86,6 +90,11 @@ class Mapping:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
+    @property
+    def maps(self) -> bool:
+        """Whether there are vectors to be mapped into one space."""
+        return self.mode not in ("dictionary", "aligned")
+
 
 def main(
     vectors_a: Path,
@@ -124,6 +133,8 @@ def main(
     """
     if settings.mode == "dictionary":
         raise InputError("mapping.mode dictionary maps nothing: give the dictionary to the lexicon stage (--dictionary)")
+    if settings.mode == "aligned":
+        raise InputError("mapping.mode aligned maps nothing: the lexicon stage aligns the text itself (--aligned)")
     if settings.mode in ("semi_supervised", "supervised") and not dictionary:
         raise InputError(f"mapping.mode {settings.mode} needs a dictionary (--dictionary)")
     keep_memory()

@@ -20,10 +20,11 @@ from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
 from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.text.labelled import TEXT_COLUMNS, Labelled
+from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
 from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Source
-from workflow_scripts.training.training import Training
+from workflow_scripts.text.tagged import has_spans
+from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:
@@ -223,10 +224,14 @@ def _labelled_problems(where: str, labelled: Labelled):
             yield f"{where}.train.held_out: is for dev and test sets"
         if not source.file and source.language not in (None, labelled.language):
             yield f"{where}.{part}: without a file it is held out from the training text, which is in {labelled.language!r}"
-        if source.file and (missing := {"text", "label"} - source.columns.keys()):
+        words = labelled.unit == "word"
+        if source.file and not words and (missing := {"text", "label"} - source.columns.keys()):
             yield f"{where}.{part}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
         for key in source.columns:
-            yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(TEXT_COLUMNS))
+            yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(WORD_COLUMNS if words else TEXT_COLUMNS))
+        for key in ("header", "where", "label_pattern") if words else ():
+            if getattr(source, key):
+                yield f"{where}.{part}.{key}: is for `unit: text`; files of words with tags have only `columns` and `label_names`"
         try:
             groups = regex.compile(source.label_pattern or "()").groups
         except regex.error as error:
@@ -236,7 +241,18 @@ def _labelled_problems(where: str, labelled: Labelled):
                 yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
     if len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
         yield f"{where}.labels: {labelled.labels} must be at least two different labels"
+    yield from _tag_problems(where, labelled) if labelled.unit == "word" else ()
     yield from _test_problems(where, labelled, "average")
+
+
+def _tag_problems(where: str, labelled: Labelled):
+    for tag in labelled.labels:
+        if " " in tag:
+            yield f"{where}.labels: {tag!r} has a blank in it, which separates tags"
+        if tag.startswith("I-") and f"B-{tag[2:]}" not in labelled.labels:
+            yield f"{where}.labels: {tag} is there, but not B-{tag[2:]}, with which a span begins in IOB2"
+        if tag.startswith(("S-", "E-", "U-", "L-")) and has_spans(labelled.labels):
+            yield f"{where}.labels: {tag} is of BIOES or BILOU; name the tags of IOB2 (O, B-…, I-…), into which files are converted"
 
 
 def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
@@ -258,6 +274,8 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
             if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
                 yield f"lexicons.{name}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
     mode = lexicon.mapping.mode
+    for corpus in [corpus for corpus, block in corpora.items() if mode == "aligned" and block.documents]:
+        yield f"lexicons.{name}.mapping.mode: aligned needs sentences and their translations; corpus {corpus!r} has documents and summaries"
     for pair in sorted(pairs):
         if mode in ("semi_supervised", "supervised", "dictionary") and pair not in lexicon.dictionary:
             yield f"lexicons.{name}.dictionary: mapping.mode {mode} needs one for {pair!r}"

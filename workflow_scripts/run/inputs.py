@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from workflow_scripts import paths
 from workflow_scripts.run.config import Config, data_file, data_used
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks import transfer, translation
+from workflow_scripts.tasks import labelling, transfer, translation
 from workflow_scripts.tasks.experiment import (
     Experiment,
     Phase,
@@ -123,9 +123,9 @@ def mapping_sources(config: Config, w: Wildcards) -> dict[str, str]:
 
 
 def lexicon_sources(config: Config, w: Wildcards) -> dict[str, str]:
-    """Mapped vectors, or the dictionary that takes their place; and the gold lexicon."""
+    """Mapped vectors, or what takes their place: a dictionary, or (by the flag `--aligned`) the text alone; and the gold lexicon."""
     gold = word_list(config, w, "gold")
-    if config.lexicons[w.lexicon].mapping.mode == "dictionary":
+    if not config.lexicons[w.lexicon].mapping.maps:
         return word_list(config, w, "dictionary") | gold
     folder = paths.lexicon_folder(config, w.corpus, w.lexicon)
     return {"mapped_a": f"{folder}/{w.a}.mapped.vec", "mapped_b": f"{folder}/{w.b}.mapped.vec"} | gold
@@ -358,7 +358,8 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
     experiment = config.experiments[w.experiment]
     return max(
         (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for phases in config.arms.values()
+        for arm, phases in config.arms.items()
+        if experiment.arms is None or arm in experiment.arms
         for phase in phases
         if phase.noise == w.noise
         for point in grid_points(experiment) or [None]
@@ -424,6 +425,12 @@ def tested_examples(config: Config, w: Wildcards) -> list[str]:
     return [labelled_file(config, w, f"test/{name}", ".tsv") for name in testsets(config, w.experiment)]
 
 
+def tested_languages(config: Config, w: Wildcards) -> list[str]:
+    """The languages of all test sets of the experiment."""
+    corpus = config.experiments[w.experiment].corpus
+    return [paths.labelled_language(config, corpus, f"test/{name}") for name in testsets(config, w.experiment)]
+
+
 def switched_into(config: Config, w: Wildcards) -> list[str]:
     """The languages that the experiment's words are switched into."""
     return transfer.switched_into(config, w.experiment)
@@ -446,6 +453,20 @@ def classification_settings(config: Config, w: Wildcards) -> str:
     noise = dataclasses.asdict(experiment.codeswitch) if _switches(experiment) else None
     block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
     return json.dumps({**block, "classification": dataclasses.asdict(chosen), "codeswitch": noise}, ensure_ascii=False)
+
+
+def labelling_settings(config: Config, w: Wildcards) -> str:
+    """What a labelling's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled = config.labelled[experiment.corpus]
+    block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "labelling": dataclasses.asdict(experiment.labelling)}, ensure_ascii=False)
+
+
+def labelling_metric(config: Config, w: Wildcards) -> str:
+    """The score that a labelling's arms are compared by."""
+    experiment = config.experiments[w.experiment]
+    return labelling.leading(experiment.labelling, config.labelled[experiment.corpus].labels)
 
 
 def predicted(config: Config, w: Wildcards) -> list[str]:

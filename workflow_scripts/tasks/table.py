@@ -4,12 +4,14 @@ from typing import Any
 
 from workflow_scripts.tasks.classification import CLASSIFICATION
 from workflow_scripts.tasks.experiment import Task
+from workflow_scripts.tasks.labelling import LABELLING
 from workflow_scripts.tasks.translation import SUMMARISATION, TRANSLATION
 
 TASKS: dict[str, Task] = {
     "translation": TRANSLATION,
     "summarisation": SUMMARISATION,
     "classification": CLASSIFICATION,
+    "labelling": LABELLING,
 }
 """Task → what rules, checks and preflight ask of it, by the name that an experiment's `task` gives."""
 

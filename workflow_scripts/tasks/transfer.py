@@ -99,19 +99,23 @@ def lexicons(config: Config, name: str) -> list[str]:
     return list(given_lexicons(config, name).values())
 
 
-def results(config: Config, name: str) -> set[str]:
-    """All files that the report reads: scores of every test set, curves, tests of significance, noised text."""
-    experiment, own = config.experiments[name], paths.experiment_folder(name)
-    files = {f"{own}/significance.json", f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
-    files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
-    files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
-    for arm in arms_of(config, experiment):
-        for seed in config.run.seeds:
-            run = paths.run_folder(name, arm, seed)
-            files |= {f"{run}/{test}.scores.json" for test in config.labelled[experiment.corpus].test}
-            files |= {f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
-            files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
-    return files
+def results_with(scored: str) -> Callable[[Config, str], set[str]]:
+    """`Task.results` of a task whose scores are in `scored` under a run's folder, a file for each ``{test}`` or one folder."""
+
+    def results(config: Config, name: str) -> set[str]:
+        experiment, own = config.experiments[name], paths.experiment_folder(name)
+        files = {f"{own}/significance.json", f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
+        files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
+        files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
+        for arm in arms_of(config, experiment):
+            for seed in config.run.seeds:
+                run = paths.run_folder(name, arm, seed)
+                files |= {f"{run}/{scored.format(test=test)}" for test in config.labelled[experiment.corpus].test}
+                files |= {f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
+                files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
+        return files
+
+    return results
 
 
 def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained]]:
@@ -149,8 +153,8 @@ def _finetuning(rule: str, where: str, experiment: Transfer, chosen: Any, phase:
 # what is wrong with an experiment
 
 
-def problems_with(key: str) -> Callable[[Config, str], Iterator[str]]:
-    """`Task.problems` of a task whose finetuning settings stand under the experiment's `key`."""
+def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]:
+    """`Task.problems` of a task whose finetuning settings stand under the experiment's `key`, and in whose text a `unit` has a label."""
 
     def problems(config: Config, name: str) -> Iterator[str]:
         where, experiment = f"experiments.{name}", config.experiments[name]
@@ -173,6 +177,8 @@ def problems_with(key: str) -> Callable[[Config, str], Iterator[str]]:
             yield from undefined(f"{where}.lexicon", lexicon, config.lexicons)
         if experiment.corpus not in config.labelled:
             return
+        if (found := config.labelled[experiment.corpus].unit) != unit:
+            yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
         lengths = {f"{where}.{key}": getattr(experiment, key).max_length}
         yield from backbone_problems(config, name, languages(config, name), lengths)
         if switched:
@@ -202,8 +208,19 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
                 )
 
 
-def transfer_task(settings: type[Transfer], key: str, answers: Any, rules: dict[str, str], rule: str) -> Task:
-    """The entry of a task with labels in the table: `rule` finetunes for it, by the settings under the experiment's `key`."""
+def transfer_task(
+    settings: type[Transfer],
+    key: str,
+    answers: Any,
+    rules: dict[str, str],
+    rule: str,
+    unit: str = "text",
+    scored: str = "{test}.scores.json",
+) -> Task:
+    """The entry of a task with labels in the table: `rule` finetunes for it, by the settings under the experiment's `key`.
+
+    A `unit` of its text (text or word) has a label, and its scores are in `scored`, see `results_with`.
+    """
     return Task(
         settings=settings,
         text="labelled",
@@ -214,8 +231,8 @@ def transfer_task(settings: type[Transfer], key: str, answers: Any, rules: dict[
         training_text=training_text,
         held_out_text=held_out_text,
         lexicons=lexicons,
-        results=results,
-        problems=problems_with(key),
+        results=results_with(scored),
+        problems=problems_with(key, unit),
         phases=phases_with(rule, key),
         rules={"pretext": "training.micro_batch_tokens", rule: f"{key}.micro_batch", **rules},
     )

@@ -1,9 +1,10 @@
-"""labelled: turns labelled texts of different file formats into tables of one format, for classification.
+"""labelled: turns labelled texts of different file formats into tables of one format, for classification and token labelling.
 
 A part is the training text, the dev set or a test set. Each part becomes a table with the columns label, text and second text
 (empty unless examples are pairs). A second file has its unique sentences, one per line; the pretext task and vocabularies use them.
-Which documents are held out depends on their names and the seed only, so that files in several languages that share documents hold
-out the same ones.
+Where words have labels (``unit: word``, read by `tagged`), the label column has the tags of the sentence and the text column its words,
+separated by blanks. Which documents are held out depends on their names and the seed only, so that files in several languages that
+share documents hold out the same ones.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import regex
 
@@ -21,18 +22,21 @@ from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.parallel import block_of, clean_text, dig
+from workflow_scripts.text.tagged import INNER_BLANK, join_words, read_sentences
 from workflow_scripts.text.words import number_of_words
 
 
 @dataclass
 class LabelledSource:
-    """Where labelled text comes from: a TSV or JSONL file, or documents held out from the training file."""
+    """Where labelled text comes from: a TSV, JSONL, CoNLL or CoNLL-U file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; may end in .gz, .xz or .zst. Without it, the file and the settings below are those of the training text."""
+    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U. May end in .gz, .xz or .zst.
+    Without it, the file and the settings below are those of the training text."""
     columns: dict[str, int | str] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
-    name in the header, or key of a JSON object (`a.b` is key b inside a)."""
+    name in the header, or key of a JSON object (`a.b` is key b inside a). With `unit: word`: columns of `word` and `tag`, by default 1 and
+    2, in CoNLL-U 2 and 4."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
@@ -54,13 +58,15 @@ class Labelled:
     language: str
     """The language of training and dev text."""
     labels: list[str]
-    """All labels."""
+    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, …"""
     train: LabelledSource
     """Training text."""
     dev: LabelledSource
     """Text for early stopping, in the language of the training text."""
     test: dict[str, LabelledSource]
     """Test sets by name."""
+    unit: Literal["text", "word"] = "text"
+    """What has a label: a text (or a pair of texts), for classification, or each word of a sentence, for token labelling."""
     min_words: Natural = 0
     """Examples with a text (or second text) of fewer words are left out."""
     seed: Seed = 1
@@ -68,7 +74,7 @@ class Labelled:
 
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, with its label, and the document and line that it comes from."""
+    """A text, or a pair of texts, with its label, and the document and line that it comes from. With `unit: word`, words and tags."""
 
     label: str
     text: str
@@ -81,9 +87,15 @@ class Example(NamedTuple):
         """The text, and the second one of a pair."""
         return [self.text, self.pair] if self.pair else [self.text]
 
+    def labels(self, unit: str) -> list[str]:
+        """The label of the text, or those of its words."""
+        return self.label.split(" ") if unit == "word" else [self.label]
+
 
 TEXT_COLUMNS = ("text", "pair", "label", "document")
 """The keys that `columns` may have."""
+WORD_COLUMNS = ("word", "tag")
+"""The keys that `columns` may have with `unit: word`."""
 
 
 def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: Labelled) -> None:
@@ -95,18 +107,21 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
         InputError: A file cannot be read, no example is left, or a label has no training example left.
     """
     removed: Counter[str] = Counter()
+    changed: Counter[str] = Counter()
     source = _source(settings, part)
     forbidden = {_key(e) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
-    kept = [e for e in chosen(settings, part, removed) if _key(e) not in forbidden or removed.update(["equals dev or test"])]
-    counts = Counter(example.label for example in kept)
+    kept = [e for e in chosen(settings, part, removed, changed) if _key(e) not in forbidden or removed.update(["equals dev or test"])]
+    words = settings.unit == "word"
+    counts = Counter(label for example in kept for label in example.labels(settings.unit))
     missing = [label for label in settings.labels if not counts[label]]
-    if not kept or (missing and part == "train"):
+    # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
+    if not kept or (missing and part == "train" and not words):
         lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
         raise InputError(
             f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); is the file empty, or `labels` too long?"
         )
     write_lines(examples, ("\t".join((e.label, e.text, e.pair)) for e in kept))
-    write_lines(sentences, dict.fromkeys(text for e in kept for text in e.texts))
+    write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else text for e in kept for text in e.texts))
     write_json(
         report,
         {
@@ -115,20 +130,21 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "examples": len(kept),
             "labels": {label: counts[label] for label in settings.labels},
             "removed": dict(removed),
+            "changed": dict(changed),
             "checksums": checksums([source.file]),
             "source": asdict(source),
         },
     )
 
 
-def read_table(path: Path, labels: list[str] | None = None) -> list[Example]:
+def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:
     """Read the examples of a part as `main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
     examples = []
     for number, line in enumerate(read_lines(path), 1):
         label, text, pair = line.split("\t")
-        if labels:
-            _check_label(label, labels, f"{path}, line {number}")
         examples.append(Example(label, text, pair, line=number))
+        for each in examples[-1].labels(unit) if labels else ():
+            _check_label(each, labels or [], f"{path}, line {number}")
     return examples
 
 
@@ -141,11 +157,11 @@ def paths(settings: Labelled) -> list[str]:
 # parts
 
 
-def chosen(settings: Labelled, part: str, removed: Counter[str]) -> Iterator[Example]:
-    """The examples of a part, including those that other parts have as well. Counts in `removed` why others were left out."""
+def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counter[str] | None = None) -> Iterator[Example]:
+    """The examples of a part, including those that other parts have as well. Counts in `removed` and `changed` what was done and why."""
     source = _source(settings, part)
     code = source.language or settings.language
-    for example in read_examples(source, settings.labels, removed):
+    for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
         if not _is_of(settings, part, example.document):
             removed["document of another part"] += 1
         elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
@@ -189,6 +205,15 @@ def _key(example: Example) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------------------------------------
 # reading
+
+
+def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
+    """The examples of a file in order, whatever has a label in it: `read_examples`, or sentences of words with tags."""
+    if unit == "text":
+        yield from read_examples(source, labels, removed)
+        return
+    for one in read_sentences(Path(source.file), source.columns, labels, source.label_names, source.language or "", changed):
+        yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 
 def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
