@@ -103,7 +103,7 @@ def test_a_value_that_is_none_is_explained(tmp_path):
     for wrong, said in (
         (["{}", "--kind", "swap"], "codeswitch"),
         (["{}", "--seed", "one"], "seed"),
-        (["{rate: 1}"], "wants one JSON value"),
+        (["{rate: 1}"], "needs one JSON value"),
     ):
         done = command(*shared, *wrong)
         assert done.returncode and said in done.stdout + done.stderr and "Traceback" not in done.stderr
