@@ -1,17 +1,23 @@
-# make demo: set everything up and run the main job, to results/report.html
+# make demo: set everything up and run the main job, to results/report.html; it says every minute how far it is (VERBOSE=1: all that
+#   Snakemake says)
 # make test: set everything up and run the tests
 # make test-comet: the tests of COMET, whose own environment is 1.4 GB
 # make test-mtdata: the tests of mtdata, whose own environment is 60 MB
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
+# make lint: ruff, snakefmt, import-linter, mypy and snakemake --lint, without changing anything
+# make picture: docs/images/report.png, the README's picture of the report, from the last run
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
+# by its path, since it is no stage and needs nothing but Python; in place of the shell, so that a signal to make reaches it
+HERE := $(dir $(realpath $(firstword $(MAKEFILE_LIST))))
+RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)workflow_scripts/run/progress.py")
 
-.PHONY: demo test test-comet test-mtdata test-slurm test-plug lint resume setup clean
+.PHONY: demo test test-comet test-mtdata test-slurm test-plug lint picture resume setup clean
 
 demo: setup
-	. $(BIN)/activate && snakemake --cores all
+	. $(BIN)/activate && $(RUN) --cores all
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup $(VENV)/.browser
@@ -30,10 +36,19 @@ test-slurm: setup
 	. $(BIN)/activate && pytest tests/slurm -ra
 
 lint: setup
-	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules && snakemake --lint
+	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules
+	. $(BIN)/activate && $(call if_configured,importlinter,lint-imports) && $(call if_configured,mypy,mypy)
+	. $(BIN)/activate && snakemake --lint
+
+# runs a checker only where pyproject.toml has a section for it
+if_configured = if grep -q '^\[tool\.$(1)' pyproject.toml; then $(2); else echo "pyproject.toml has no [tool.$(1)]: $(2) was not run"; fi
+
+picture: setup $(VENV)/.browser
+	. $(BIN)/activate && python tests/picture.py results/report.html docs/images/report.png
 
 # After a killed run: unless another Snakemake is at work here, stop what that run left behind (training writes a checkpoint),
-# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm"
+# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm".
+# Like make demo it says every minute how far it is, or with VERBOSE=1 all that Snakemake says.
 resume: setup
 	@for pid in $$(pgrep -x snakemake; pgrep -f '[p]ython[^ ]* .*-m snakemake( |$$)'); do \
 	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
@@ -50,7 +65,7 @@ resume: setup
 	  fi; \
 	done
 	. $(BIN)/activate && snakemake --unlock $(ARGS) && \
-	  snakemake $(if $(filter --profile% --cores% --jobs% -c% -j%,$(ARGS)),,--cores all) $(ARGS)
+	  $(RUN) $(if $(filter --profile% --cores% --jobs% -c% -j%,$(ARGS)),,--cores all) $(ARGS)
 
 setup: $(VENV)/.complete
 

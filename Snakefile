@@ -11,6 +11,14 @@ configfile: "config.yaml"
 report: "docs/captions/workflow.rst"
 
 
+# The first rule is what is made where no target is named. It is not called default_target: that would also
+# replace the target of a workflow that uses this one as a module.
+rule all:
+    input:
+        "results/report.html",
+        "results/scores.tsv",
+
+
 include: "rules/common.smk"
 include: "rules/acquisition.smk"
 include: "rules/corpus.smk"
@@ -29,20 +37,14 @@ include: "rules/significance.smk"
 include: "rules/word_accuracy.smk"
 include: "rules/representation.smk"
 include: "rules/classification.smk"
+include: "rules/labelling.smk"
 include: "rules/report.smk"
 include: "rules/preflight.smk"
 
 
-rule all:
-    default_target: True
-    input:
-        "results/report.html",
-        "results/scores.tsv",
-
-
 rule lexicons:
     input:
-        lexicon_reports(),
+        inputs.lexicon_reports(CONFIG),
 
 
 onerror:

@@ -1,6 +1,6 @@
 """Code-switching against finding the words alone: words per second of one core, and peak memory.
 
-python benchmarks/codeswitch.py results/corpora/help.de-en results/lexicons/help.de-en/unsupervised de en [pairs ...]
+python -m benchmarks.codeswitch results/corpora/help.de-en results/lexicons/help.de-en/unsupervised de en [pairs ...]
 
 The text is repeated as often as it takes. One JSON line per size (100,000 and 1,000,000 pairs): ours is the
 whole stage, from its start to the compressed round on disk; the peer only looks for the words of the same

@@ -1,6 +1,6 @@
 """The corpus stage at size: pairs per second of one core, and peak memory.
 
-python benchmarks/corpus.py [pairs ...]
+python -m benchmarks.corpus [pairs ...]
 
 The embedded manual is repeated with the words of each copy perturbed, one pair in ten stays an exact
 duplicate. One JSON line per size (0.1, 1 and 10 million pairs; the last takes 6 GB of disk); the peer is `sort -u` on the same file,

@@ -1,6 +1,6 @@
 """CTranslate2 against Hugging Face's generate at its best batch size: sentences per second and BLEU, beam 5.
 
-python benchmarks/decoding.py results/runs/help-de-en/finetune/seed1/finetune/model results/corpora/help.de-en/test/pages de en [sentences]
+python -m benchmarks.decoding results/runs/help-de-en/finetune/seed1/finetune/model results/corpora/help.de-en/test/pages de en [sentences]
 
 A JSON line for the default precision, which is the peer's, too, and one for int8. All times include loading
 the model, ours its conversion, too.

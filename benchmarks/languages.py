@@ -1,6 +1,6 @@
 """What the mapping makes of a parallel text: verdict, precision, and the share of switched words that are right.
 
-python benchmarks/languages.py --text pairs.tsv --languages en tr --columns 3 4 --gold en-tr.txt
+python -m benchmarks.languages --text pairs.tsv --languages en tr --columns 3 4 --gold en-tr.txt
 
 Word vectors of each side of a TSV file, the mapping, the lexicon, and one JSON line. The table in
 docs/mapping.md comes from it. `--mode identical` starts from words spelt the same.

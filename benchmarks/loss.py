@@ -1,6 +1,6 @@
 """The loss in chunks against the plain one, at the size of mBART: seconds and peak memory of loss and gradients.
 
-python benchmarks/loss.py [tokens ...]
+python -m benchmarks.loss [tokens ...]
 
 One JSON line per number of tokens (1,024 and 4,096) and quantity. Ours and the peer run in processes of
 their own; memory is what the loss adds to states, matrix and its gradient.
@@ -24,7 +24,9 @@ def main(sizes: list[int]) -> None:
     for tokens in sizes:
         found = {}
         for which in ("ours", "peer"):
-            done = subprocess.run([sys.executable, __file__, str(tokens), which], stdout=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmarks.loss", str(tokens), which], stdout=subprocess.PIPE, text=True, check=True
+            )
             found[which] = json.loads(done.stdout.splitlines()[-1])
         for quantity in ("seconds", "gb"):
             ours, peer = found["ours"][quantity], found["peer"][quantity]

@@ -1,6 +1,6 @@
 """What an iteration of the mapping's search costs, in matrix products of its size, and a whole mapping.
 
-python benchmarks/mapping.py [words ...]
+python -m benchmarks.mapping [words ...]
 
 One JSON line per number of words a side (5,000 and 20,000) and way to hold the similarity matrix. The
 data are clustered vectors and a rotated, shuffled, noisy copy, so that P@1 is known; what is timed does
@@ -30,7 +30,9 @@ def main(sizes: list[int]) -> None:
     """Print a line per size and way to hold the matrix."""
     for words in sizes:
         for matrix in ("auto", "blocks"):
-            done = subprocess.run([sys.executable, __file__, str(words), matrix], stdout=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmarks.mapping", str(words), matrix], stdout=subprocess.PIPE, text=True, check=True
+            )
             print(done.stdout.splitlines()[-1], flush=True)
 
 

@@ -1,7 +1,7 @@
 r"""An mBART of random numbers with the pieces of a real one, to measure with where no weights are to be had.
 
-python benchmarks/random_mbart.py facebook/mbart-large-cc25 /tmp/small 192 2                           # width, layers on either side
-python benchmarks/random_mbart.py facebook/mbart-large-cc25 /tmp/small-trimmed 192 2 TEXT [TEXT …]     # trimmed to these files
+python -m benchmarks.random_mbart facebook/mbart-large-cc25 /tmp/small 192 2                           # width, layers on either side
+python -m benchmarks.random_mbart facebook/mbart-large-cc25 /tmp/small-trimmed 192 2 TEXT [TEXT …]     # trimmed to these files
 """
 
 import sys
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, MBartConfig, MBartForConditionalGeneration, set_seed
 
+from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.models.trimming import trim
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.training import save_model
 
 
 def main(tokenizer: str, output: str, width: str = "1024", layers: str = "12", *text: str) -> None:

@@ -1,6 +1,6 @@
 """Two vocabularies of 200,000 words and 300 dimensions through the stages' command lines: seconds and peak memory.
 
-python benchmarks/scale.py [words]
+python -m benchmarks.scale [words]
 
 The vectors are those of benchmarks/mapping.py: a rotated, shuffled, noisy copy, so that P@1 is known. One
 side is text, the other word2vec binary. One JSON line for each stage.
@@ -14,8 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mapping import planted
-
+from benchmarks.mapping import planted
 from workflow_scripts.lexicon.vectors import write_vectors
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import write_lines
@@ -36,7 +35,7 @@ def main(words: int) -> None:
             "lexicon": [*mapped, "--gold", folder / "gold.txt", "--lexicon-ab", folder / "ab.tsv", "--lexicon-ba", folder / "ba.tsv"],
         }
         for stage, arguments in stages.items():
-            taken, peak = run([sys.executable, "-m", f"workflow_scripts.{stage}", *arguments, "--report", folder / f"{stage}.json"])
+            taken, peak = run([sys.executable, "-m", f"workflow_scripts.lexicon.{stage}", *arguments, "--report", folder / f"{stage}.json"])
             line = {"stage": stage, "words": words, "seconds": round(taken, 1), "peak_gb": round(peak, 2)}
             found = read_json(folder / f"{stage}.json")
             if stage == "mapping":

@@ -1,6 +1,6 @@
 r"""A finetune phase against the stock Seq2SeqTrainer: target tokens per second, peak memory, loss after the same updates.
 
-python benchmarks/training.py results/backbones/bible/model results/corpora/help.de-en/train de en \
+python -m benchmarks.training results/backbones/bible/model results/corpora/help.de-en/train de en \
     [updates] [batch tokens] [peer's rows] [our model]
 
 The same model, optimiser and precision, and the same pairs once each in the same number of updates, so that an
@@ -38,7 +38,7 @@ def main(
     for _ in range(ROUNDS):
         for which, done in runs.items():
             start = (trimmed or model) if which == "ours" else model
-            line = [sys.executable, __file__, which, start, text, source, target, updates, tokens, rows]
+            line = [sys.executable, "-m", "benchmarks.training", which, start, text, source, target, updates, tokens, rows]
             output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
             done.append(json.loads(output.splitlines()[-1]))
     shared = {"model": model, "trimmed": bool(trimmed), "device": runs["ours"][0]["device"], "updates": int(updates)}
@@ -54,7 +54,7 @@ def main(
 def sample(model: str, text: str, source: str, target: str, updates: int, tokens: int):
     """Codec, encoded pairs, which of them are trained on (the first `DEV` are the dev set), and rows of an update."""
     from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.training.training import encode_pairs
+    from workflow_scripts.training.rows import encode_pairs
 
     codec = load_codec(model)
     pairs = encode_pairs(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, MAX_LENGTH)
@@ -68,7 +68,8 @@ def sample(model: str, text: str, source: str, target: str, updates: int, tokens
 def ours(model: str, text: str, source: str, target: str, updates: int, tokens: int, _: int) -> dict:
     """Our loop."""
     from workflow_scripts.training.loop import load_model, train
-    from workflow_scripts.training.training import Dev, ParallelText, Training, plan_batches
+    from workflow_scripts.training.rows import Dev, ParallelText, plan_batches
+    from workflow_scripts.training.settings import Training
 
     settings = Training(
         updates=updates,
@@ -107,7 +108,8 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
     from workflow_scripts.training.loop import dev_loss, load_model
-    from workflow_scripts.training.training import Dev, Training
+    from workflow_scripts.training.rows import Dev
+    from workflow_scripts.training.settings import Training
 
     counted: list[int] = []
     times: list[float] = []

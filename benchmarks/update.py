@@ -1,6 +1,6 @@
 r"""What each part of an update is worth: target tokens per second without it, or with what was left out.
 
-python benchmarks/update.py results/backbones/bible/model results/corpora/help.de-en/train de en [updates] [batch tokens] [threads]
+python -m benchmarks.update results/backbones/bible/model results/corpora/help.de-en/train de en [updates] [batch tokens] [threads]
 
 One JSON line per variant of the update that `training` makes: `ours` is that update, `peer` the variant, both the
 median of three runs in turn, each a process of its own that warms up on a tenth as many updates first. `ready`
@@ -20,10 +20,12 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import load_model, pick_loss
-from workflow_scripts.training.training import ParallelText, Row, Training, collate, plan_batches
+from workflow_scripts.training.rows import ParallelText, plan_batches
+from workflow_scripts.training.settings import Training
 
 ROUNDS = 3
 OURS = "ours"
@@ -35,7 +37,7 @@ def main(model: str, text: str, source: str, target: str, updates: str = "100", 
     runs: dict[str, list[dict]] = {name: [] for name in (OURS, *VARIANTS)}
     for _ in range(ROUNDS):
         for name, done in runs.items():
-            line = [sys.executable, __file__, model, text, source, target, updates, tokens, threads, name]
+            line = [sys.executable, "-m", "benchmarks.update", model, text, source, target, updates, tokens, threads, name]
             done.append(json.loads(subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]))
     speed = {name: median(run["speed"] for run in done) for name, done in runs.items()}
     warm_up = {name: median(run["warm_up"] for run in done) for name, done in runs.items()}

@@ -17,7 +17,7 @@ rule mtdata_environment:
 
 rule acquisition:
     input:
-        unpack(data_sources),
+        unpack(acquired_sources),
     output:
         file="results/data/{data}{suffix}",
         report="results/data/{data}{suffix}.json",
@@ -31,7 +31,7 @@ rule acquisition:
     params:
         inputs=lambda w, input: flags(input, "joined", "environment"),
         # the report takes these two from the configuration: a citation that is corrected must not make the run anew
-        settings=lambda w: settings(CONFIG.data[w.data], licence="", citation=""),
+        settings=lambda w: as_json(CONFIG.data[w.data], licence="", citation=""),
     shell:
         "python -m workflow_scripts.text.acquisition --output {output.file:q} --report {output.report:q} {params.inputs:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -1,8 +1,8 @@
 rule backbone:
     input:
-        text=backbone_text,
-        task_text=backbone_task_text,
-        held_out=backbone_held_out,
+        text=of(inputs.backbone_text),
+        task_text=of(inputs.backbone_task_text),
+        held_out=of(inputs.backbone_held_out),
     output:
         model=directory("results/backbones/{backbone}/model"),
         report="results/backbones/{backbone}/backbone.json",
@@ -19,12 +19,12 @@ rule backbone:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        languages=lambda w: backbone_languages(w.backbone),
+        languages=of(inputs.backbone_languages),
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
         held_out=lambda w, input: ["--held-out", *input.held_out] if input.held_out else [],
-        encoder=encoder_will_do,
+        encoder=of(inputs.encoder_will_do),
         checkpoints="results/backbones/{backbone}/checkpoints",
-        settings=backbone_settings,
+        settings=of(inputs.backbone_settings),
     shell:
         "exec python -m workflow_scripts.training.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
         "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} {params.encoder} --checkpoints {params.checkpoints:q} "

@@ -1,6 +1,6 @@
 rule choice:
     input:
-        reports=grid_reports,
+        reports=of(inputs.grid_reports),
     output:
         "results/runs/{experiment}/{arm}/choice.json",
     log:
@@ -12,7 +12,7 @@ rule choice:
         "../envs/crossgap.yaml"
     params:
         swept=lambda w: list(CONFIG.experiments[w.experiment].grid),
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].choice),
+        settings=settings_of("choice"),
     shell:
         "python -m workflow_scripts.training.choice --reports {input.reports:q} --output {output:q} --swept {params.swept:q} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -1,7 +1,7 @@
 rule given_lexicon:
     input:
         dictionary=lambda w: resource(CONFIG.lexicons[w.lexicon].dictionary[f"{w.a}-{w.b}"]),
-        text=lambda w: labelled_file(w.labelled, "train"),
+        text=lambda w: paths.labelled_file(CONFIG, w.labelled, "train"),
     output:
         ab="results/lexicons/{labelled}/{lexicon}/{a}-{b}/{a}-{b}.tsv",
         ba="results/lexicons/{labelled}/{lexicon}/{a}-{b}/{b}-{a}.tsv",
@@ -14,7 +14,7 @@ rule given_lexicon:
         "../envs/crossgap.yaml"
     params:
         side=lambda w: "a" if CONFIG.labelled[w.labelled].language == w.a else "b",
-        settings=lambda w: settings(CONFIG.lexicons[w.lexicon].lexicon),
+        settings=lambda w: as_json(CONFIG.lexicons[w.lexicon].lexicon),
     shell:
         "python -m workflow_scripts.lexicon.lexicon --dictionary {input.dictionary:q} --text-{params.side} {input.text:q} "
         "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "
@@ -23,9 +23,9 @@ rule given_lexicon:
 
 rule classification_codeswitch:
     input:
-        text=lambda w: labelled_file(experiment_corpus(w), "train"),
-        dev=lambda w: labelled_file(experiment_corpus(w), "dev"),
-        lexicons=lambda w: given_lexicons(w.experiment, lexicon=w.noise.partition(".")[2] or CONFIG.experiments[w.experiment].lexicon),
+        text=of(inputs.labelled_file, "train"),
+        dev=of(inputs.labelled_file, "dev"),
+        lexicons=of(inputs.given_lexicon),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
     log:
@@ -33,15 +33,15 @@ rule classification_codeswitch:
     benchmark:
         "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
     wildcard_constraints:
-        experiment=CLASSIFIED,
+        experiment=experiments_with(text="labelled"),
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=direction,
-        into=lambda w: switched_into(CONFIG, CONFIG.experiments[w.experiment]),
+        language=of(inputs.direction),
+        into=of(inputs.switched_into),
         kind=lambda w: w.noise.partition(".")[0],
-        tokens=pretext_tokens,
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].codeswitch),
+        tokens=of(inputs.pretext_tokens),
+        settings=settings_of("codeswitch"),
     shell:
         "python -m workflow_scripts.tasks.classification switch --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
         "--output {output.folder:q} --language {params.language:q} --into {params.into:q} --kind {params.kind} "
@@ -50,10 +50,10 @@ rule classification_codeswitch:
 
 rule classification_finetune:
     input:
-        unpack(switched_while_finetuning),
-        start=phase_start("finetune"),
-        train=lambda w: labelled_file(experiment_corpus(w), "train", ".tsv"),
-        dev=lambda w: labelled_file(experiment_corpus(w), "dev", ".tsv"),
+        unpack(of(inputs.switched_while_finetuning)),
+        start=of(inputs.phase_start, "finetune"),
+        train=of(inputs.labelled_file, "train", ".tsv"),
+        dev=of(inputs.labelled_file, "dev", ".tsv"),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -69,18 +69,18 @@ rule classification_finetune:
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
-        experiment=CLASSIFIED,
+        experiment=experiments_with(task="classification"),
     conda:
         "../envs/crossgap.yaml"
     resources:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        from_scratch=from_scratch("finetune"),
+        from_scratch=of(inputs.from_scratch, "finetune"),
         lexicons=lambda w, input: flags(input, "lexicons"),
-        into=lambda w, input: ["--into", *switched_into(CONFIG, CONFIG.experiments[w.experiment])] if input.get("lexicons") else [],
+        into=lambda w, input: ["--into", *inputs.switched_into(CONFIG, w)] if input.get("lexicons") else [],
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
-        settings=finetuning_settings,
+        settings=of(inputs.classification_settings),
     shell:
         "exec python -m workflow_scripts.tasks.classification finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
@@ -91,7 +91,7 @@ rule classification_finetune:
 rule classification_prediction:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        examples=test_examples,
+        examples=of(inputs.labelled_file, "test/{testset}", ".tsv"),
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         probabilities="results/runs/{experiment}/{arm}/seed{seed}/{testset}.probabilities.tsv",
@@ -107,12 +107,12 @@ rule classification_prediction:
     benchmark:
         "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
-        experiment=CLASSIFIED,
+        experiment=experiments_with(task="classification"),
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=lambda w: labelled_language(experiment_corpus(w), f"test/{w.testset}"),
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].classification),
+        language=lambda w: paths.labelled_language(CONFIG, CONFIG.experiments[w.experiment].corpus, f"test/{w.testset}"),
+        settings=settings_of("classification"),
     shell:
         "python -m workflow_scripts.tasks.classification predict --model {input.model:q} --examples {input.examples:q} "
         "--hypotheses {output.hypotheses:q} --probabilities {output.probabilities:q} --scores {output.scores:q} "
@@ -121,8 +121,8 @@ rule classification_prediction:
 
 rule classification_significance:
     input:
-        systems=predicted_labels,
-        examples=lambda w: [labelled_file(experiment_corpus(w), f"test/{name}", ".tsv") for name in testsets(w.experiment)],
+        systems=of(inputs.predicted),
+        examples=of(inputs.tested_examples),
     output:
         report(
             "results/runs/{experiment}/significance.json",
@@ -136,14 +136,14 @@ rule classification_significance:
     benchmark:
         "results/benchmarks/classification/{experiment}/significance.tsv"
     wildcard_constraints:
-        experiment=CLASSIFIED,
+        experiment=experiments_with(task="classification"),
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=lambda w: arms_of(CONFIG, CONFIG.experiments[w.experiment]),
-        testsets=lambda w: testsets(w.experiment),
+        names=of(inputs.arms),
+        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
         seeds=CONFIG.run.seeds,
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
+        settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.tasks.classification compare --systems {input.systems:q} --examples {input.examples:q} --output {output:q} "
         "--names {params.names:q} --testsets {params.testsets:q} --seeds {params.seeds} --settings {params.settings:q} > {log:q} 2>&1"

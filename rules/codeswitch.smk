@@ -1,10 +1,10 @@
 rule codeswitch:
     input:
-        unpack(codeswitch_sources),
-        text_a=corpus_text("train", 0),
-        text_b=corpus_text("train", 1),
-        dev_a=corpus_text("dev", 0),
-        dev_b=corpus_text("dev", 1),
+        unpack(of(inputs.codeswitch_sources)),
+        text_a=of(inputs.corpus_side, "train", 0),
+        text_b=of(inputs.corpus_side, "train", 1),
+        dev_a=of(inputs.corpus_side, "dev", 0),
+        dev_b=of(inputs.corpus_side, "dev", 1),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
     log:
@@ -12,16 +12,16 @@ rule codeswitch:
     benchmark:
         "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
     wildcard_constraints:
-        experiment=TRANSLATED,
+        experiment=experiments_with(text="corpora"),
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=experiment_languages,
-        documents=documents,
+        languages=of(inputs.experiment_languages),
+        documents=of(inputs.documents),
         kind=lambda w: w.noise.partition(".")[0],
         model=lambda w, input: flags(input, "model"),
-        tokens=pretext_tokens,
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].codeswitch),
+        tokens=of(inputs.pretext_tokens),
+        settings=settings_of("codeswitch"),
     shell:
         "python -m workflow_scripts.noise.codeswitch --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--dev-a {input.dev_a:q} --dev-b {input.dev_b:q} --lexicon-ab {input.ab:q} --lexicon-ba {input.ba:q} "

@@ -18,9 +18,9 @@ rule comet_environment:
 rule comet:
     input:
         unpack(own_environment),
-        sources=test_text(0),
+        sources=of(inputs.test_text, 0),
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=test_text(1),
+        references=of(inputs.test_text, 1),
     output:
         scores=report(
             "results/runs/{experiment}/{arm}/seed{seed}/{testset}.comet.json",
@@ -37,7 +37,7 @@ rule comet:
         "../envs/comet.yaml"
     params:
         environment=lambda w, input: flags(input, "environment"),
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].comet or Comet()),
+        settings=lambda w: as_json(CONFIG.experiments[w.experiment].comet or Comet()),
     shell:
         "python -m workflow_scripts.evidence.comet --sources {input.sources:q} --hypotheses {input.hypotheses:q} "
         "--references {input.references:q} --output {output.scores:q} {params.environment:q} --threads {threads} "

@@ -1,6 +1,6 @@
 rule held_out:
     input:
-        sources=corpus_sources,
+        sources=of(inputs.corpus_sources),
     output:
         a="results/corpora/{corpus}.{a}-{b}/{part}.{a}",
         b="results/corpora/{corpus}.{a}-{b}/{part}.{b}",
@@ -12,7 +12,7 @@ rule held_out:
         "../envs/crossgap.yaml"
     params:
         name=lambda wildcards: wildcards.part.removeprefix("test/"),
-        settings=corpus_settings,
+        settings=of(inputs.corpus_settings),
     shell:
         "python -m workflow_scripts.text.corpus held-out --name {params.name:q} "
         "--output-a {output.a:q} --output-b {output.b:q} --settings {params.settings:q} > {log:q} 2>&1"
@@ -20,11 +20,11 @@ rule held_out:
 
 rule corpus:
     input:
-        sources=corpus_sources,
-        held_out_a=lambda w: [text(w.corpus, part, w.a) for part in held_out_parts(w.corpus)],
-        held_out_b=lambda w: [text(w.corpus, part, w.b) for part in held_out_parts(w.corpus)],
-        others_a=lambda w: zero_shot_references(w.corpus, w.a),
-        others_b=lambda w: zero_shot_references(w.corpus, w.b),
+        sources=of(inputs.corpus_sources),
+        held_out_a=of(inputs.held_out, "a"),
+        held_out_b=of(inputs.held_out, "b"),
+        others_a=of(inputs.zero_shot_references, "a"),
+        others_b=of(inputs.zero_shot_references, "b"),
     output:
         a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         b="results/corpora/{corpus}.{a}-{b}/train.{b}",
@@ -37,7 +37,7 @@ rule corpus:
         "../envs/crossgap.yaml"
     params:
         others=lambda w, input: flags(input, "others_a", "others_b"),
-        settings=corpus_settings,
+        settings=of(inputs.corpus_settings),
     shell:
         "python -m workflow_scripts.text.corpus train --held-out-a {input.held_out_a:q} --held-out-b {input.held_out_b:q} {params.others:q} "
         "--output-a {output.a:q} --output-b {output.b:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,7 +1,7 @@
 rule decoding:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        source=test_text(0),
+        source=of(inputs.test_text, 0),
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
     log:
@@ -9,13 +9,13 @@ rule decoding:
     benchmark:
         "results/benchmarks/decoding/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
-        experiment=TRANSLATED,
+        experiment=experiments_with(answers="text"),
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=test_direction,
-        documents=documents,
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
+        languages=of(inputs.test_direction),
+        documents=of(inputs.documents),
+        settings=settings_of("decoding"),
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
         "--hypotheses {output.hypotheses:q} --languages {params.languages:q} {params.documents} --threads {threads} "
@@ -26,7 +26,7 @@ rule decoding:
 rule n_best:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        source=test_text(0),
+        source=of(inputs.test_text, 0),
     output:
         n_best="results/runs/{experiment}/{arm}/seed{seed}/{testset}.nbest.tsv",
     log:
@@ -36,9 +36,9 @@ rule n_best:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=test_direction,
-        documents=documents,
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].decoding),
+        languages=of(inputs.test_direction),
+        documents=of(inputs.documents),
+        settings=settings_of("decoding"),
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
         "--n-best {output.n_best:q} --languages {params.languages:q} {params.documents} --threads {threads} "

@@ -1,6 +1,6 @@
 rule embeddings:
     input:
-        unpack(pieces_of),
+        unpack(of(inputs.pieces_of)),
         text="results/corpora/{corpus}.{a}-{b}/train.{lang}",
     output:
         vectors="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{lang}.vec",
@@ -13,7 +13,7 @@ rule embeddings:
     params:
         model=lambda w, input: flags(input, "model"),
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
-        settings=lambda w: settings(CONFIG.lexicons[w.lexicon].embeddings),
+        settings=lambda w: as_json(CONFIG.lexicons[w.lexicon].embeddings),
     shell:
         "python -m workflow_scripts.lexicon.embeddings --text {input.text:q} --vectors {output.vectors:q} "
         "--language {wildcards.lang:q} {params.model:q} --seed {params.seed} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,6 +1,6 @@
 rule mapping:
     input:
-        unpack(mapping_sources),
+        unpack(of(inputs.mapping_sources)),
     output:
         a="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}.mapped.vec",
         b="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}.mapped.vec",
@@ -13,9 +13,9 @@ rule mapping:
         "../envs/crossgap.yaml"
     params:
         sources=lambda w, input: flags(input, "vectors_a", "vectors_b", "dictionary"),
-        languages=fold_languages,
+        languages=of(inputs.fold_languages),
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
-        settings=lambda w: settings(CONFIG.lexicons[w.lexicon].mapping),
+        settings=lambda w: as_json(CONFIG.lexicons[w.lexicon].mapping),
     shell:
         "python -m workflow_scripts.lexicon.mapping {params.sources:q} --mapped-a {output.a:q} --mapped-b {output.b:q} "
         "--report {output.report:q} {params.languages:q} --seed {params.seed} --threads {threads} "

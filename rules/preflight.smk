@@ -1,4 +1,4 @@
-# not part of a run: snakemake --cores 1 preflight, or snakemake --profile slurm preflight
+# not part of a run: snakemake preflight --cores 1, or snakemake preflight --profile slurm
 rule preflight:
     localrule: True
 

@@ -14,14 +14,14 @@ rule configuration:
 
 rule report:
     input:
-        files=report_inputs(),
+        files=inputs.report_inputs(CONFIG),
         configuration="results/configuration.json",
     output:
         html=report(
             "results/report.html",
             caption="../docs/captions/report.rst",
             category="Crossgap report",
-            labels={"what": "overview of all experiments" if report_pages() else "all on one page"},
+            labels={"what": "overview of all experiments" if inputs.report_pages(CONFIG) else "all on one page"},
         ),
         scores=report(
             "results/scores.tsv",
@@ -36,7 +36,7 @@ rule report:
                 category="Crossgap report",
                 labels={"what": Path(page).stem},
             )
-            for page in report_pages()
+            for page in inputs.report_pages(CONFIG)
         ],
     log:
         "results/logs/report.log",

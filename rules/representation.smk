@@ -1,9 +1,9 @@
 rule representation:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/{phase}/model",
-        source=representation_text(0),
-        target=representation_text(1),
-        unaligned=unaligned_text,
+        source=of(inputs.representation_text, 0),
+        target=of(inputs.representation_text, 1),
+        unaligned=of(inputs.unaligned_text),
     output:
         report=report(
             "results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.json",
@@ -20,10 +20,10 @@ rule representation:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=direction,
-        documents=documents,
+        languages=of(inputs.direction),
+        documents=of(inputs.documents),
         unaligned=lambda w, input: flags(input, "unaligned"),
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].representation),
+        settings=settings_of("representation"),
     shell:
         "python -m workflow_scripts.evidence.representation --model {input.model:q} --source {input.source:q} --target {input.target:q} "
         "--output {output.report:q} --vectors {output.vectors:q} --languages {params.languages:q} {params.unaligned:q} "
@@ -33,9 +33,9 @@ rule representation:
 use rule representation as representation_backbone with:
     input:
         model=lambda w: f"results/backbones/{CONFIG.experiments[w.experiment].backbone}/model",
-        source=representation_text(0),
-        target=representation_text(1),
-        unaligned=unaligned_text,
+        source=of(inputs.representation_text, 0),
+        target=of(inputs.representation_text, 1),
+        unaligned=of(inputs.unaligned_text),
     output:
         report=report(
             "results/runs/{experiment}/backbone.representation.json",

@@ -1,7 +1,7 @@
 rule scores:
     input:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=test_text(1),
+        references=of(inputs.test_text, 1),
     output:
         scores=report(
             "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
@@ -15,12 +15,12 @@ rule scores:
     benchmark:
         "results/benchmarks/scores/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
-        experiment=TRANSLATED,
+        experiment=experiments_with(text="corpora"),
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=lambda w: direction(w)[1],
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
+        language=of(inputs.target),
+        settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.evidence.scores --hypotheses {input.hypotheses:q} --references {input.references:q} "
         "--output {output.scores:q} --language {params.language} --settings {params.settings:q} > {log:q} 2>&1"

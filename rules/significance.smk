@@ -1,7 +1,7 @@
 rule significance:
     input:
-        systems=lambda w: [f"results/runs/{w.experiment}/{arm}/seed{w.seed}/{w.testset}.hyp" for arm in CONFIG.run.arms],
-        references=test_text(1),
+        systems=of(inputs.of_arms, "{testset}.hyp"),
+        references=of(inputs.test_text, 1),
     output:
         report(
             "results/runs/{experiment}/significance/{testset}.seed{seed}.json",
@@ -17,9 +17,9 @@ rule significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=CONFIG.run.arms,
-        language=lambda w: direction(w)[1],
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
+        names=of(inputs.arms),
+        language=of(inputs.target),
+        settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.evidence.significance per_seed --systems {input.systems:q} --names {params.names:q} "
         "--references {input.references:q} --output {output:q} --language {params.language} --seed {wildcards.seed} "
@@ -28,19 +28,9 @@ rule significance:
 
 rule significance_over_seeds:
     input:
-        systems=lambda w: [
-            f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.hyp" for arm in CONFIG.run.arms for seed in CONFIG.run.seeds
-        ],
-        comet=lambda w: (
-            [
-                f"results/runs/{w.experiment}/{arm}/seed{seed}/{w.testset}.comet.json"
-                for arm in CONFIG.run.arms
-                for seed in CONFIG.run.seeds
-            ]
-            if CONFIG.experiments[w.experiment].comet
-            else []
-        ),
-        references=test_text(1),
+        systems=of(inputs.of_runs, "{testset}.hyp"),
+        comet=of(inputs.comet_scores),
+        references=of(inputs.test_text, 1),
         # not read: on a cluster they share a job with those that it waits for
         seeds=lambda w: [f"results/runs/{w.experiment}/significance/{w.testset}.seed{seed}.json" for seed in CONFIG.run.seeds],
     output:
@@ -58,11 +48,11 @@ rule significance_over_seeds:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=CONFIG.run.arms,
+        names=of(inputs.arms),
         seeds=CONFIG.run.seeds,
         comet=lambda w, input: flags(input, "comet"),
-        language=lambda w: direction(w)[1],
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].scores),
+        language=of(inputs.target),
+        settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.evidence.significance over_seeds --systems {input.systems:q} --names {params.names:q} --seeds {params.seeds} "
         "--references {input.references:q} --output {output:q} --language {params.language} {params.comet:q} "

@@ -1,8 +1,8 @@
 rule pretext:
     input:
-        unpack(grid_choice),
-        start=phase_start("pretext"),
-        noised=noised_folder,
+        unpack(of(inputs.grid_choice)),
+        start=of(inputs.phase_start, "pretext"),
+        noised=of(inputs.noised_folder),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/pretext/model"),
         curve=report(
@@ -23,15 +23,15 @@ rule pretext:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        languages=direction,
-        documents=documents,
-        from_scratch=from_scratch("pretext"),
+        languages=of(inputs.direction),
+        documents=of(inputs.documents),
+        from_scratch=of(inputs.from_scratch, "pretext"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/pretext/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
-        keep_diverged=keep_diverged,
-        settings=phase_settings("pretext"),
+        keep_diverged=of(inputs.keep_diverged),
+        settings=of(inputs.phase_settings, "pretext"),
     shell:
-        "exec python -m workflow_scripts.training.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
+        "exec python -m workflow_scripts.training.training restore --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
         "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
@@ -40,12 +40,12 @@ rule pretext:
 
 rule finetune:
     input:
-        unpack(grid_choice),
-        start=phase_start("finetune"),
-        train_source=experiment_text("train", 0),
-        train_target=experiment_text("train", 1),
-        dev_source=experiment_text("dev", 0),
-        dev_target=experiment_text("dev", 1),
+        unpack(of(inputs.grid_choice)),
+        start=of(inputs.phase_start, "finetune"),
+        train_source=of(inputs.experiment_text, "train", 0),
+        train_target=of(inputs.experiment_text, "train", 1),
+        dev_source=of(inputs.experiment_text, "dev", 0),
+        dev_target=of(inputs.experiment_text, "dev", 1),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -61,22 +61,22 @@ rule finetune:
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
-        experiment=TRANSLATED,
+        experiment=experiments_with(text="corpora"),
     conda:
         "../envs/crossgap.yaml"
     resources:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        languages=direction,
-        documents=documents,
-        from_scratch=from_scratch("finetune"),
+        languages=of(inputs.direction),
+        documents=of(inputs.documents),
+        from_scratch=of(inputs.from_scratch, "finetune"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
-        keep_diverged=keep_diverged,
-        settings=phase_settings("finetune"),
+        keep_diverged=of(inputs.keep_diverged),
+        settings=of(inputs.phase_settings, "finetune"),
     shell:
-        "exec python -m workflow_scripts.training.training --start {input.start:q} "
+        "exec python -m workflow_scripts.training.training translate --start {input.start:q} "
         "--train-source {input.train_source:q} --train-target {input.train_target:q} "
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "

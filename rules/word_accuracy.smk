@@ -1,6 +1,6 @@
 rule frequencies:
     input:
-        training=experiment_text("train", 1),
+        training=of(inputs.experiment_text, "train", 1),
     output:
         "results/runs/{experiment}/frequencies.tsv",
     log:
@@ -10,8 +10,8 @@ rule frequencies:
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=lambda w: direction(w)[1],
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].word_accuracy),
+        language=of(inputs.target),
+        settings=settings_of("word_accuracy"),
     shell:
         "python -m workflow_scripts.evidence.word_accuracy count --training {input.training:q} --output {output:q} "
         "--language {params.language} --settings {params.settings:q} > {log:q} 2>&1"
@@ -20,7 +20,7 @@ rule frequencies:
 rule word_accuracy:
     input:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=experiment_text("test/{testset}", 1),
+        references=of(inputs.experiment_text, "test/{testset}", 1),
         frequencies="results/runs/{experiment}/frequencies.tsv",
     output:
         report(
@@ -37,8 +37,8 @@ rule word_accuracy:
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=lambda w: direction(w)[1],
-        settings=lambda w: settings(CONFIG.experiments[w.experiment].word_accuracy),
+        language=of(inputs.target),
+        settings=settings_of("word_accuracy"),
     shell:
         "python -m workflow_scripts.evidence.word_accuracy measure --hypotheses {input.hypotheses:q} --references {input.references:q} "
         "--frequencies {input.frequencies:q} --output {output:q} --language {params.language} "

@@ -1,30 +1,42 @@
 """Benchmarks can be called; their figures are in docs/performance.md."""
 
-import runpy
+import importlib
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tiny_models import small_model
 
+from benchmarks import random_mbart
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.loop import load_model
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
-BENCHMARKS = Path("benchmarks")
+NAMES = sorted(path.stem for path in Path("benchmarks").glob("*.py") if path.stem != "__init__")
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in BENCHMARKS.glob("*.py")))
-def test_what_a_benchmark_imports_is_there(name, monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    assert runpy.run_path(str(BENCHMARKS / name))["main"]
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_benchmark_imports_is_there_and_it_says_how_it_is_called(name):
+    module = importlib.import_module(f"benchmarks.{name}")
+    assert module.main and f"python -m benchmarks.{name}" in module.__doc__
+
+
+def test_a_benchmark_runs_in_a_clone_and_starts_its_own_processes():
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    line = [sys.executable, "-m", "benchmarks.mapping", "400"]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(said)["words"] for said in done.stdout.splitlines()] == [400, 400]
 
 
 @pytest.mark.parametrize("trimmed", [False, True])
 def test_a_random_model_can_be_loaded(tmp_path, trimmed):
-    main = runpy.run_path(str(BENCHMARKS / "random_mbart.py"))["main"]
     start, text = small_model(tmp_path), tmp_path / "text"
     text.write_text("Öffnen Sie die Datei.\n", encoding="utf-8")
-    main(str(start), str(tmp_path / "random"), "64", "1", *([str(text)] if trimmed else []))
+    random_mbart.main(str(start), str(tmp_path / "random"), "64", "1", *([str(text)] if trimmed else []))
     network, codec = load_model(tmp_path / "random", Training(), 1), load_codec(tmp_path / "random")
     assert network.config.d_model == 64 and network.config.vocab_size == len(codec.tokenizer)
     assert (len(codec.tokenizer) < len(load_codec(start).tokenizer)) is trimmed

@@ -79,8 +79,8 @@ def test_one_system_has_nothing_to_be_compared_with(files):
 
 def test_markers():
     assert [marker(p, 1.0) for p in (None, 0.2, 0.049, 0.009)] == ["", "", "†", "‡"]
-    assert marker(0.001, -1.0) == "‡↓"
-    assert marker(0.001, -1.0, "TER") == "‡" and marker(0.02, 1.0, "TER") == "†↓"
+    assert marker(0.001, -1.0) == "‡ worse"
+    assert marker(0.001, -1.0, "TER") == "‡" and marker(0.02, 1.0, "TER") == "† worse"
 
 
 def test_a_system_that_cannot_be_read_is_said_and_the_others_are_tested(files):

@@ -10,13 +10,13 @@ import pytest
 import test_report
 import zstandard
 from test_report import put
+
+from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.drawing import dot_chart
-from workflow_scripts.report.labels import accuracy
+from workflow_scripts.report.labels import scores
 from workflow_scripts.report.study import configured
-
 from workflow_scripts.run.config import load
-from workflow_scripts.tasks.classification import score
 
 ARMS = ("plain", "csr", "random")
 LABELS = ["yes", "<no> & co."]
@@ -114,25 +114,25 @@ def test_the_page_has_every_part(tmp_path, seeds):
 
 def test_what_is_at_chance_is_said_first(tmp_path):
     results(tmp_path / "results")
-    found = accuracy(configured(tmp_path / "results", "labels", configuration()))
-    first, second, *_ = found["headline"]
+    found = scores(configured(tmp_path / "results", "labels", configuration()))
+    (first,) = found["warnings"]
     assert first.startswith("On the test set de (German) the accuracy of plain, random is at chance (plain 51.00 %; random 53.00 %)")
     assert "always answering with the most frequent label gets 55.00 %" in first
-    assert second.startswith(
-        "On average over 2 test sets, csr labels 74.50 % right and the baseline plain 61.00 %: a difference of +13.50 points"
-    )
-    assert "csr − random (the right words) is +12.00" in found["headline"][2]
+    helps, words = ([tuple(answer.values()) for answer in compared["answers"]] for compared in found["headline"])
+    interval = "a difference of +13.50 (95 % interval +8.50 to +18.50, p = 0.008)."
+    assert helps == [("On average over 2 test sets: Yes, by 13.50 points of accuracy", f"csr has 74.50, plain 61.00, {interval}")]
+    assert words[0][1].startswith("csr has 74.50, random 62.50, a difference of +12.00")
 
 
 def test_p_is_corrected_for_arms_and_test_sets(tmp_path):
     results(tmp_path / "results")
     study = configured(tmp_path / "results", "labels", configuration())
-    rows = {(r["arm"], r["testset"]): r for r in accuracy(study)["measures"]}
+    rows = {(r["arm"], r["testset"]): r for r in scores(study)["measures"]}
     # of two arms on two test sets four p, of the average two
     assert rows["csr", "de"]["p"] == pytest.approx(4 * 0.004) and rows["csr", "de"]["marker"] == "†"
     assert rows["csr", "average"]["p"] == pytest.approx(2 * 0.004) and rows["csr", "average"]["marker"] == "‡"
     study.settings.scores.correction = "none"
-    assert {r["p"] for r in accuracy(study)["measures"] if r["arm"] == "csr"} == {0.004}
+    assert {r["p"] for r in scores(study)["measures"] if r["arm"] == "csr"} == {0.004}
 
 
 def test_scores_tsv(tmp_path):

@@ -70,6 +70,14 @@ CHARTS = """() => [...document.querySelectorAll("svg")].map(chart => {
   };
 })"""
 
+# the page's own words: all visible text, text of charts and generated content, but not the sentences of corpora, which have a language
+OWN_WORDS = """() => {
+  const own = [...document.body.querySelectorAll("*")].filter(each => !each.closest("[lang]:not(html)") && !each.matches("script, style"));
+  const texts = own.flatMap(each => [...each.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data));
+  const generated = own.flatMap(each => ["::before", "::after"].map(part => getComputedStyle(each, part).content));
+  return [...texts, ...generated, ...own.flatMap(each => [...each.attributes].map(one => one.value))].join("\\n");
+}"""
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
@@ -152,8 +160,26 @@ def test_tables_sort(page):
 
 
 def as_number_or_text(cell):
-    number = re.match(r"[●+\s]*([−-]?[\d,]*\.?\d+)", cell)
+    number = re.match(r"[+\s]*([−-]?[\d,]*\.?\d+)", cell)
     return (0, float(number[1].replace(",", "").replace("−", "-")), "") if number else (1, 0.0, cell.lower())
+
+
+def test_no_word_of_the_page_needs_a_rare_character(page):
+    # sorted both ways, so that the marks of sorted columns are there
+    page.locator("th button").evaluate_all("all => all.forEach((each, i) => { each.click(); if (i % 2) each.click(); })")
+    words = page.evaluate(OWN_WORDS)
+    assert "csr" in words and "−" in words
+    # arrows, mathematical operators but the minus, technical signs, geometric shapes, dingbats: many fonts lack them
+    assert set(re.findall(r"[\u2190-\u2211\u2213-\u2bff]", words)) == set()
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_sentences_have_most_of_their_tables_width(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    shares = page.locator(".pair td").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().width / each.closest('table').getBoundingClientRect().width)"
+    )
+    assert len(shares) > 10 and min(shares) > 0.75
 
 
 def test_the_keyboard_is_enough(page):
@@ -219,6 +245,13 @@ def test_the_file_is_small_and_valid(page, report):
     html5lib.HTMLParser(strict=True).parse(report.read_text(encoding="utf-8"))
     ids = page.locator("[id]").evaluate_all("all => all.map(each => each.id)")
     assert len(ids) == len(set(ids)) > 10
+
+
+def test_the_picture_of_the_readme(browser, report, tmp_path):
+    """A process of its own, as `make picture` starts it: two Playwrights in one process get into each other's way."""
+    subprocess.run([sys.executable, "tests/picture.py", report, tmp_path / "images/report.png"], check=True)
+    picture = (tmp_path / "images/report.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and 20_000 < len(picture) < 300_000
 
 
 def test_the_page_of_a_classification(browser, tmp_path):

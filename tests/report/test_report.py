@@ -1,6 +1,7 @@
 """The report, made of a small results tree with invented numbers."""
 
 import csv
+import itertools
 import json
 import re
 import shutil
@@ -11,18 +12,20 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pytest
 import zstandard
-from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, section, write_report
-from workflow_scripts.report.comparison import contrast, differences, headline, measures
-from workflow_scripts.report.curves import curve, first_below
-from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
-from workflow_scripts.report.geometry import plane
-from workflow_scripts.report.study import configured, evenly, signed, summary
 
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report import drawing
-from workflow_scripts.run.config import Phase, Published, load
+from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, section, write_report
+from workflow_scripts.report.comparison import contrast, differences, measures
+from workflow_scripts.report.curves import curve, first_below
+from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
+from workflow_scripts.report.geometry import plane
+from workflow_scripts.report.headline import headline
+from workflow_scripts.report.study import configured, evenly, signed, summary
+from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.experiment import Phase, Published
 from workflow_scripts.text.acquisition import Data
 
 ARMS = ("finetune", "csr", "mask", "random")
@@ -164,7 +167,9 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
             for phase in ("pretext", "finetune") if arm in KINDS else ("finetune",):
                 put_curve(run / phase / "curve.tsv", 20 if phase == "pretext" else 80 if arm in KINDS else 100)
                 training = {"parameters": 9, "device": "cpu", "precision": "float32", "rows": 4321, "from_scratch": False, "start": "x"}
-                put(run / phase / "training.json", {**training, "settings": {}})
+                handed_on = {"updates": [40], "chosen_by": "dev_bleu" if phase == "finetune" else "dev_loss"}
+                handed_on["reason"] = None if phase == "finetune" else "no BLEU was measured on the dev set"
+                put(run / phase / "training.json", {**training, "handed_on": handed_on, "settings": {}})
                 put_representation(run / phase / "representation", 9.5)
             if arm in KINDS:
                 noise, unit = ("released.pieces", "piece") if arm == "released" else (KINDS[arm], "word")
@@ -203,6 +208,8 @@ def page(tmp_path):
 
 def test_numbers_come_out_in_both_files(page):
     html, rows = page
+    assert "weights of 40, by dev BLEU" in html
+    assert "weights of 40, by dev loss (no BLEU was measured on the dev set)" in html
     for number in ("21.25 ‡", "+1.25", "1,234", "98,765", "34.5 %", "91.2 %", "34.7 %", "23.250", "9.500", "4,321", "f00d", "abc123"):
         assert number in html
     found = {(r["arm"], r["metric"]): r for r in rows}
@@ -219,10 +226,54 @@ def test_numbers_come_out_in_both_files(page):
 
 def test_headline_answers_first_and_claims_no_more(page):
     text = plain(page[0])
-    assert text.index("csr scores 21.25 BLEU and the baseline finetune 20.00, a difference of +1.25") < text.index("What was run")
-    assert "csr − random (the alignment alone) is +0.50 BLEU" in text
-    assert "csr − mask (the other language's words instead of gaps) is +0.75 BLEU" in text
-    assert "covers the choice of test sentences: with one seed nothing is known" in text and "corrected for the number" in text
+    box = text[: text.index("What was run")]
+    # p = 0.006 of each pair, corrected for three arms against the baseline
+    first = "Yes, by 1.25 BLEU : csr has 21.25, finetune 20.00, a difference of +1.25 (95 % interval +0.75 to +1.75, p = 0.018)."
+    assert f"Does code-switching restore help? csr against the baseline, finetune {first}" in box
+    assert "more than gaps? csr against mask Yes, by 0.75 BLEU : csr has 21.25, mask 20.50" in box
+    assert "more than random ones? csr against random Yes, by 0.50 BLEU" in box and "p = 0.006" in box
+    # chrF is the same in all arms
+    assert box.count("No difference in chrF : csr has 50.00") == 3
+    assert "The tests cover the choice of test sentences" in box and "With one training seed, nothing is known" in box
+
+
+@pytest.mark.parametrize(
+    "scores, p, told",
+    [
+        (21.0, 0.0004, ("Yes, by 1.00 BLEU", "p < 0.001).")),
+        (19.0, 0.004, ("No, finetune is better, by 1.00 BLEU", "p = 0.004).")),
+        (21.0, 0.05, ("Not shown in BLEU", "p = 0.050). Chance could make such a difference.")),
+        (21.0, None, ("Not tested in BLEU", "no p-value).")),
+        (20.0, 0.5, ("No difference in BLEU", "csr has 20.00, finetune 20.00.")),
+        (None, 0.5, ("Not known in BLEU", "a score is missing (see below).")),
+    ],
+)
+def test_an_answer_says_no_more_than_its_test(tmp_path, scores, p, told):
+    study = configured(tmp_path, "demo", configuration(arms=("finetune", "csr")))
+    rows = [
+        {"testset": "pages", "metric": "BLEU", "seed": 1, "arm": arm, "value": value}
+        for arm, value in (("finetune", 20.0), ("csr", scores))
+        if value is not None
+    ]
+    tested = {"testset": "pages", "metric": "BLEU", "arm": "csr", "other": "finetune", "low": 0.5, "high": 1.5, "p": p}
+    (compared,) = headline(study, rows, [tested], ["pages"], ["BLEU"])
+    (answer,) = compared["answers"]
+    assert answer["claim"] == told[0] and answer["numbers"].endswith(told[1])
+
+
+def test_a_lower_error_rate_is_better_and_a_test_the_other_way_round_is_turned(tmp_path):
+    study = configured(tmp_path, "demo", configuration(arms=("finetune", "csr")))
+    rows = [
+        {"testset": "pages", "metric": "TER", "seed": 1, "arm": arm, "value": value} for arm, value in (("finetune", 60.0), ("csr", 58.0))
+    ]
+    tested = {"testset": "pages", "metric": "TER", "arm": "finetune", "other": "csr", "low": 1.0, "high": 3.5, "p": 0.01}
+    (compared,) = headline(study, rows, [tested], ["pages"], ["TER"])
+    assert compared["answers"] == [
+        {
+            "claim": "Yes, by 2.00 TER (lower is better)",
+            "numbers": "csr has 58.00, finetune 60.00, a difference of −2.00 (95 % interval −3.50 to −1.00, p = 0.010).",
+        }
+    ]
 
 
 def test_several_seeds_show_spread_and_each_seed(tmp_path):
@@ -230,9 +281,10 @@ def test_several_seeds_show_spread_and_each_seed(tmp_path):
     root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] + (seed - 2) * (arm == "csr"))
     html, rows = report(root, tmp_path, seeds=seeds)
     text = plain(html)
-    assert "+1.25 ± 1.00 BLEU over 3 seeds (+0.25 to +2.25 by seed; 95 % interval of the mean −1.23 to +3.73)" in text
     # 0.006 for each of the three arms, corrected
-    assert "csr is better (p = 0.018, which covers the choice of test sentences and of training seeds)" in text
+    uncertain = "(+0.25 to +2.25 over 3 seeds, 95 % interval +0.75 to +1.75, p = 0.018)"
+    assert f"Yes, by 1.25 BLEU : csr has 21.25 ± 1.00, finetune 20.00 ± 0.00, a difference of +1.25 {uncertain}." in text
+    assert "The tests cover the choice of test sentences and of training seeds." in text and "With one training seed" not in text
     assert "significant in 3 of 3 seeds" in text and "seed 3: 22.25 ‡" in text
     assert sum(r["metric"] == "BLEU" for r in rows) == len(seeds) * len(ARMS)
 
@@ -249,7 +301,6 @@ def test_randomization_is_called_what_it_is(tmp_path, seeds):
     text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
     covered = "the choice of test sentences, " + ("not of training seeds" if len(seeds) == 1 else "with the training seeds as they are")
     assert f"a marker for each seed; p covers {covered}." in text and f"The tests cover {covered}." in text
-    assert (f"p = 0.018, which covers {covered}" in text) == (len(seeds) > 1)
     assert "bootstrap" not in text.partition("The configuration")[0] and "bars are 95 %" not in text
 
 
@@ -268,10 +319,16 @@ def test_a_lower_cased_corpus_is_called_so(tmp_path):
     assert "all of its text was lower-cased" in text and "German to English, of lower-cased text" in text
 
 
-@pytest.mark.parametrize("arms, words", [(("finetune",), "nothing to compare"), (("finetune", "mask"), "mask scores 20.50")])
+@pytest.mark.parametrize(
+    "arms, words",
+    [
+        (("finetune",), "nothing to compare"),
+        (("finetune", "mask"), "Does this help? mask against the baseline, finetune Yes, by 0.50 BLEU"),
+    ],
+)
 def test_fewer_arms_say_only_what_can_be_said(tmp_path, arms, words):
     text = plain(report(results(tmp_path / "results", arms=arms), tmp_path, arms=arms)[0])
-    assert words in text and "alignment alone" not in text
+    assert words in text and "right words" not in text
 
 
 def test_equal_outputs_get_no_marker(tmp_path):
@@ -279,7 +336,8 @@ def test_equal_outputs_get_no_marker(tmp_path):
     study = configured(root, "demo", configuration())
     rows = measures(study, differences(study))
     assert {r["marker"] for r in rows} == {""}
-    assert "The scores are equal." in headline(study, rows, differences(study), "")[0]
+    claims = {answer["claim"] for found in headline(study, rows, differences(study), ["pages"], ["BLEU"]) for answer in found["answers"]}
+    assert claims == {"No difference in BLEU"}
 
 
 def test_pairs_of_equal_scores_stay_in_the_table_of_pairs(tmp_path):
@@ -299,7 +357,7 @@ def test_the_differences_of_seeds_have_students_interval(tmp_path):
 def test_a_loss_is_called_a_loss(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 18.0 if arm == "csr" else 20.0)
     html, _ = report(root, tmp_path)
-    assert "csr is worse, and significantly so" in plain(html) and "18.00 ‡↓" in html
+    assert "No, finetune is better, by 2.00 BLEU" in plain(html) and "18.00 ‡ worse" in html
 
 
 def test_text_is_escaped(tmp_path):
@@ -355,6 +413,9 @@ def test_a_bad_mapping_and_a_given_dictionary_are_said(tmp_path):
     assert "judged bad (few mutual neighbours)" in report(root, tmp_path)[0]
     put(lexicon / "lexicon.json", {**read_json(lexicon / "lexicon.json"), "dictionary": "my/words.txt"})
     assert "the lexicon is the dictionary my/words.txt" in report(root, tmp_path)[0]
+    put(lexicon / "lexicon.json", {**read_json(lexicon / "lexicon.json"), "dictionary": None, "aligned": True})
+    (lexicon / "mapping.json").unlink()
+    assert "It is an upper bound for lexicons that never see" in report(root, tmp_path)[0]
 
 
 def test_mixed_commits_warn(tmp_path):
@@ -395,7 +456,7 @@ def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
     put(root / "benchmarks/training/demo/mask.seed1.pretext.tsv", header + "5\t0:00:05\t200\t18\n")
     text = plain(report(root, tmp_path)[0])
     assert "finetune 2 30 0.010 300" in text and "pretext 1 5 0.005 200" in text and "all 3 36 0.015 300" in text
-    assert "the attempt that succeeded" in text and "GPU hours" not in text
+    assert "only the attempt that succeeded" in text and "GPU hours" not in text
     training = root / "runs/demo/mask/seed1/finetune/training.json"
     put(training, {**read_json(training), "device": "cuda:0", "processes": 8, "start": "results/backbones/small/model"})
     for job in ("training/demo/mask.seed1.finetune", "decoding/demo/mask.seed1.pages", "decoding/demo/csr.seed1.pages", "backbone/small"):
@@ -450,7 +511,7 @@ def test_what_was_not_measured_is_said_beside_what_was(tmp_path):
     html, rows = report(root, tmp_path)
     text = plain(html)
     assert "BLEU of csr on pages, seed 1, chrF of csr on pages, seed 1: 1 line & 3 lines" in text
-    assert "csr cannot be compared with finetune: a score is missing" in text and "csr not measured" in text
+    assert "Not known in BLEU : a score is missing (see below)." in text and "csr not measured" in text
     assert "20.50 ‡" in html and {row["arm"] for row in rows if row["metric"] == "BLEU"} == {"finetune", "mask", "random"}
     assert "mask, seed 1: 1 line, 3 lines" in text
 
@@ -597,7 +658,12 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
     write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=config)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     table = page[page.index('id="choices-demo"') : page.index('id="scores-demo"')]
-    assert "<th>0.002</th>" in table and table.count("● 20.00") == 4 and table.count("diverged<small") == 1 and "at &lt;b&gt;" in table
+    assert (
+        "<th>0.002</th>" in table
+        and table.count("<strong>20.00</strong> chosen") == 4
+        and table.count("diverged<small") == 1
+        and "at &lt;b&gt;" in table
+    )
 
 
 def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):
@@ -625,31 +691,44 @@ def test_updates_to_the_baselines_loss():
     assert first_below(falling, 1.0) is None and first_below([], 1.0) is None
 
 
-def test_the_claim_of_half_the_steps_is_measured(page):
-    html = page[0]
-    table = html[html.index("Updates until the dev loss") : html.index('id="distances-demo"')]
+def put_full_curve(path, updates, looks=8):
+    rows = "".join(f"{updates * n // looks}\t{n}\t\t\t{10 - n}\t{n}\n" for n in range(1, looks + 1))
+    put(path, "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + rows)
+
+
+def test_nothing_is_interpolated_between_few_looks(page):
+    assert "a curve of the dev loss has only 2 points" in plain(page[0]) and "Updates until" not in page[0]
+
+
+def test_the_claim_of_half_the_steps_is_measured(tmp_path):
+    root = results(tmp_path / "results")
+    for arm in ARMS:
+        put_full_curve(root / f"runs/demo/{arm}/seed1/finetune/curve.tsv", 100 if arm == "finetune" else 80)
+    html, _ = report(root, tmp_path)
+    table = html[html.index("Updates until an arm") : html.index('id="distances-demo"')]
     # 20 updates before, and the baseline's last loss at the 80th of finetuning
-    assert re.search(r"csr</th><td class=\"n\">100</td><td class=\"n\">80</td><td class=\"n\">80.0 %", table)
+    assert re.search(r"csr</th><td class=\"n\">100</td><td class=\"n\">80</td><td class=\"n\">80.0 %</td><td class=\"n\">8<", table)
 
 
 def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_path):
     root = results(tmp_path / "results", (1, 2))
-    for phase, updates in (("pretext", 10), ("finetune", 60)):
-        put_curve(root / f"runs/demo/csr/seed2/{phase}/curve.tsv", updates)
-    put_curve(root / "runs/demo/finetune/seed2/finetune/curve.tsv", 50)
+    for arm, seed in itertools.product(ARMS, (1, 2)):
+        made = {("finetune", 1): 100, ("finetune", 2): 50, ("csr", 2): 60}.get((arm, seed), 80)
+        put_full_curve(root / f"runs/demo/{arm}/seed{seed}/finetune/curve.tsv", made, looks=10)
+    put_curve(root / "runs/demo/csr/seed2/pretext/curve.tsv", 10)
     config = configuration((1, 2))
     config.experiments["demo"].published = [Published(arm="csr", metric="BLEU", value=1.0, source="x", updates=100)]
     write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     text = plain(html)
     assert "Updates in all are not equal: finetune 50 to 100; csr 70 to 100; mask 100; random 100." in text
-    assert "no more training" not in text and "10 to 20 of 20: no better dev loss" in text
+    assert "no more training" not in text and "10 to 20 of 20: no better look at the dev set" in text
     assert "100 updates there, 70 and 100 here" in text
     # csr's finetuning has the baseline's last loss after 80 and 60 updates; the baseline's took 100 and 50
-    table = plain(html[html.index("Updates until the dev loss") : html.index('id="distances-demo"')])
-    assert "csr 85 70 to 100, 2 of 2 seeds 70 100.0 %" in table
+    table = plain(html[html.index("Updates until an arm") : html.index('id="distances-demo"')])
+    assert "csr 85 70 to 100, 2 of 2 seeds 70 100.0 % 10" in table
     study = configured(root, "demo", config)
-    assert [x for x, _ in curve(study, "csr", 2, study.arms["csr"][1], "dev_loss")] == [40, 70]
+    assert [x for x, _ in curve(study, "csr", 2, study.arms["csr"][1], "dev_loss")][-2:] == [64, 70]
 
 
 def test_an_overview_stands_above_several_experiments(tmp_path, page):

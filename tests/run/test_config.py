@@ -6,13 +6,18 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import get_origin, get_type_hints
 
 import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import config
-from workflow_scripts.stage import InputError, from_plain
+from workflow_scripts.run import config, loading
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.transfer import switched_into
+from workflow_scripts.tasks.translation import zero_shot_tests
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
 
@@ -34,7 +39,7 @@ def changed(path: str, value):
 def test_the_shipped_configuration_is_valid():
     loaded = config.load(DEFAULT)
     assert loaded.run.arms == ["finetune", "csr", "mask", "random"]
-    assert from_plain(config.Config, json.loads(json.dumps(DEFAULT))).corpora["help"].train.columns["de"] == 4
+    assert loaded.corpora["help"].train.columns["de"] == 4
 
 
 def recipe(name: str) -> config.Config:
@@ -92,6 +97,8 @@ def test_the_schema_is_generated():
         ("corpora/../x", DEFAULT["corpora"]["help"], "names are folders"),
         ("arms/csr/0/updates", 7, "same number of updates"),
         ("arms/csr/0/data", "noise", "codeswitch"),
+        ("experiments/help-de-en/arms", ["csr", "randm"], "arms: 'randm' is not defined, did you mean 'random'"),
+        ("experiments/help-de-en/arms", ["scratch"], "arms: none of the run's arms"),
         ("arms/csr/0/training", {"dropuot": 1}, "did you mean 'dropout'"),
         ("arms/csr", [{"data": "mask", "updates": 2000}], "one `data: task` phase"),
         ("backbones/bible/small/text", {"de": "x"}, "no text for 'en'"),
@@ -152,7 +159,7 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
 @pytest.mark.parametrize(
     "path, value, message",
     [
-        (f"{SUMMARIES}/task", "summarization", "must be translation, summarisation or classification"),
+        (f"{SUMMARIES}/task", "summarization", "there is no task 'summarization', did you mean 'summarisation'"),
         (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
         (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),
         (f"{SECTIONS}/documents/language", "en", "'de' is not the language of the documents, 'en'"),
@@ -190,7 +197,7 @@ def test_a_phase_overrides_its_experiment():
     raw = changed("arms/csr/0/training", {"dropout": 0.05})
     loaded = config.load(raw)
     experiment = loaded.experiments["help-de-en"]
-    pretext, finetune = (config.phase_training(experiment, phase) for phase in loaded.arms["csr"])
+    pretext, finetune = (phase_training(experiment, phase) for phase in loaded.arms["csr"])
     assert pretext.dropout == 0.05 and finetune.dropout == experiment.training.dropout
     assert pretext.updates + finetune.updates == loaded.arms["finetune"][0].updates
 
@@ -199,12 +206,12 @@ def test_lists_in_place_of_training_values_make_a_grid():
     raw = changed("experiments/help-de-en/training/learning_rate", [1e-3, 2e-3])
     raw["experiments"]["help-de-en"]["training"] |= {"adam_betas": [[0.9, 0.98], [0.9, 0.999]], "dropout": [0.1]}
     experiment = config.load(raw).experiments["help-de-en"]
-    points = config.grid_points(experiment)
+    points = grid_points(experiment)
     assert [point["learning_rate"] for point in points] == [1e-3, 1e-3, 2e-3, 2e-3] and "dropout" not in points[0]
-    phase = config.Phase("task", 10, training={"max_length": 5})
-    trained = config.phase_training(experiment, phase, points[3])
+    phase = Phase("task", 10, training={"max_length": 5})
+    trained = phase_training(experiment, phase, points[3])
     assert (trained.learning_rate, trained.adam_betas, trained.dropout, trained.max_length) == (2e-3, (0.9, 0.999), 0.1, 5)
-    assert not config.grid_points(config.load(DEFAULT).experiments["help-de-en"])
+    assert not grid_points(config.load(DEFAULT).experiments["help-de-en"])
 
 
 def test_acquired_data_take_the_place_of_a_file():
@@ -288,11 +295,11 @@ def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backb
         raw["experiments"][name] = {**raw["experiments"]["help-de-en"], **changes}
         raw["run"]["experiments"].append(name)
     loaded = config.load(raw)
-    assert config.zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
-    assert config.zero_shot_tests(loaded, "es-en") == ["help-de-en@pages", "de-en-again@pages"]
-    assert config.zero_shot_tests(loaded, "en-es") == []
+    assert zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
+    assert zero_shot_tests(loaded, "es-en") == ["help-de-en@pages", "de-en-again@pages"]
+    assert zero_shot_tests(loaded, "en-es") == []
     loaded.run.zero_shot = False
-    assert config.zero_shot_tests(loaded, "help-de-en") == []
+    assert zero_shot_tests(loaded, "help-de-en") == []
 
 
 def many(**changes) -> dict:
@@ -344,6 +351,102 @@ def test_a_malformed_each_is_refused(each, message):
         config.load(many(each=each))
 
 
+FRENCH = """
+run:
+  experiments: [captions-fr-en]
+corpora:
+  captions:
+    like: help
+    languages: [fr, en]
+    train: {files: {fr: data/captions.fr, en: data/captions.en}}
+backbones:
+  captions: {like: bible, small: {text: {fr: task, en: task}, disjoint: false}}
+experiments:
+  captions-fr-en: {like: help-de-en, corpus: captions, source: fr, backbone: captions}
+"""
+
+
+def over_default(text: str) -> dict:
+    """A file that is laid over config.yaml."""
+    merged = copy.deepcopy(DEFAULT)
+    update_config(merged, yaml.safe_load(text))
+    return merged
+
+
+def test_a_definition_that_is_like_another_has_its_settings():
+    long = copy.deepcopy(DEFAULT)
+    long["run"]["experiments"] = ["captions-fr-en"]
+    train = {"files": {"fr": "data/captions.fr", "en": "data/captions.en"}}
+    long["corpora"]["captions"] = {**long["corpora"]["help"], "languages": ["fr", "en"], "train": train}
+    small = {**long["backbones"]["bible"]["small"], "text": {"fr": "task", "en": "task"}, "disjoint": False}
+    long["backbones"]["captions"] = {"kind": "small", "small": small}
+    own = {"corpus": "captions", "source": "fr", "backbone": "captions"}
+    long["experiments"]["captions-fr-en"] = {**long["experiments"]["help-de-en"], **own}
+    assert config.load(over_default(FRENCH)) == config.load(long)
+
+
+def test_the_example_in_the_documentation_is_the_one_that_is_tested():
+    assert FRENCH.strip() in Path("docs/reproduce.md").read_text(encoding="utf-8")
+
+
+def test_like_leads_on_and_goes_together_with_each():
+    raw = over_default(
+        """
+        run: {experiments: [long, quick-de, quick-en]}
+        arms: {}
+        experiments:
+          long: {like: help-de-en, training: {pairs: 7, dropout: 0.3}, scores: {metrics: [TER]}}
+          "quick-{source}": {each: [{source: de, target: en}, {source: en, target: de}], like: "from-{source}", target: "{target}"}
+          from-de: {like: long}
+          from-en: {like: long, source: en, training: {pairs: 9}}
+          quick-en: {training: {dropout: 0.5}}
+        """
+    )
+    made = config.load(raw).experiments
+    assert made["long"].scores.metrics == ["TER"] and made["long"].scores.samples == 1000  # a list replaces a list
+    found = {name: (e.source, e.target, e.training.pairs, e.training.dropout, e.training.batch_tokens) for name, e in made.items()}
+    assert found["quick-de"] == ("de", "en", 7, 0.3, 500) and found["quick-en"] == ("en", "de", 9, 0.5, 500)
+
+
+@pytest.mark.parametrize(
+    "above, found",
+    [
+        ({"files": {"de": "a", "en": "b"}}, {"files": {"de": "a", "en": "b"}}),
+        ({"data": "manual"}, {"data": "manual"}),
+        ({"held_out": 5}, {"held_out": 5}),
+        ({"file": "x.tsv"}, {"file": "x.tsv", "columns": {"document": 1, "en": 3, "de": 4}}),
+        ({"columns": {"de": 1, "en": 2}}, {"file": "resources/libreoffice-help/en-de.tsv.xz", "columns": {"de": 1, "en": 2}}),
+    ],
+)
+def test_text_from_elsewhere_does_not_keep_where_it_came_from(above, found):
+    raw = copy.deepcopy(DEFAULT)
+    raw["corpora"]["other"] = {"like": "help", "train": above, "test": {"web": above}}
+    other = loading.spelt_out(raw)["corpora"]["other"]
+    assert other == {**DEFAULT["corpora"]["help"], "train": found, "test": {"web": above}}
+
+
+@pytest.mark.parametrize(
+    "experiments, message",
+    [
+        ({"a": {"like": "help-de-em"}}, "experiments.a.like: 'help-de-em' is not defined, did you mean 'help-de-en'?"),
+        ({"a": {"like": "something else"}}, "experiments.a.like: 'something else' is not defined; there is help-de-en, a"),
+        ({"a": {"like": "b"}, "b": {"like": "c"}, "c": {"like": "b"}}, "experiments.c.like: leads back to itself (a → b → c → b)"),
+        ({"a": {"like": "a"}}, "experiments.a.like: leads back to itself (a → a); define one of them without `like`"),
+        ({"a": {"like": ["help-de-en"]}}, "experiments.a.like: wants the name of one definition in experiments, got ['help-de-en']"),
+    ],
+)
+def test_a_like_that_leads_nowhere_is_refused(experiments, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        config.load({**DEFAULT, "experiments": {**DEFAULT["experiments"], **experiments}})
+
+
+def test_like_knows_every_setting_whose_keys_are_the_users_own():
+    others = {config.Config, Phase, *config._dataclasses(config.Data)}  # which have no `like`
+    kinds = set(config._dataclasses(config.Config)) - others
+    by_name = {name for kind in kinds for name, hint in get_type_hints(kind).items() if get_origin(hint) is dict}
+    assert by_name == loading.BY_NAME
+
+
 def test_a_pattern_that_is_like_no_experiment_is_refused():
     raw = many()
     raw["run"]["experiments"] = ["iwslt-*"]
@@ -386,12 +489,14 @@ def classified(path: str = "", value=None):
     return raw
 
 
-def test_the_task_chooses_the_kind_of_experiment():
+def test_the_task_chooses_the_kind_of_experiment(tmp_path):
     loaded = config.load(classified())
     experiment = loaded.experiments["help-modules"]
-    assert config.is_classification(experiment) and not config.is_classification(loaded.experiments["help-de-en"])
-    assert config.switched_into(loaded, experiment) == ["de"] and config.arms_of(loaded, experiment) == loaded.run.arms
-    again = from_plain(config.Config, json.loads(json.dumps(dataclasses.asdict(loaded))))
+    assert task_of(experiment).answers == "labels" and task_of(loaded.experiments["help-de-en"]).answers == "text"
+    assert switched_into(loaded, "help-modules") == ["de"] and arms_of(loaded, experiment) == loaded.run.arms
+    written = tmp_path / "configuration.json"
+    written.write_text(json.dumps(dataclasses.asdict(loaded)), encoding="utf-8")
+    again = config.read(written)
     assert again.experiments["help-modules"] == experiment
 
 
@@ -444,3 +549,16 @@ EXPERIMENT = "experiments/help-modules"
 def test_mistakes_in_a_classification_are_named(path, value, message):
     with pytest.raises(InputError, match=message):
         config.load(classified(path, value))
+
+
+def test_experiments_with_other_arms_may_have_other_updates():
+    raw = changed("experiments/help-de-en/arms", ["finetune", "csr"])
+    raw["arms"]["long"] = [{"data": "task", "updates": 9000}]
+    raw["run"]["arms"] = ["finetune", "csr", "long"]
+    raw["experiments"]["another"] = {**raw["experiments"]["help-de-en"], "arms": ["long"]}
+    raw["run"]["experiments"] = ["help-de-en", "another"]
+    loaded = config.load(raw)
+    assert [config.arms_of(loaded, loaded.experiments[name]) for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
+    raw["experiments"]["another"]["arms"] = ["finetune", "long"]
+    with pytest.raises(InputError, match=r"experiments\.another\.arms: all arms need the same number of updates"):
+        config.load(raw)

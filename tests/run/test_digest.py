@@ -351,7 +351,7 @@ def test_a_group_that_slurm_refused_is_told(tmp_path):
     assert [failure.logs for failure in told[2:]] == [["{decoding}"], ["{scores}"]]
     assert diagnose(told[3], ["--profile", "slurm"]) == (
         "Slurm refused the job of its group",
-        "what `snakemake --profile slurm preflight` names in slurm/config.yaml",
+        "what `snakemake preflight --profile slurm` names in slurm/config.yaml",
     )
 
 

@@ -5,8 +5,14 @@ import torch
 from transformers import MBartConfig, MBartForConditionalGeneration
 
 from workflow_scripts.run.estimates import MBART_LARGE, Shape, gpu_gigabytes, training_memory
+from workflow_scripts.tasks.experiment import Trained, of_training
 from workflow_scripts.training import loop as trainer
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
+
+
+def phase(training: Training) -> Trained:
+    """A phase with these settings."""
+    return of_training("finetune", "experiments.x.training", "small", training, 1)
 
 
 def mbart(shape: Shape, **changes) -> MBartForConditionalGeneration:
@@ -36,7 +42,7 @@ def test_memory_for_the_way_back_is_what_autograd_keeps(loss):
     ids = torch.randint(5, shape.vocab_size, (8, 64))
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         trainer.pick_loss(network, training, "float32")(network(input_ids=ids, decoder_input_ids=ids), ids)
-    estimate = training_memory(shape, training, 0) - 1e9 - 16 * shape.parameters
+    estimate = training_memory(shape, phase(training), 0) - 1e9 - 16 * shape.parameters
     # of the plain loss's three numbers for each piece one is kept, two come and go
     estimate -= 512 * 8 * shape.vocab_size if loss == "plain" else 0
     assert sum(kept.values()) == pytest.approx(estimate, rel=0.1)
@@ -45,10 +51,10 @@ def test_memory_for_the_way_back_is_what_autograd_keeps(loss):
 def test_an_update_is_shared_and_cut():
     shape = Shape(1000, 256, 1024, 6, 6, 512)
     whole, half, shared = (
-        training_memory(shape, Training(batch_tokens=8192, micro_batch_tokens=micro), gpus)
+        training_memory(shape, phase(Training(batch_tokens=8192, micro_batch_tokens=micro)), gpus)
         for micro, gpus in ((None, 1), (4096, 1), (None, 2))
     )
-    fixed = training_memory(shape, Training(batch_tokens=1), 1)
+    fixed = training_memory(shape, phase(Training(batch_tokens=1)), 1)
     assert half == shared and (whole - fixed) / (half - fixed) == pytest.approx(2, rel=0.01)
 
 

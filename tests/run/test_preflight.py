@@ -8,10 +8,10 @@ from test_config import DEFAULT, changed
 from test_partitions import CLUSTER
 from tiny_models import manual_pairs, small_model
 
-from workflow_scripts.run import config, partitions, preflight
+from workflow_scripts.run import config, findings, partitions, preflight, resources
 from workflow_scripts.stage import InputError
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def found(raw: dict, about: str, jobs: dict | None = None) -> str:
@@ -19,8 +19,10 @@ def found(raw: dict, about: str, jobs: dict | None = None) -> str:
     checked = config.load(raw)
     part = about.removeprefix("node ").partition(".")[0].partition(" ")[0]
     look = {"experiments": "unaligned"}.get(part, part)
-    findings = preflight.memory(checked, jobs or {}) if part == "memory" else getattr(preflight, look)(checked)
-    return next(str(finding) for finding in findings if finding.about == about)
+    if part == "memory":
+        return next(str(finding) for finding in resources.memory(checked, jobs or {}) if finding.about == about)
+    looks = getattr(resources if look == "disk" else findings, look)(checked)
+    return next(str(finding) for finding in looks if finding.about == about)
 
 
 def test_nothing_is_wrong_with_the_demo():
@@ -72,6 +74,12 @@ def moses(folder, de, en):
         ("lexicons/unsupervised/gold/de-en", lambda f: str(f / "empty"), "lexicons.unsupervised.gold", "empty: is empty"),
         ("lexicons/unsupervised/vectors/de", lambda f: str(f / "de.vec"), "lexicons.unsupervised.vectors.de", "line 3: 'baum' needs 3"),
         (
+            "lexicons/unsupervised/mapping",
+            lambda f: {"engine": "vecmap", "vecmap": str(f)},
+            "lexicons.unsupervised.mapping.vecmap",
+            "git clone",
+        ),
+        (
             "experiments/help-de-en/representation",
             lambda f: {"text": {"de": str(f / "blank"), "en": str(f / "en")}},
             "experiments.help-de-en.representation.text.de",
@@ -119,7 +127,7 @@ def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_pat
         update_config(raw, load_configfile(str(ROOT / name)))
     monkeypatch.chdir(tmp_path)
     checked = config.load(raw)
-    assert not [str(finding) for part in (preflight.labelled, preflight.lexicons) for finding in part(checked)]
+    assert not [str(finding) for part in (findings.labelled, findings.lexicons) for finding in part(checked)]
 
 
 def test_a_model_in_a_folder_must_know_the_languages(folder):
@@ -165,7 +173,7 @@ def test_only_two_rules_share_their_updates_among_gpus_and_each_process_needs_me
         needs[gpus] = [found(raw, f"memory of {rule}", jobs).partition(" for ")[0] for rule in jobs]
     assert needs[1][0] == needs[8][0] and needs[1][1] != needs[8][1]
     assert "beside its GPUs, but the profile's mem_mb is 6.0 GB" in found(raw, "node memory of finetune", jobs)
-    assert not [f for f in preflight.memory(config.load(raw), jobs) if f.about == "node memory of backbone"]
+    assert not [f for f in resources.memory(config.load(raw), jobs) if f.about == "node memory of backbone"]
 
 
 def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
@@ -186,12 +194,12 @@ def test_what_the_profile_asks_of_slurm_is_looked_up(commands):
         "corpus": {"slurm_partition": "cpu", "slurm_account": "Physics"},
         "finetune": {"slurm_partition": "gpu", "slurm_account": "chemistry", "gpu": 8},
     }
-    lines = [str(finding) for finding in preflight.slurm(jobs)]
+    lines = [str(finding) for finding in resources.slurm(jobs)]
     assert lines[1] == "ok     Slurm: cpu can take scores, corpus" and "ok     slurm_account: Physics" in lines
     assert "Slurm job finetune: GPUs 8 is more than gpu has (4)" in lines[0]
     assert any("chemistry is not yours; sacctmgr knows linguistics, physics" in line for line in lines)
     commands("sacctmgr", "You are not running a supported accounting_storage plugin", 1)
-    assert any(line.startswith("note") and "no accounting" in line for line in map(str, preflight.slurm(jobs)))
+    assert any(line.startswith("note") and "no accounting" in line for line in map(str, resources.slurm(jobs)))
 
 
 def test_the_gpus_of_a_partition_with_one_model_are_known(commands):
@@ -210,20 +218,20 @@ def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_told(commands):
         "decoding": {**cpu, "group": "evaluation.{arm}"},
         "scores": {**cpu, "runtime": 60, "group": "evaluation.{arm}"},
     }
-    notes = [str(finding) for finding in preflight.slurm(jobs) if finding.verdict != "ok"]
+    notes = [str(finding) for finding in resources.slurm(jobs) if finding.verdict != "ok"]
     assert len(notes) == 2 and all(note.startswith("note") for note in notes)
     assert "the last attempt will be refused, as mem_mb 96000 is more than cpu has (64000), of finetune" in notes[0]
     assert "Slurm group evaluation: its rules one after the other: runtime 150 is more than cpu has (120)" in notes[1]
     jobs["finetune"]["last_mem_mb"], jobs["scores"]["runtime"] = 64_000, 30
-    assert [finding.verdict for finding in preflight.slurm(jobs)] == ["ok"]
+    assert [finding.verdict for finding in resources.slurm(jobs)] == ["ok"]
 
 
 def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
     monkeypatch.setattr(partitions, "said", lambda *command: None)
-    assert ["WRONG" in str(finding) and "login node" in str(finding) for finding in preflight.slurm({"x": {"slurm_partition": "a"}})] == [
+    assert ["WRONG" in str(finding) and "login node" in str(finding) for finding in resources.slurm({"x": {"slurm_partition": "a"}})] == [
         True
     ]
-    assert list(preflight.slurm({"x": {"mem_mb": 5}})) == []
+    assert list(resources.slurm({"x": {"mem_mb": 5}})) == []
 
 
 def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
@@ -231,25 +239,25 @@ def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", no_network)
-    (said,) = map(str, preflight.tokenisers(config.load(DEFAULT)))
+    (said,) = map(str, findings.tokenisers(config.load(DEFAULT)))
     assert said.startswith("note") and "13a: is not to be had (OSError: no network)" in said and "no BLEU for en" in said
 
 
 def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
     jobs = {"decoding": {"gpu": 1}}
-    monkeypatch.setattr(preflight, "why_not_on_gpu", lambda: "no cuBLAS")
-    assert [str(each) for each in preflight.gpu_decoding(config.load(DEFAULT), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
-    assert not list(preflight.gpu_decoding(config.load(DEFAULT), {"decoding": {}}))
+    monkeypatch.setattr(findings, "why_not_on_gpu", lambda: "no cuBLAS")
+    assert [str(each) for each in findings.gpu_decoding(config.load(DEFAULT), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
+    assert not list(findings.gpu_decoding(config.load(DEFAULT), {"decoding": {}}))
     raw = changed("experiments/help-de-en/decoding", {"engine": "huggingface"})
-    assert not list(preflight.gpu_decoding(config.load(raw), jobs))
+    assert not list(findings.gpu_decoding(config.load(raw), jobs))
 
 
 def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
     raw = changed("experiments/help-de-en/comet", {})
-    (said,) = map(str, preflight.comet(config.load(raw)))
+    (said,) = map(str, findings.comet(config.load(raw)))
     assert said.startswith("note") and "hf download Unbabel/wmt22-comet-da" in said
     raw = changed("experiments/help-de-en/comet", {"model": str(folder / "model")})
-    (said,) = map(str, preflight.comet(config.load(raw)))
+    (said,) = map(str, findings.comet(config.load(raw)))
     assert said.startswith("ok ")
 
 
@@ -264,8 +272,8 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     place = tmp_path / "cache/sha256" / block["sha256"] / "de-en.tsv"
     line = found(raw, "data.web")
     assert line.startswith("WRONG") and "cannot be reached" in line and str(place) in line
-    findings = [str(finding) for part in (preflight.data, preflight.corpora) for finding in part(config.load(raw))]
-    assert len(findings) == 1  # nothing of the data that no corpus reads, and of the text that is not there yet
+    said = [str(finding) for part in (findings.data, findings.corpora) for finding in part(config.load(raw))]
+    assert len(said) == 1  # nothing of the data that no corpus reads, and of the text that is not there yet
     place.parent.mkdir(parents=True)
     place.touch()
     assert found(raw, "data.web").startswith("note")

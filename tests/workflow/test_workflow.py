@@ -307,6 +307,17 @@ def test_a_given_dictionary_takes_the_place_of_vectors_and_mapping(done):
     assert read_json(lexicon / "lexicon.json")["directions"]["en-de"]["coverage"]["running_words"] > 0
 
 
+def test_a_lexicon_is_made_of_the_parallel_text(done):
+    content = changed("lexicons/tiny/mapping/mode", "aligned")
+    content["lexicons"]["aligned"] = content["lexicons"].pop("tiny")
+    content["experiments"]["tiny"]["lexicon"] = "aligned"
+    assert not plan(done, content) & {"embeddings", "mapping"}
+    snakemake(done, "lexicons", "--configfile", str(ROOT / "config.yaml"), write_config(done, content), "--cores", "2")
+    lexicon = done / "results/lexicons/tiny.en-de/aligned"
+    assert read_json(lexicon / "lexicon.json")["aligned"] and not (lexicon / "mapping.json").exists()
+    assert ["datei", "file"] in [line.split("\t")[:2] for line in read_lines(lexicon / "de-en.tsv")]
+
+
 @pytest.mark.parametrize("mode", ["supervised", "mapped"])
 def test_given_vectors_and_a_dictionary_reach_the_mapping(done, mode):
     folder = done / "results/lexicons/tiny.en-de/tiny"

@@ -236,11 +236,11 @@ def holm(p_values: dict) -> dict:
 
 
 def marker(p: float | None, difference: float, metric: str = "BLEU") -> str:
-    """‡ for p < 0.01, † for p < 0.05 (the paper's Table II), with an arrow down where it got worse."""
+    """‡ for p < 0.01, † for p < 0.05 (the paper's Table II), followed by "worse" where the arm is worse. Not every font has an arrow."""
     if p is None or p >= 0.05:
         return ""
     worse = difference > 0 if metric in LOWER_IS_BETTER else difference < 0
-    return ("‡" if p < 0.01 else "†") + ("↓" if worse else "")
+    return ("‡" if p < 0.01 else "†") + (" worse" if worse else "")
 
 
 if __name__ == "__main__":

@@ -1,43 +1,103 @@
-"""Classification: accuracy by language with what guessing gets (Table V of Zan et al.), its curves, labels and dictionaries."""
+"""The report on tasks with labels: scores by language beside guessing (Table V of Zan et al.), curves, labels, dictionaries."""
 
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
-from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers, spread
+from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers
 from workflow_scripts.report.curves import curve, loss_points
-from workflow_scripts.report.study import Study, evenly, signed, summary
-from workflow_scripts.tasks.classification import AVERAGE
+from workflow_scripts.report.headline import headline
+from workflow_scripts.report.study import Study, evenly, spread, summary
+from workflow_scripts.tasks import labelling
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.labelled import read_table
 from workflow_scripts.text.languages import language
+from workflow_scripts.text.tagged import split_words
 from workflow_scripts.text.word_lists import read_lexicon
 from workflow_scripts.text.words import count_words
+
+
+class Measure(NamedTuple):
+    """What a task's scores are called, and what they are compared with."""
+
+    metric: str
+    """The score that stands for the others, as scores.json and scores.tsv have it."""
+    name: str
+    title: str
+    note: str
+    """What follows the title in the caption of the table."""
+    others: tuple[str, ...]
+    """The other scores."""
+    interval: str
+    trivial: str
+    """What needs no model."""
+    trivially: str
+    """How that answers."""
+    signature: str
+    """The same in scores.tsv."""
+
+
+def measure(study: Study) -> Measure:
+    """What the scores of a task with labels are called."""
+    if study.settings.task == "classification":
+        guess = "the most frequent label"
+        note = " in per cent (the paper's Table V)"
+        return Measure(
+            "accuracy", "accuracy", "Accuracy", note, ("macro_f1",), "Wilson's 95 % interval", "guessing", f"always {guess}", guess[4:]
+        )
+    metric = labelling.leading(study.settings.labelling, study.labels.labels)
+    others = tuple(name for name in ("accuracy", "f1", "precision", "recall") if name != metric)
+    name, title, note = {
+        "accuracy": ("accuracy", "Accuracy", " of tags in per cent"),
+        "f1": ("F1", "F1", " of spans in per cent (seqeval, in its default mode)"),
+    }[metric]
+    trivially = "each word has the tag that it most often has in the training text, any other word the most frequent tag"
+    interval = "the 95 % interval (bootstrap over sentences)"
+    return Measure(
+        metric, name, title, note, others, interval, "word list", trivially, "most frequent tag of each word in the training text"
+    )
+
+
+def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) -> dict[str, Any]:
+    """What was measured of an arm on a test set with a seed, the first if none is given."""
+    return study.json(scored_folder(study, arm, seed) / f"{testset}.scores.json")
+
+
+def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
+    """Where an arm's answers and their scores are."""
+    folder = study.seed(arm, seed)
+    return folder / "predictions" if study.settings.task == "labelling" else folder
+
 
 # what was run
 
 
 def labelled_text(study: Study) -> dict[str, Any]:
-    """Examples by part and label, and what was removed."""
+    """The number of examples by part and label, and of those removed."""
     languages = {"train": study.source, "dev": study.source, **{f"test/{t}": test_language(study, t) for t in study.testsets}}
     parts = {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
-    return {"parts": parts, "labels": study.labelled.labels}
+    return {"parts": parts, "labels": study.labels.labels}
 
 
 def test_language(study: Study, testset: str) -> str:
     """The language of a test set."""
-    return study.labelled.test[testset].language or study.labelled.language
+    return study.labels.test[testset].language or study.labels.language
 
 
-# accuracy
+# scores
 
 
-def accuracy(study: Study) -> dict[str, Any]:
-    """Everything that the page says of accuracy."""
+def scores(study: Study) -> dict[str, Any]:
+    """The data of the part "Scores" (or "Accuracy"), and of the page's first box."""
     tested = study.json(study.run / "significance.json")
     rows = measures(study, tested["pairs"])
-    over_seeds = [{**row, "metric": "accuracy", "family": _family(row["testset"])} for row in tested["pairs"] if row["seed"] is None]
+    metric = measure(study).metric
+    over_seeds = [{**row, "metric": metric, "family": _family(row["testset"])} for row in tested["pairs"] if row["seed"] is None]
     for row in over_seeds:
         row["p_single"] = row["p"]
     correct(study, [row for row in over_seeds if row["other"] == study.baseline], "family")
@@ -47,7 +107,9 @@ def accuracy(study: Study) -> dict[str, Any]:
         "measures": rows,
         "over_seeds": over_seeds,
         "covers": tested["covers"]["seeds"],
-        "headline": headline(study, rows, over_seeds, tested["covers"]["seeds"]),
+        "warnings": list(at_chance(study, rows)),
+        "headline": headline(study, rows, over_seeds, [AVERAGE if len(study.testsets) > 1 else study.testsets[0]], [metric]),
+        "measure": measure(study),
         "table": table(study, rows),
         "charts": charts(study, rows),
         "confusions": confusions(study),
@@ -55,22 +117,23 @@ def accuracy(study: Study) -> dict[str, Any]:
 
 
 def measures(study: Study, pairs: Rows) -> Rows:
-    """A row per test set (and their average), seed and arm: accuracy, 95 % interval, chance, difference from the baseline, p and marker.
+    """One row per test set (and their average), seed and arm: score, 95 % interval, chance, difference from the baseline, p, marker.
 
     `p` is corrected, as configured, for the comparisons of all arms and test sets with that seed, and by itself for those of the average.
     """
     tested = {(row["testset"], row["arm"], row["seed"]): row for row in pairs if row["other"] == study.baseline}
+    metric, others = measure(study).metric, measure(study).others
     rows: Rows = []
     for seed, arm in itertools.product(study.seeds, study.arms):
-        found = {testset: study.json(study.seed(arm, seed) / f"{testset}.scores.json") for testset in study.testsets}
+        found = {testset: found_scores(study, arm, testset, seed) for testset in study.testsets}
         if len(found) > 1:
-            mean = {key: sum(one[key] for one in found.values()) / len(found) for key in ("accuracy", "macro_f1", "chance")}
+            mean = {key: sum(one[key] for one in found.values()) / len(found) for key in (metric, *others, "chance")}
             found[AVERAGE] = {**mean, "low": None, "high": None, "at_chance": all(one["at_chance"] for one in found.values())}
         for testset, one in found.items():
             against = tested.get((testset, arm, seed), {})
             rows.append(
-                {"testset": testset, "seed": seed, "arm": arm, "metric": "accuracy", "family": _family(testset), "value": one["accuracy"]}
-                | {key: one[key] for key in ("low", "high", "chance", "at_chance", "macro_f1")}
+                {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": _family(testset), "value": one[metric]}
+                | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
                 | {"difference": against.get("difference"), "p_single": against.get("p") if against.get("difference") else None}
             )
     correct(study, rows, "family", "seed")
@@ -84,21 +147,25 @@ def _family(testset: str) -> str:
 
 
 def table(study: Study, rows: Rows) -> dict[str, Any]:
-    """Arms × test sets, with their average, and the row of guessing."""
+    """The main table: arms × test sets with their average, and a row for what needs no model."""
     cells = {key: {"seeds": group, **summary([row["value"] for row in group])} for key, group in grouped(rows, "arm", "testset")}
     columns = list(dict.fromkeys(row["testset"] for row in rows))
     chance = {row["testset"]: row["chance"] for row in rows}
     text = [["arm", *columns]]
     for arm in study.arms:
         text.append([arm, *(_plain(cells[arm, testset]) for testset in columns)])
-    text.append(["guessing", *(f"{chance[testset]:.2f}" for testset in columns)])
+    text.append([measure(study).trivial, *(f"{chance[testset]:.2f}" for testset in columns)])
     return {
         "columns": {testset: None if testset == AVERAGE else language(test_language(study, testset)).name for testset in columns},
         "cells": cells,
-        "best": {testset: max(study.arms, key=lambda arm, t=testset: cells[arm, t]["mean"]) for testset in columns},
+        "best": {testset: _best_arm(study, cells, testset) for testset in columns},
         "chance": chance,
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
     }
+
+
+def _best_arm(study: Study, cells: dict[tuple[str, str], dict[str, Any]], testset: str) -> str:
+    return max(study.arms, key=lambda arm: cells[arm, testset]["mean"])
 
 
 def _plain(cell: dict[str, Any]) -> str:
@@ -106,7 +173,7 @@ def _plain(cell: dict[str, Any]) -> str:
 
 
 def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
-    """For each test set a dot per arm, and the line of guessing."""
+    """Test set → its chart: one dot per arm, and a line at the score that needs no model."""
     several = len(study.seeds) > 1
     made: dict[str, dict[str, Any]] = {}
     for (testset,), group in grouped(rows, "testset"):
@@ -116,42 +183,22 @@ def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
             bar = {} if several else {"low": mine[0]["low"], "high": mine[0]["high"]}
             values = [row["value"] for row in mine]
             dots.append({"name": arm, "colour": colour, "value": sum(values) / len(values), "values": values if several else [], **bar})
-        made[testset] = {"dots": dots, "line": ("guessing", group[0]["chance"])}
+        made[testset] = {"dots": dots, "line": (measure(study).trivial, group[0]["chance"])}
     return made
 
 
 def confusions(study: Study) -> list[dict[str, Any]]:
-    """For each test set the confusion matrix of the compared arm, first seed."""
+    """One confusion matrix per test set, of the compared arm with the first seed."""
     arm = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
     seed = study.seeds[0]
     return [
-        {"testset": testset, "arm": arm, "seed": seed, "counts": study.json(study.seed(arm) / f"{testset}.scores.json")["confusion"]}
+        {"testset": testset, "arm": arm, "seed": seed, "counts": found_scores(study, arm, testset)["confusion"]}
         for testset in study.testsets
     ]
 
 
-def headline(study: Study, rows: Rows, over_seeds: Rows, covered: str) -> list[str]:
-    """What the numbers say, in plain sentences: first of all where an arm does no better than guessing."""
-    sentences = list(_at_chance(study, rows))
-    testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
-    where = f"On average over {len(study.testsets)} test sets" if testset == AVERAGE else f"On the test set {testset}"
-    value = {(row["arm"], row["seed"]): row["value"] for row in rows if row["testset"] == testset}
-    for arm in study.of_kind("codeswitch") or [arm for arm in study.arms if arm != study.baseline]:
-        mine, base = ([value[name, seed] for seed in study.seeds] for name in (arm, study.baseline))
-        tests = {(row["arm"], row["other"]): row for row in over_seeds if row["testset"] == testset}
-        sentence = f"{where}, {arm} labels {spread(mine)} % right and the baseline {study.baseline} {spread(base)} %: "
-        sentence += _difference(tests[arm, study.baseline], covered)
-        others = [
-            f"{arm} − {other} ({meaning}) is {signed(sum(mine) / len(mine) - sum(value[other, s] for s in study.seeds) / len(mine))}"
-            for kind, meaning in (("random", "the right words"), ("mask", "the other language's words instead of gaps"))
-            for other in (study.of_kind(kind) if arm in study.of_kind("codeswitch") else [])
-        ]
-        sentences += [sentence, *(["; ".join(others) + "."] if others else [])]
-    return sentences or ["Only one arm was run; there is nothing to compare it with."]
-
-
-def _at_chance(study: Study, rows: Rows) -> Iterator[str]:
-    """Where the interval of an arm with a seed does not lie above what guessing gets."""
+def at_chance(study: Study, rows: Rows) -> Iterator[str]:
+    """A sentence per test set where some arm is not better than guessing: its interval does not lie above the accuracy of guessing."""
     for (testset,), group in grouped([row for row in rows if row["testset"] != AVERAGE], "testset"):
         lost = dict.fromkeys(row["arm"] for row in group if row["at_chance"])
         if lost:
@@ -159,48 +206,49 @@ def _at_chance(study: Study, rows: Rows) -> Iterator[str]:
             worst = "; ".join(f"{arm} {spread([row['value'] for row in group if row['arm'] == arm])} %" for arm in lost)
             seeds = " with at least one seed" if len(study.seeds) > 1 else ""
             yield (
-                f"On the test set {testset} ({name}) the accuracy of {', '.join(lost)} is at chance{seeds} ({worst}): always "
-                f"answering with the most frequent label gets {group[0]['chance']:.2f} %. "
+                f"On the test set {testset} ({name}) the {measure(study).name} of {', '.join(lost)} is at chance{seeds} ({worst}): "
+                f"{TRIVIALLY[study.settings.task]} gets {group[0]['chance']:.2f} %. "
                 "Differences between arms that only guess mean nothing."
             )
 
 
-def _difference(tested: dict[str, Any], covered: str) -> str:
-    gap = f"a difference of {signed(tested['difference'])} points"
-    if tested["low"] is not None:
-        gap += f" (95 % {signed(tested['low'])} to {signed(tested['high'])})"
-    told = "which is significant" if tested["p"] < 0.05 else "which chance could make"
-    return f"{gap}, {told} (p = {tested['p']:.3f}, which covers {covered})."
+TRIVIALLY = {
+    "classification": "always answering with the most frequent label",
+    "labelling": "giving each word the tag that it most often has in the training text, whatever stands around it,",
+}
+"""What needs no model, by task."""
 
 
 # curves
 
 
 def curves(study: Study) -> dict[str, Any]:
-    """Series by chart, and a row per look at the dev set; x counts an arm's updates, of all phases."""
-    made: dict[str, list[dict[str, Any]]] = {"dev_accuracy": [], "dev_loss": [], "loss": []}
+    """Chart → its series, and one row per look at the dev set; x counts the updates of all phases of an arm."""
+    measured = f"dev_{measure(study).metric}"
+    made: dict[str, list[dict[str, Any]]] = {measured: [], "dev_loss": [], "loss": []}
     looks = []
     for (colour, arm), column in itertools.product(enumerate(study.arms), made):
         lines: dict[str, list] = {"lines": [], "dashed": []}
         for seed, phase in itertools.product(study.seeds, study.arms[arm]):
             finetune = phase.name == "finetune"
             if (finetune or column == "loss") and (points := curve(study, arm, seed, phase, column)):
-                scaled = [(x, 100 * y) for x, y in points] if column == "dev_accuracy" else points
+                scaled = [(x, 100 * y) for x, y in points] if column == measured else points
                 lines["lines" if finetune else "dashed"].append(scaled)
         made[column].append({"name": arm, "colour": colour, **lines})
     for arm, seed in itertools.product(study.arms, study.seeds):
         phase = study.arms[arm][-1]
         losses = dict(curve(study, arm, seed, phase, "dev_loss"))
-        for update, share in curve(study, arm, seed, phase, "dev_accuracy"):
-            looks.append({"arm": arm, "seed": seed, "updates": update, "dev_accuracy": 100 * share, "dev_loss": losses[update]})
-    return {"charts": made, "looks": looks, "losses": loss_points(study)}
+        for update, share in curve(study, arm, seed, phase, measured):
+            looks.append({"arm": arm, "seed": seed, "updates": update, "dev_score": 100 * share, "dev_loss": losses[update]})
+    made["dev_score"] = made.pop(measured)
+    return {"charts": made, "measure": measure(study), "looks": looks, "losses": loss_points(study)}
 
 
 # dictionaries
 
 
 def dictionaries(study: Study) -> dict[str, Any]:
-    """Size and coverage of each given dictionary, and the entries of frequent words."""
+    """Size and coverage of each given dictionary, with examples of frequent words."""
     found = {}
     counts = count_words(study.corpus / f"train.{study.source}", study.source) if study.dictionaries else Counter()
     for called, folder in study.dictionaries.items():
@@ -208,7 +256,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
         entries: dict[str, list[str]] = {}
         for word, candidate, _ in read_lexicon(folder / f"{direction}.tsv"):
             entries.setdefault(word, []).append(candidate)
-        frequent = sorted(entries, key=lambda word, entries=entries: -counts[word])[:400]
+        frequent = sorted(entries, key=lambda word: -counts[word])[:400]
         found[called] = {
             **report["directions"][direction],
             "file": report["dictionary"],
@@ -218,25 +266,45 @@ def dictionaries(study: Study) -> dict[str, Any]:
     return {"dictionaries": found}
 
 
+# tags
+
+
+def tagged(study: Study, number: int = 8) -> dict[str, Any]:
+    """For each test set some of its sentences, evenly spaced, with the true tags and those of each arm where these differ, first seed."""
+    made = []
+    for testset in study.testsets:
+        table = read_table(study.corpus / "test" / f"{testset}.{test_language(study, testset)}.tsv")
+        given = {arm: [line.split(" ") for line in read_lines(scored_folder(study, arm) / f"{testset}.hyp")] for arm in study.arms}
+        sentences = []
+        for at in evenly([at for at, example in enumerate(table) if 4 <= len(example.label.split(" ")) <= 25], number):
+            truth = table[at].label.split(" ")
+            tags = {arm: [(tag, tag != true) for tag, true in zip(lines[at], truth, strict=True)] for arm, lines in given.items()}
+            sentences.append({"line": at + 1, "words": split_words(table[at].text), "truth": truth, "tags": tags})
+        made.append({"testset": testset, "language": test_language(study, testset), "sentences": sentences})
+    return {"testsets": made}
+
+
 # all experiments
 
 
 def accuracies(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each labelled corpus of several experiments a table of all their arms (Table V)."""
+    """One table (Table V) per labelled corpus that several experiments share, with the arms of all of them."""
     parts = [part for part in sections if part["study"].labelled and "scores" not in part["failed"]]
     found = []
-    for (corpus,), group in grouped([{"corpus": part["study"].corpus_name, "part": part} for part in parts], "corpus"):
+    told = [{"corpus": part["study"].corpus_name, "metric": measure(part["study"]).metric, "part": part} for part in parts]
+    for (corpus, _), group in grouped(told, "corpus", "metric"):
         if len(group) > 1:
             columns = group[0]["part"]["scores"]["table"]["columns"]
             rows = [
                 (row["part"]["study"], arm, row["part"]["scores"]["table"]["cells"]) for row in group for arm in row["part"]["study"].arms
             ]
-            found.append({"corpus": corpus, "columns": columns, "rows": rows, "chance": group[0]["part"]["scores"]["table"]["chance"]})
+            chance = group[0]["part"]["scores"]["table"]["chance"]
+            found.append({"corpus": corpus, "columns": columns, "rows": rows, "chance": chance, "measure": measure(rows[0][0])})
     return found
 
 
 def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of the overview of one classification: each arm on average over the test sets, or on the only one."""
+    """Rows of the overview of one task with labels: each arm on average over the test sets, or on the only one."""
     study: Study = part["study"]
     testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
     measured = part.get("scores", {"over_seeds": []})
@@ -248,7 +316,7 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "study": study,
-                "metric": "accuracy",
+                "metric": measure(study).metric,
                 "testset": testset,
                 "arm": arm,
                 "score": cell,
@@ -265,15 +333,16 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def score_rows(study: Study, measured: Rows) -> list[tuple]:
-    """Rows of `scores.tsv`: accuracy, macro F1 and what guessing gets; the direction is from the language learnt in to that tested in."""
+    """Rows of `scores.tsv`: all scores, and what needs no model gets; the direction is from the language learnt in to that tested in."""
     rows = []
+    told = measure(study)
     for row in measured:
         testset = row["testset"]
         direction = study.source if testset == AVERAGE else f"{study.source}-{test_language(study, testset)}"
-        head = (study.name, "classification", study.corpus_name, testset, direction, row["arm"], row["seed"])
+        head = (study.name, study.settings.task, study.corpus_name, testset, direction, row["arm"], row["seed"])
         rows += [
-            (*head, "accuracy", round(row["value"], 6), "", *interval_and_p(row)),
-            (*head, "macro_f1", round(row["macro_f1"], 6), "", "", "", ""),
-            (*head, "chance", round(row["chance"], 6), "most frequent label", "", "", ""),
+            (*head, told.metric, round(row["value"], 6), "", *interval_and_p(row)),
+            *((*head, other, round(row[other], 6), "", "", "", "") for other in told.others),
+            (*head, "chance", round(row["chance"], 6), told.signature, "", "", ""),
         ]
     return rows

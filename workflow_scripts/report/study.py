@@ -1,4 +1,4 @@
-"""What the report knows of an experiment: its settings, where its files are, and small statistics."""
+"""An experiment as the report sees it: its settings and where its files are; and small statistics."""
 
 import statistics
 from collections.abc import Sequence
@@ -6,35 +6,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts import paths
 from workflow_scripts.evidence.scores import leading
-from workflow_scripts.run.config import (
-    ClassificationExperiment,
-    Config,
-    Experiment,
-    Phase,
-    arms_of,
-    given_dictionary,
-    is_classification,
-    labelled_languages,
-    lexicon_corpus,
-    lexicons_used,
-    switched_into,
-    zero_shot_tests,
-)
+from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks import transfer
+from workflow_scripts.tasks.experiment import Phase, arms_of, lexicons_used
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t, two-sided 95 %, for 2 to 10 numbers."""
+"""Two-sided 95 % quantiles of Student's t, for samples of 2 to 10 numbers."""
 
 
 @dataclass
 class Study:
-    """One experiment: what the configuration says of it, and the folders with its files."""
+    """One experiment: its part of the configuration, and the folders with its files."""
 
     name: str
-    settings: Experiment | ClassificationExperiment
+    settings: Any
+    """The experiment's block; its class is that of the task, `task_of(settings).settings`."""
     corpus_name: str
     source: str
     target: str
@@ -45,7 +38,7 @@ class Study:
     zero_shot: dict[str, str]
     """Test sets of other experiments, translated without training for them (`{other}@{testset}`), and their source language."""
     lowercased: list[str]
-    """Test sets of corpora that are read in lower case."""
+    """Test sets whose corpus is lower-cased."""
     run: Path
     corpus: Path
     lexicon: Path
@@ -54,32 +47,44 @@ class Study:
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
     labelled: Labelled | None = None
-    """The text of a classification."""
+    """The text of a task with labels."""
     dictionaries: dict[str, Path] = field(default_factory=dict)
-    """Of a classification: the folder of each given dictionary that words are switched by, by what it is called."""
+    """Of a task with labels: the folder of each given dictionary that words are switched by, by what it is called."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
     @property
+    def labels(self) -> Labelled:
+        """The text of an experiment whose text has labels."""
+        if self.labelled is None:
+            raise ValueError(f"{self.name} has no labelled text")
+        return self.labelled
+
+    @property
     def title(self) -> str:
-        """What is learnt."""
+        """The experiment in a few words: its languages, or what is classified."""
         if self.labelled:
-            return f"classification, learnt in {language(self.source).name}"
+            return f"{self.settings.task}, learnt in {language(self.source).name}"
         return f"{language(self.source).name} to {language(self.target).name}"
 
     @property
+    def head(self) -> Any:
+        """Settings of finetuning of a task with labels."""
+        return getattr(self.settings, self.settings.task)
+
+    @property
     def leading(self) -> str:
-        """The metric that stands for the others."""
+        """The metric that charts and overview show."""
         return leading(self.settings.scores)
 
     @property
     def dev_metric(self) -> str:
-        """What was measured of greedy outputs on the dev set."""
+        """The metric of greedy outputs on the dev set."""
         return self.settings.training.dev_metric
 
     @property
     def tested(self) -> list[str]:
-        """All test sets with scores."""
+        """All test sets that the models were scored on, those of other experiments included."""
         return [*self.testsets, *self.zero_shot]
 
     @property
@@ -88,15 +93,15 @@ class Study:
         return next(iter(self.arms))
 
     def of_kind(self, kind: str) -> list[str]:
-        """Arms, the baseline apart, whose pretext phase trains on `kind`."""
+        """Arms other than the baseline whose first phase trains on `kind`."""
         return [arm for arm, phases in self.arms.items() if arm != self.baseline and phases[0].data == kind]
 
     def seed(self, arm: str, seed: int | None = None) -> Path:
-        """The folder of an arm's run with a seed, the first if none is given."""
+        """The folder of an arm's run with `seed`, or with the first seed."""
         return self.run / arm / f"seed{self.seeds[0] if seed is None else seed}"
 
     def json(self, path: Path) -> dict[str, Any]:
-        """Read `path` and remember it for the provenance."""
+        """Read a JSON file and note it for the provenance; raises `InputError` where it is missing."""
         if not path.exists():
             raise InputError(f"{path} is missing; the report is made of a finished run (snakemake --cores all)")
         if path not in self.read:
@@ -104,77 +109,89 @@ class Study:
         return read_json(path)
 
 
+def experiment(settings: Config, name: str) -> Any:
+    """An experiment's block, whose class is that of its task."""
+    return settings.experiments[name]
+
+
 def configured(results: Path, name: str, settings: Config) -> Study:
-    """What and where the experiment `name` is."""
-    chosen = settings.experiments[name]
-    if is_classification(chosen):
-        return _classification(results, name, chosen, settings)
-    corpus = settings.corpora[chosen.corpus]
-    used = {lexicon: lexicon_corpus(settings, chosen, lexicon) for lexicon in lexicons_used(settings, chosen)}
-    folders = {each: f"{each}.{'-'.join(settings.corpora[each].languages)}" for each in (chosen.corpus, *used.values())}
-    lexicons = {lexicon: results / "lexicons" / folders[learnt] / lexicon for lexicon, learnt in used.items()}
+    """The study of the experiment `name`."""
+    return READERS[task_of(experiment(settings, name)).text](results, name, settings)
+
+
+def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
+    chosen = experiment(settings, name)
+    lexicons = {used: under(results, lexicon_folder(settings, name, used)) for used in lexicons_used(settings, chosen)}
     return Study(
-        name=name,
-        settings=chosen,
-        corpus_name=chosen.corpus,
         source=chosen.source,
         target=chosen.target,
-        languages=corpus.languages,
-        arms={arm: settings.arms[arm] for arm in settings.run.arms},
-        seeds=settings.run.seeds,
-        testsets=list(corpus.test),
-        zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
+        languages=settings.corpora[chosen.corpus].languages,
+        testsets=list(settings.corpora[chosen.corpus].test),
+        zero_shot={test: experiment(settings, test.partition("@")[0]).source for test in zero_shot_tests(settings, name)},
         lowercased=_lowercased(name, settings),
-        run=results / "runs" / name,
-        corpus=results / "corpora" / folders[chosen.corpus],
+        corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),
         lexicon=lexicons[chosen.lexicon],
-        backbone=results / "backbones" / chosen.backbone,
-        noised=results / "codeswitch" / name,
         other_lexicons={used: path for used, path in lexicons.items() if used != chosen.lexicon},
+        **_of_any_text(results, name, settings),
     )
 
 
-def _lowercased(name: str, settings: Config) -> list[str]:
-    own = {testset: name for testset in settings.corpora[settings.experiments[name].corpus].test}
-    others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
-    return [test for test, of in {**own, **others}.items() if settings.corpora[settings.experiments[of].corpus].lowercase]
-
-
-def _classification(results: Path, name: str, chosen: ClassificationExperiment, settings: Config) -> Study:
+def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
+    chosen = experiment(settings, name)
     labelled = settings.labelled[chosen.corpus]
-    code = labelled.language
-    pairs = {
-        f"{used}, {code}-{other}": (used, pair)
-        for used in lexicons_used(settings, chosen)
-        for other in switched_into(settings, chosen)
-        if (pair := given_dictionary(settings.lexicons[used], code, other))
-    }
-    lexicons = results / "lexicons" / chosen.corpus
+    given = transfer.given_lexicons(settings, name)
     return Study(
-        name=name,
-        settings=chosen,
-        corpus_name=chosen.corpus,
-        source=code,
-        target=code,
-        languages=labelled_languages(settings, chosen)[:1],
-        arms={arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
-        seeds=settings.run.seeds,
+        source=labelled.language,
+        target=labelled.language,
+        languages=transfer.trained_languages(settings, name),
         testsets=list(labelled.test),
         zero_shot={},
         lowercased=[],
-        run=results / "runs" / name,
-        corpus=results / "labelled" / chosen.corpus,
-        lexicon=lexicons,
-        backbone=results / "backbones" / chosen.backbone,
-        noised=results / "codeswitch" / name,
+        corpus=under(results, paths.labelled_folder(chosen.corpus)),
+        lexicon=results / "lexicons" / chosen.corpus,
         other_lexicons={},
         labelled=labelled,
-        dictionaries={called: lexicons / used / pair for called, (used, pair) in pairs.items()},
+        dictionaries={_called(used, pair, labelled.language): under(results, folder) for (used, pair), folder in given.items()},
+        **_of_any_text(results, name, settings),
     )
 
 
+def _called(lexicon: str, pair: str, code: str) -> str:
+    """A given dictionary's name: its lexicon, and its languages with that of the text first."""
+    return f"{lexicon}, {code}-{(set(pair.split('-')) - {code}).pop()}"
+
+
+def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
+    chosen = experiment(settings, name)
+    return {
+        "name": name,
+        "settings": chosen,
+        "corpus_name": chosen.corpus,
+        "arms": {arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
+        "seeds": settings.run.seeds,
+        "run": under(results, paths.experiment_folder(name)),
+        "backbone": under(results, paths.backbone_folder(chosen.backbone)),
+        "noised": results / "codeswitch" / name,
+    }
+
+
+READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text}
+"""The section that an experiment's text comes from → what makes its study."""
+
+
+def under(results: Path, path: str) -> Path:
+    """A path of the module `paths`, which begins with results/, in the given folder of results."""
+    return results / Path(path).relative_to("results")
+
+
+def _lowercased(name: str, settings: Config) -> list[str]:
+    own = {testset: name for testset in settings.corpora[experiment(settings, name).corpus].test}
+    others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
+    return [test for test, of in {**own, **others}.items() if settings.corpora[experiment(settings, of).corpus].lowercase]
+
+
 def summary(values: list[float]) -> dict[str, Any]:
-    """Number, mean, standard deviation, extremes, and the 95 % interval of the mean (t distribution; None for one value)."""
+    """`n`, `mean`, `sd`, `min`, `max` and the 95 % `interval` of the mean (t distribution); `sd` and `interval` are None for one value."""
     n, mean = len(values), statistics.fmean(values)
     sd = statistics.stdev(values) if n > 1 else None
     half = None if sd is None else T95[min(n - 2, len(T95) - 1)] * sd / n**0.5
@@ -188,5 +205,16 @@ def evenly(items: Sequence, number: int) -> list:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A number with a sign and a true minus; what rounds to nothing has no sign."""
+    """A number with its sign, and a true minus; one that rounds to zero has no sign."""
     return f"{0:.{digits}f}" if abs(value) < 0.5 / 10**digits else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def digits(metric: str) -> int:
+    """Decimals to show: most COMET scores lie between 0 and 1."""
+    return 4 if metric == "COMET" else 2
+
+
+def spread(values: list[float], places: int = 2) -> str:
+    """The mean over seeds and, with several seeds, their standard deviation."""
+    found = summary(values)
+    return f"{found['mean']:.{places}f}" + (f" ± {found['sd']:.{places}f}" if found["n"] > 1 else "")

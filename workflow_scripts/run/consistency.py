@@ -1,44 +1,30 @@
-"""consistency: what types cannot tell of a configuration, and its parts only together.
+"""consistency: checks of the configuration that types cannot express: across keys, names, languages, files.
+
+What is particular to a task is checked by the task (`Task.problems`).
 
 Names that are defined nowhere, arms of unequal length, languages that a corpus or backbone has not: each problem is a
 line that names the key, what is wrong with it, and what would be right.
 """
 
 import dataclasses
-import difflib
 from collections.abc import Iterator
-from typing import Any
 
 import regex
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from workflow_scripts.run.config import (
-    AnyExperiment,
-    ClassificationExperiment,
-    Config,
-    Experiment,
-    LexiconStages,
-    Phase,
-    arms_of,
-    data_file,
-    explain,
-    given_dictionary,
-    is_classification,
-    labelled_languages,
-    lexicon_corpus,
-    lexicons_used,
-    paths_of,
-    sources_of,
-    switched_into,
-    translations,
-)
-from workflow_scripts.run.loading import TRAINING_TYPES
+from workflow_scripts.names import is_name, undefined
+from workflow_scripts.run.config import Config, LexiconStages, data_file, explain, paths_of, sources_of
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
-from workflow_scripts.text.corpus import Corpus, Source
-from workflow_scripts.text.labelled import TEXT_COLUMNS, Labelled
+from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
 from workflow_scripts.text.languages import LANGUAGES, language
-from workflow_scripts.training.training import DEV_SCORES, Training
+from workflow_scripts.text.parallel import Source
+from workflow_scripts.text.tagged import has_spans
+from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:
@@ -52,7 +38,7 @@ def problems(config: Config) -> Iterator[str]:
         if len(set(names)) < len(names):
             yield f"{what}: {names} names something twice"
         for name in names:
-            yield from _undefined(what, name, defined)
+            yield from undefined(what, name, defined)
     if (
         not config.run.seeds
         or len(set(config.run.seeds)) < len(config.run.seeds)
@@ -61,7 +47,7 @@ def problems(config: Config) -> Iterator[str]:
         yield f"run.seeds: {config.run.seeds} must be different whole numbers from 1 to 2³² − 1, at least one"
     for section in ("corpora", "labelled", "lexicons", "backbones", "arms", "experiments"):
         for name in getattr(config, section):
-            if not _is_name(name):
+            if not is_name(name):
                 yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
     for name, corpus in config.corpora.items():
         yield from _corpus_problems(f"corpora.{name}", corpus)
@@ -81,36 +67,42 @@ def problems(config: Config) -> Iterator[str]:
                 if (count := getattr(phase, key)) is not None and count < 1:
                     yield f"arms.{name}: {key} must be at least 1, got {count}"
             for key in phase.training:
-                yield from _undefined(f"arms.{name}.training", key, {f.name: 0 for f in dataclasses.fields(Training)})
+                yield from undefined(f"arms.{name}.training", key, {f.name: 0 for f in dataclasses.fields(Training)})
             if "updates" in phase.training:
                 yield f"arms.{name}.training.updates: the phase's own `updates` counts"
             try:
-                TypeAdapter(Training).validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
+                training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
             except ValidationError as error:
                 yield from (f"arms.{name}.training.{explain(problem)}" for problem in error.errors())
-    totals = {name: _length(config.arms[name]) for name in config.run.arms if name in config.arms}
-    if len(set(totals.values())) > 1:
-        yield (
-            "run.arms: all arms need the same number of updates in all (of epochs, where the task counts those), "
-            f"or the comparison means nothing: {totals}"
-        )
+    yield from _unequal_arms(config)
     made = {data_file(config, name): name for name in config.data}
     for where, path in paths_of(config):
         if path.startswith("results/data/"):
-            yield from _undefined(where, path, made)
+            yield from undefined(where, path, made)
         if set(path) & set("{}\0"):
             yield f"{where}: {path!r} has braces or a NUL, which Snakemake cannot take in a file's name; rename the file"
     for name, backbone in config.backbones.items():
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
-    for name, experiment in translations(config).items():
-        if experiment.word_accuracy.low >= experiment.word_accuracy.high:
-            low, high = experiment.word_accuracy.low, experiment.word_accuracy.high
-            yield f"experiments.{name}.word_accuracy: low must be less than high, got {low} and {high}"
     for name in config.run.experiments:
         if name in config.experiments:
-            own_problems = _classification_problems if is_classification(config.experiments[name]) else _experiment_problems
-            yield from own_problems(f"experiments.{name}", config.experiments[name], config)
+            yield from task_of(config.experiments[name]).problems(config, name)
+
+
+def _unequal_arms(config: Config) -> Iterator[str]:
+    """Arms of one experiment of which one is trained for longer than another, each disagreement once."""
+    told: set[str] = set()
+    for name in config.run.experiments:
+        if (experiment := config.experiments.get(name)) is None:
+            continue
+        arms = dict.fromkeys(arm for arm, _ in phases_of(config, experiment))
+        totals = {arm: _length(config.arms[arm]) for arm in arms}
+        if len(set(totals.values())) > 1 and str(totals) not in told:
+            told.add(str(totals))
+            yield (
+                "run.arms: all arms of an experiment need the same number of updates in all (of epochs, where the task counts those), "
+                f"or the comparison means nothing: {totals} of {name}"
+            )
 
 
 def _length(phases: list[Phase]) -> str:
@@ -125,13 +117,13 @@ def data_problems(config: Config) -> Iterator[str]:
     for name, corpus in config.corpora.items():
         for part, source in sources_of(corpus).items():
             if source.data:
-                yield from _undefined(f"corpora.{name}.{part}.data", source.data, config.data)
+                yield from undefined(f"corpora.{name}.{part}.data", source.data, config.data)
                 if source.file or source.files or source.held_out:
                     yield f"corpora.{name}.{part}: `data` takes the place of `file`, `files` and `held_out`; give one of them"
     for name, data in config.data.items():
         where = f"data.{name}"
         given = [origin for origin in ORIGINS if getattr(data, origin)]
-        if not _is_name(name):
+        if not is_name(name):
             yield f"{where}: names are files: letters, digits, - and _ only"
         if len(given) != 1:
             yield f"{where}: needs one origin of {', '.join(ORIGINS)}; it has {' and '.join(given) or 'none'}"
@@ -163,13 +155,9 @@ def data_problems(config: Config) -> Iterator[str]:
             except InputError as error:
                 yield f"{where}: {error}"
         for other in data.join:
-            yield from _undefined(f"{where}.join", other, config.data)
+            yield from undefined(f"{where}.join", other, config.data)
             if other in config.data and (config.data[other].join or languages_of(config.data[other]) != data.languages):
                 yield f"{where}.join: {other!r} must be parallel text in {list(data.languages or ())}, and not joined itself"
-
-
-def _is_name(name: str) -> bool:
-    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
 
 
 def _test_problems(where: str, corpus: Corpus | Labelled, taken: str):
@@ -177,7 +165,7 @@ def _test_problems(where: str, corpus: Corpus | Labelled, taken: str):
     if not corpus.test:
         yield f"{where}.test: names no test set"
     for name in corpus.test:
-        if name == taken or not _is_name(name):
+        if name == taken or not is_name(name):
             yield f"{where}.test.{name}: a test set cannot be called {taken}, and its name has letters, digits, - and _ only"
 
 
@@ -236,10 +224,14 @@ def _labelled_problems(where: str, labelled: Labelled):
             yield f"{where}.train.held_out: is for dev and test sets"
         if not source.file and source.language not in (None, labelled.language):
             yield f"{where}.{part}: without a file it is held out from the training text, which is in {labelled.language!r}"
-        if source.file and (missing := {"text", "label"} - source.columns.keys()):
+        words = labelled.unit == "word"
+        if source.file and not words and (missing := {"text", "label"} - source.columns.keys()):
             yield f"{where}.{part}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
         for key in source.columns:
-            yield from _undefined(f"{where}.{part}.columns", key, dict.fromkeys(TEXT_COLUMNS))
+            yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(WORD_COLUMNS if words else TEXT_COLUMNS))
+        for key in ("header", "where", "label_pattern") if words else ():
+            if getattr(source, key):
+                yield f"{where}.{part}.{key}: is for `unit: text`; files of words with tags have only `columns` and `label_names`"
         try:
             groups = regex.compile(source.label_pattern or "()").groups
         except regex.error as error:
@@ -249,69 +241,30 @@ def _labelled_problems(where: str, labelled: Labelled):
                 yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
     if len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
         yield f"{where}.labels: {labelled.labels} must be at least two different labels"
+    yield from _tag_problems(where, labelled) if labelled.unit == "word" else ()
     yield from _test_problems(where, labelled, "average")
 
 
-def _classification_problems(where: str, experiment: ClassificationExperiment, config: Config):
-    yield from _undefined(f"{where}.corpus", experiment.corpus, config.labelled)
-    yield from _undefined(f"{where}.backbone", experiment.backbone, config.backbones)
-    for arm in experiment.arms or ():
-        yield from _undefined(f"{where}.arms", arm, dict.fromkeys(config.run.arms))
-    if not (arms := arms_of(config, experiment)):
-        yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
-    phases = [(arm, phase) for arm in arms for phase in config.arms.get(arm, [])]
-    for arm, phase in phases:
-        if phase.data == "task" and phase.epochs is None:
-            yield f"arms.{arm}: the task phase of {where}, a classification, has `epochs` instead of updates"
-        if phase.data == "task" and phase.training:
-            yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.classification"
-        if phase.data == "released":
-            yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
-    switched = [f"arms.{arm}" for arm, phase in phases if phase.name == "pretext"]
-    switched += [f"{where}.classification.switch_while_finetuning"] if experiment.classification.switch_while_finetuning else []
-    used = lexicons_used(config, experiment)
-    if switched and not used:
-        yield f"{where}.lexicon: is missing; {switched[0]} needs one"
-    for name in used:
-        yield from _undefined(f"{where}.lexicon", name, config.lexicons)
-    for number in experiment.published:
-        yield from _undefined(f"{where}.published: arm", number.arm, config.arms)
-    if experiment.corpus not in config.labelled:
-        return
-    lengths = {f"{where}.classification": experiment.classification.max_length}
-    yield from _backbone_problems(where, experiment, labelled_languages(config, experiment), lengths, config)
-    if not switched:
-        return
-    code = config.labelled[experiment.corpus].language
-    into = switched_into(config, experiment)
-    if not into:
-        yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into"
-    for name in used:
-        if (lexicon := config.lexicons.get(name)) is None:
-            continue
-        if lexicon.unit != "word" or lexicon.mapping.mode != "dictionary":
-            yield f"lexicons.{name}.mapping.mode: must be dictionary (and unit word), as {where} has no parallel text to learn from"
-        for other in into:
-            if other not in LANGUAGES:
-                yield f"{where}.into: {other!r} is no language that is known"
-            elif not given_dictionary(lexicon, code, other):
-                yield (
-                    f"lexicons.{name}.dictionary: {code}-{other} is missing, which {where} needs for its texts in {other}; "
-                    f"give a file of word pairs (MUSE's format), or name the languages to switch into in {where}.into"
-                )
+def _tag_problems(where: str, labelled: Labelled):
+    for tag in labelled.labels:
+        if " " in tag:
+            yield f"{where}.labels: {tag!r} has a blank in it, which separates tags"
+        if tag.startswith("I-") and f"B-{tag[2:]}" not in labelled.labels:
+            yield f"{where}.labels: {tag} is there, but not B-{tag[2:]}, with which a span begins in IOB2"
+        if tag.startswith(("S-", "E-", "U-", "L-")) and has_spans(labelled.labels):
+            yield f"{where}.labels: {tag} is of BIOES or BILOU; name the tags of IOB2 (O, B-…, I-…), into which files are converted"
 
 
 def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
     if lexicon.unit == "piece":
-        yield from _undefined(f"lexicons.{name}.backbone", lexicon.backbone or "", config.backbones)
+        yield from undefined(f"lexicons.{name}.backbone", lexicon.backbone or "", config.backbones)
         if lexicon.vectors or lexicon.mapping.mode not in ("unsupervised", "identical", "numerals"):
             yield f"lexicons.{name}: with unit piece, vectors are learnt and mapped by mode unsupervised, identical or numerals"
     elif lexicon.backbone:
         yield f"lexicons.{name}.backbone: is for unit piece only"
-    users = [config.experiments[e] for e in config.run.experiments if e in config.experiments]
-    users = [e for e in users if not is_classification(e) and name in lexicons_used(config, e)]
+    users = [e for key, e in translations(config).items() if key in config.run.experiments and name in lexicons_used(config, e)]
     if lexicon.corpus:
-        yield from _undefined(f"lexicons.{name}.corpus", lexicon.corpus, config.corpora)
+        yield from undefined(f"lexicons.{name}.corpus", lexicon.corpus, config.corpora)
     corpora = {corpus: config.corpora[corpus] for e in users if (corpus := lexicon_corpus(config, e, name)) in config.corpora}
     pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
     for key in ("dictionary", "gold"):
@@ -321,117 +274,11 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
             if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
                 yield f"lexicons.{name}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
     mode = lexicon.mapping.mode
+    for corpus in [corpus for corpus, block in corpora.items() if mode == "aligned" and block.documents]:
+        yield f"lexicons.{name}.mapping.mode: aligned needs sentences and their translations; corpus {corpus!r} has documents and summaries"
     for pair in sorted(pairs):
         if mode in ("semi_supervised", "supervised", "dictionary") and pair not in lexicon.dictionary:
             yield f"lexicons.{name}.dictionary: mapping.mode {mode} needs one for {pair!r}"
         for code in pair.split("-") if mode == "mapped" else ():
             if code not in lexicon.vectors:
                 yield f"lexicons.{name}.vectors: mapping.mode mapped needs the mapped vectors of {code!r}"
-
-
-def _phase_problems(where: str, experiment: Experiment, phase: Phase, config: Config):
-    name = phase.lexicon or experiment.lexicon
-    if phase.lexicon:
-        yield from _undefined(f"{where}.lexicon", phase.lexicon, config.lexicons)
-    if phase.data == "task" and phase.lexicon:
-        yield f"{where}.lexicon: the task itself takes none"
-    if phase.data == "task" or name not in config.lexicons:
-        return
-    lexicon = config.lexicons[name]
-    if lexicon.unit != ("piece" if phase.data == "released" else "word"):
-        yield f"{where}: data {phase.data} cannot take the lexicon {name!r} of unit {lexicon.unit}; pieces are for `released` only"
-
-
-def _grid_problems(where: str, experiment: Experiment, config: Config):
-    for key, values in experiment.grid.items():
-        yield from _undefined(f"{where}.training", key, TRAINING_TYPES)
-        if key == "updates":
-            yield f"{where}.training.updates: stands in the arms, all of the same sum; it cannot be chosen"
-        if not values:
-            yield f"{where}.grid.{key}: is empty"
-        for value in values if key in TRAINING_TYPES else ():
-            try:
-                TypeAdapter(TRAINING_TYPES[key]).validate_python(value)
-            except ValidationError as error:
-                yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
-        for arm in config.run.arms:
-            if any(phase.data == "task" and key in phase.training for phase in config.arms.get(arm, [])):
-                yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
-    smallest = min([experiment.training.bleu_sentences, *experiment.grid.get("bleu_sentences", [])])
-    if experiment.grid and experiment.choice.by != "dev_loss" and not smallest:
-        yield f"{where}.choice.by: {experiment.choice.by} needs training.bleu_sentences above 0; or choose by dev_loss"
-
-
-def _experiment_problems(where: str, experiment: Experiment, config: Config):
-    yield from _grid_problems(where, experiment, config)
-    for arm in config.run.arms:
-        if any(phase.epochs is not None for phase in config.arms.get(arm, [])):
-            yield f"arms.{arm}: {where}, a translation, counts updates; epochs are for classification"
-        for phase in config.arms.get(arm, []):
-            yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
-    for name in lexicons_used(config, experiment):
-        lexicon = config.lexicons.get(name)
-        learnt = config.corpora.get(lexicon.corpus or "") if lexicon else None
-        if learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
-            yield f"lexicons.{name}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
-        if lexicon and lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
-            yield f"lexicons.{name}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
-    for key in ("corpus", "lexicon", "backbone"):
-        section = {"corpus": "corpora"}.get(key, f"{key}s")
-        yield from _undefined(f"{where}.{key}", getattr(experiment, key), getattr(config, section))
-    corpus = config.corpora.get(experiment.corpus)
-    pair = [experiment.source, experiment.target]
-    for number in experiment.published:
-        yield from _undefined(f"{where}.published: arm", number.arm, config.arms)
-        if number.testset and corpus:
-            yield from _undefined(f"{where}.published: testset", number.testset, _all_tests(config, corpus))
-    if experiment.representation.text and sorted(experiment.representation.text) != sorted(pair):
-        yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(experiment.representation.text)}"
-    if corpus and sorted(pair) != sorted(corpus.languages):
-        yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
-    if corpus and bool(corpus.documents) != (experiment.task == "summarisation"):
-        has = "has none" if experiment.task == "summarisation" else "has some: set task: summarisation"
-        yield f"{where}.task: {experiment.task} of corpus {experiment.corpus!r}, which {has} (`documents`)"
-    elif corpus and corpus.documents and corpus.documents.language != experiment.source:
-        yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
-    if experiment.decoding.min_length > experiment.decoding.max_length:
-        low, high = experiment.decoding.min_length, experiment.decoding.max_length
-        yield f"{where}.decoding: min_length {low} is more than max_length {high}"
-    if experiment.grid and experiment.choice.by not in ("dev_loss", by := DEV_SCORES[experiment.training.dev_metric]):
-        yield f"{where}.choice.by: {experiment.choice.by} is not measured: dev_metric is {experiment.training.dev_metric}; set {by}"
-    yield from _backbone_problems(where, experiment, pair, {}, config)
-
-
-def _backbone_problems(where: str, experiment: AnyExperiment, codes: list[str], lengths: dict[str, int], config: Config):
-    """What is wrong with an experiment's backbone for texts in these languages; `lengths` are other settings of the longest row."""
-    backbone = config.backbones.get(experiment.backbone)
-    if backbone and not (backbone.small if backbone.kind == "small" else backbone.model):
-        yield f"backbones.{experiment.backbone}: kind {backbone.kind} needs `{'small' if backbone.kind == 'small' else 'model'}`"
-    if backbone and backbone.kind == "small" and backbone.small:
-        positions = backbone.small.max_positions
-        lengths = {f"{where}.training": experiment.training.max_length, **lengths}
-        lengths[f"backbones.{experiment.backbone}.small.training"] = backbone.small.training.max_length
-        for arm in arms_of(config, experiment):
-            own = [phase.training.get("max_length") for phase in config.arms.get(arm, [])]
-            lengths[f"arms.{arm}.training"] = max((length for length in own if isinstance(length, int)), default=0)
-        for block, longest in lengths.items():
-            if longest > positions:
-                yield f"{block}.max_length: {longest} is more than the backbone's {positions} positions"
-        for code in codes:
-            if code not in backbone.small.text:
-                has = list(backbone.small.text)
-                yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {has}"
-
-
-def _all_tests(config: Config, corpus: Corpus) -> list[str]:
-    """The test sets of a corpus, and those of all experiments as models of another translate them."""
-    others = {name: config.corpora[e.corpus].test for name, e in translations(config).items() if e.corpus in config.corpora}
-    return [*corpus.test, *(f"{name}@{testset}" for name, tests in others.items() for testset in tests)]
-
-
-def _undefined(where: str, name: str, defined: dict[str, Any]):
-    if name not in defined:
-        near = difflib.get_close_matches(name, defined, n=1)
-        yield f"{where}: {name!r} is not defined" + (
-            f", did you mean {near[0]!r}?" if near else f"; there is {', '.join(defined) or 'nothing'}"
-        )

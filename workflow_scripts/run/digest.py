@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from workflow_scripts.tasks.table import TASKS
+
 
 class Failure(NamedTuple):
     """A job that failed and was not tried again."""
@@ -135,7 +137,7 @@ def is_culprit(failure: Failure) -> bool:
 _SIGNS = (
     # sign, why, what to change; the first that is found in the message or at the ends of the logs
     (r"^SLURM sbatch failed|^Job submission failed", "Slurm refused the job: {refusal}", "{asked}"),
-    (r"^Slurm did not take the group's job", "Slurm refused the job of its group", "what `snakemake{named} preflight` names{profile}"),
+    (r"^Slurm did not take the group's job", "Slurm refused the job of its group", "what `snakemake preflight{named}` names{profile}"),
     (r"^error: .*not tried again, as attempt", "the attempts before it ended as this one would", "{error}"),
     (r"CUDA out of memory|CUDA error: out of memory", "the GPU's memory did not suffice", "ask for a larger GPU{smaller}"),
     (
@@ -222,14 +224,14 @@ def refusal_of(message: str) -> tuple[str, str]:
 def settings_of(failure: Failure) -> tuple[str, str]:
     """Where the configuration has a job's settings, and which of them make it need less memory."""
     experiment = f"experiments.{failure.wildcards.get('experiment', '…')}"
-    if failure.rule in ("pretext", "finetune", "backbone"):
-        small = f"backbones.{failure.wildcards.get('backbone', '…')}.small"
-        block = f"{small if failure.rule == 'backbone' else experiment}.training"
+    if failure.rule == "backbone":
+        block = f"backbones.{failure.wildcards.get('backbone', '…')}.small.training"
         return block, f"set {block}.micro_batch_tokens"
-    if failure.rule.startswith("classification_"):
-        return f"{experiment}.classification", f"set {experiment}.classification.micro_batch"
-    block = f"{experiment}.{failure.rule.partition('_')[0]}"
-    return block, f"lower {block}.batch_tokens" if failure.rule.startswith(("decoding", "representation")) else ""
+    keys = {rule: key for task in TASKS.values() for rule, key in task.rules.items()}
+    if (key := keys.get(failure.rule)) is None:
+        return f"{experiment}.{failure.rule.partition('_')[0]}", ""
+    verb = "set" if "micro_batch" in key else "lower"
+    return f"{experiment}.{key.rpartition('.')[0]}", f"{verb} {experiment}.{key}"
 
 
 def profile_file(arguments: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""sizes: what training needs of memory and disk, estimated from the configuration alone.
+"""estimates: what training needs of memory and disk, estimated from the configuration alone.
 
 Good for "does it fit", within a factor of two at most (docs/reliability.md), not for a bill.
 """
@@ -7,7 +7,7 @@ import math
 import re
 from typing import NamedTuple
 
-from workflow_scripts.training.training import Training
+from workflow_scripts.tasks.experiment import Trained
 
 
 class Shape(NamedTuple):
@@ -34,20 +34,20 @@ MBART_LARGE = Shape(250_027, 1024, 4096, 12, 12, 1024)
 """facebook/mbart-large-cc25; the 50's vocabulary has 27 pieces more."""
 
 
-def training_memory(shape: Shape, training: Training, gpus: int) -> float:
+def training_memory(shape: Shape, phase: Trained, gpus: int) -> float:
     """Bytes that each device needs for an update; `gpus` is 0 on a CPU.
 
     Weights, gradients and Adam's moments are 16 bytes a parameter. What a token leaves behind in each layer for the
     way back was counted on small mBARTs with as many tokens on either side, in float32; bfloat16 needs three quarters.
     Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary.
     """
-    batch, devices = training.batch_tokens, max(1, gpus)
-    tokens = batch / (devices * math.ceil(batch / (devices * (training.micro_batch_tokens or batch))))
+    batch, devices = phase.batch_tokens, max(1, gpus)
+    tokens = batch / (devices * math.ceil(batch / (devices * (phase.micro_batch_tokens or batch))))
     encoder, decoder = (n * shape.d_model + 8 * shape.encoder_ffn_dim for n in (40, 68))
     layers = shape.encoder_layers * encoder + shape.decoder_layers * decoder
-    if gpus and training.precision != "float32":
+    if gpus and phase.precision != "float32":
         layers *= 0.75
-    scores = 12 * shape.vocab_size if training.loss == "plain" else 0
+    scores = 0 if phase.chunked_loss else 12 * shape.vocab_size
     # beside it there are torch and its libraries, or what CUDA and its allocator keep
     return 1e9 + 16 * shape.parameters + tokens * (layers + scores)
 
@@ -57,11 +57,9 @@ def host_memory(shape: Shape, gpus: int) -> float:
     return gpus * (2e9 + 4 * shape.parameters)
 
 
-def training_disk(shape: Shape, training: Training) -> float:
+def training_disk(shape: Shape, phase: Trained) -> float:
     """Bytes of a phase's model (4 a parameter) and of the checkpoints that stay (12 a parameter, with Adam's moments)."""
-    averaged = training.averaged
-    kept = {"last": 2, "best": 3, "average": max(2, averaged), "average_best": averaged + 2}[training.checkpoint]
-    return shape.parameters * (4 + 12 * min(kept, 1 + training.updates // training.evaluate_every))
+    return shape.parameters * (4 + 12 * phase.checkpoints)
 
 
 def vectors_disk(text: float, dimensions: int) -> float:

@@ -1,7 +1,8 @@
 """definitions: what stands in the configuration's files, as the plain values that the types of `config` take.
 
-Definitions with an `each` are written out, patterns of names replaced by the names, published numbers read from
-their tables, lists of training values moved to grids. What is malformed otherwise is left to the types to refuse.
+Definitions with an `each` are written out, those with a `like` completed by the definition that they name, patterns
+of names replaced by the names, published numbers read from their tables, lists of training values moved to grids.
+What is malformed otherwise is left to the types to refuse.
 """
 
 import csv
@@ -9,18 +10,20 @@ import fnmatch
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_origin
 
 import yaml
 
-from workflow_scripts.evidence.scores import ROUGES
+from workflow_scripts.names import instead
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.training.training import Training
+from workflow_scripts.tasks.experiment import Task
+from workflow_scripts.tasks.table import TASKS, task_name
+from workflow_scripts.tasks.translation import TRAINING_TYPES
 
 
 def written_out(raw: dict[str, Any]) -> dict[str, Any]:
     """The configuration as Snakemake has merged it, with all that is short for something written out."""
-    return _with_grids(_with_rouge(with_published(spelt_out(raw))))
+    return _with_grids(_with_defaults(with_published(spelt_out(raw))))
 
 
 def check_files(paths: Iterable[Path | str]) -> None:
@@ -62,7 +65,12 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     `experiments: {"{other}-en": {each: {other: [de, tr]}, source: "{other}", …}}` defines `de-en` and `tr-en`;
     `each: [{source: de, target: en}, {source: en, target: de}]` lists the combinations themselves. A
     definition of one of these names is laid over what `each` makes, a second `each` over the first. In `run.experiments` the names may have
-    the wildcards of a shell. Raises `InputError` where an `each` is malformed or makes a name twice.
+    the wildcards of a shell.
+
+    After that, a definition with `like: NAME` is laid over the definition of that name (`_with_likes`). A template with `each` may
+    therefore have a `like` with the template's own placeholders, and any definition may be like one that `each` has made.
+
+    Raises `InputError` where an `each` is malformed or makes a name twice, and where a `like` names nothing or leads back to itself.
     """
     if not isinstance(raw, dict):
         return raw
@@ -105,7 +113,49 @@ def _spelt_section(section: str, blocks: Any) -> Any:
         for own, point in zip(names, points, strict=True):
             made[own] = _laid_over(made.get(own), _filled_in(rest, point))
     others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
-    return {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+    all_of_them = {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+    return _with_likes(section, all_of_them) if section in ALIKE else all_of_them
+
+
+ALIKE = ("corpora", "labelled", "lexicons", "backbones", "experiments")
+"""The sections in which a definition may have a `like`."""
+
+BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names", "test", "text", "vectors", "where"}
+"""The settings whose keys are languages, pairs or names of the user's own. `like` replaces them as a whole: a corpus of French and
+English that is like one of German and English does not keep the German column."""
+
+ORIGINS = {"file", "files", "data", "held_out"}
+"""Where a part of a corpus may come from. `like` replaces the part as a whole when it comes from somewhere else."""
+
+
+def _with_likes(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
+    """`blocks` with each definition that has a `like` laid over the definition that it names, which may have a `like` itself.
+
+    Blocks of settings are merged key by key. A list replaces a list, and what `BY_NAME` and `ORIGINS` name is replaced as a whole.
+    Raises `InputError` for a name that is not defined and for a circle.
+    """
+
+    def completed(name: str, users: tuple[str, ...]) -> Any:
+        block = blocks[name]
+        if not isinstance(block, dict) or "like" not in block:
+            return block
+        where, named = f"config:\n  {section}.{name}.like", block["like"]
+        own = {key: value for key, value in block.items() if key != "like"}
+        if not isinstance(named, str):
+            raise InputError(f"{where}: wants the name of one definition in {section}, got {named!r}")
+        if named not in blocks:
+            raise InputError(f"{where}: {named!r} is not defined{instead(named, blocks)}")
+        if named in (*users, name):
+            raise InputError(f"{where}: leads back to itself ({' → '.join((*users, name, named))}); define one of them without `like`")
+        return _completed_by(completed(named, (*users, name)), own)
+
+    return {name: completed(name, ()) for name in blocks}
+
+
+def _completed_by(below: Any, above: Any) -> Any:
+    if not (isinstance(below, dict) and isinstance(above, dict)) or ORIGINS & above.keys() - below.keys():
+        return above
+    return {**below, **{key: value if key in BY_NAME else _completed_by(below.get(key), value) for key, value in above.items()}}
 
 
 def _points(each: Any) -> list[dict[str, Any]]:
@@ -164,19 +214,23 @@ def _published_in(path: str, experiment: str) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if value} for row in own]
 
 
-def _with_rouge(raw: dict[str, Any]) -> dict[str, Any]:
-    """`raw` with ROUGE as what experiments in summarisation measure and choose by, where they do not say."""
+def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` with what holds for an experiment's task where its block does not say otherwise."""
     experiments = raw.get("experiments") if isinstance(raw, dict) else None
     if not isinstance(experiments, dict):
         return raw
-    defaults = {"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}
     filled = {}
     for name, block in experiments.items():
-        if isinstance(block, dict) and block.get("task") == "summarisation":
-            own = {key: block.get(key, {}) for key in defaults}
-            block = {**block, **{key: {**defaults[key], **own[key]} if isinstance(own[key], dict) else own[key] for key in defaults}}
+        for key, defaults in _task(block).defaults.items() if _task(block) else ():
+            own = block.get(key, {})
+            block = {**block, key: {**defaults, **own} if isinstance(own, dict) else own}
         filled[name] = block
     return {**raw, "experiments": filled}
+
+
+def _task(block: Any) -> Task | None:
+    """The task of an experiment's raw block; None for what the types will refuse."""
+    return TASKS.get(task_name(block)) if isinstance(block, dict) else None
 
 
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
@@ -188,7 +242,7 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
     for name, block in experiments.items():
         training = block.get("training") if isinstance(block, dict) else None
         lists = {key: value for key, value in training.items() if _is_grid(key, value)} if isinstance(training, dict) else {}
-        if lists and block.get("task") != "classification":
+        if lists and (task := _task(block)) and task.grid:
             first = {key: value[0] for key, value in lists.items()}
             grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1}}
             block = {**block, "training": {**training, **first}, "grid": grid}
@@ -199,6 +253,3 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
 def _is_grid(key: str, value: Any) -> bool:
     """A list in place of a value; of lists, where the value is a list itself."""
     return isinstance(value, list) and bool(value) and (get_origin(TRAINING_TYPES.get(key)) is not tuple or isinstance(value[0], list))
-
-
-TRAINING_TYPES = get_type_hints(Training, include_extras=True)

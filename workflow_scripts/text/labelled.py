@@ -1,9 +1,10 @@
-"""labelled: texts with labels in, one form for all of them out; for classification.
+"""labelled: texts with labels in, one form for all of them out; for classification and token labelling.
 
 A part is the training text, the dev set or a test set. Each becomes a table of label, text and the second
 text of a pair (empty where there are single texts), with its unique sentences beside it, a line each: what the
-pretext task restores and vocabularies are made of. Documents are held out by their names and the seed
-alone, so that files in several languages that share documents lose the same ones.
+pretext task restores and vocabularies are made of. Where words have labels (``unit: word``, read by `tagged`), the
+label is the sentence's tags and the text its words, separated by blanks. Documents are held out by their names and the
+seed alone, so that files in several languages that share documents lose the same ones.
 """
 
 import hashlib
@@ -12,26 +13,29 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import regex
 
 from workflow_scripts.limits import Limits, Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
-from workflow_scripts.text.corpus import clean_text, dig, leak_keys
+from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.parallel import block_of, clean_text, dig
+from workflow_scripts.text.tagged import INNER_BLANK, join_words, read_sentences
 from workflow_scripts.text.words import number_of_words
 
 
 @dataclass
 class LabelledSource:
-    """Where labelled text comes from: a TSV or JSONL file, or documents held out from the training file."""
+    """Where labelled text comes from: a TSV, JSONL, CoNLL or CoNLL-U file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; may end in .gz, .xz or .zst. Without one it is the training file, and so is what follows."""
+    """A TSV or JSONL file, or with `unit: word` a file in columns as of CoNLL, where .conllu is CoNLL-U; may end in .gz, .xz or .zst.
+    Without one it is the training file, and so is what follows."""
     columns: dict[str, int | str] = field(default_factory=dict)
     """`text`, `label`, and where there are `pair` (the second text) and `document`: column (from 1, as in `cut -f`), its name in the
-    header, or key of a JSON object (dots go deeper)."""
+    header, or key of a JSON object (dots go deeper). With `unit: word` instead `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4."""
     language: str | None = None
     """A test set's language; that of the training text if none is named."""
     header: bool = False
@@ -53,13 +57,15 @@ class Labelled:
     language: str
     """The language of training and dev text."""
     labels: list[str]
-    """All labels there are."""
+    """All labels there are; with `unit: word` the tags, in IOB2 where they mark spans: O, B-PER, I-PER, …"""
     train: LabelledSource
     """What is finetuned on."""
     dev: LabelledSource
     """What early stopping goes by; in the language of the training text."""
     test: dict[str, LabelledSource]
     """Test sets by name."""
+    unit: Literal["text", "word"] = "text"
+    """What has a label: a text (or a pair of texts), for classification, or each word of a sentence, for token labelling."""
     min_words: Natural = 0
     """Texts (or second texts) of fewer words are left out."""
     seed: Seed = 1
@@ -67,7 +73,7 @@ class Labelled:
 
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, with its label, and where it stood."""
+    """A text, or a pair of texts, with its label, and where it stood; of words with tags the line of either."""
 
     label: str
     text: str
@@ -80,9 +86,15 @@ class Example(NamedTuple):
         """The text, and the second one of a pair."""
         return [self.text, self.pair] if self.pair else [self.text]
 
+    def labels(self, unit: str) -> list[str]:
+        """The label of the text, or those of its words."""
+        return self.label.split(" ") if unit == "word" else [self.label]
+
 
 TEXT_COLUMNS = ("text", "pair", "label", "document")
 """What `columns` may name."""
+WORD_COLUMNS = ("word", "tag")
+"""What `columns` may name where words have labels."""
 
 
 def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: Labelled) -> None:
@@ -92,18 +104,21 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     test set. Raises `InputError` when a file is bad, or when nothing is left of the part or of one of its labels.
     """
     removed: Counter[str] = Counter()
+    changed: Counter[str] = Counter()
     source = _source(settings, part)
     forbidden = {_key(e) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
-    kept = [e for e in chosen(settings, part, removed) if _key(e) not in forbidden or removed.update(["equals dev or test"])]
-    counts = Counter(example.label for example in kept)
+    kept = [e for e in chosen(settings, part, removed, changed) if _key(e) not in forbidden or removed.update(["equals dev or test"])]
+    words = settings.unit == "word"
+    counts = Counter(label for example in kept for label in example.labels(settings.unit))
     missing = [label for label in settings.labels if not counts[label]]
-    if not kept or (missing and part == "train"):
+    # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
+    if not kept or (missing and part == "train" and not words):
         lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
         raise InputError(
             f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); is the file empty, or `labels` too long?"
         )
     write_lines(examples, ("\t".join((e.label, e.text, e.pair)) for e in kept))
-    write_lines(sentences, dict.fromkeys(text for e in kept for text in e.texts))
+    write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else text for e in kept for text in e.texts))
     write_json(
         report,
         {
@@ -112,17 +127,19 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "examples": len(kept),
             "labels": {label: counts[label] for label in settings.labels},
             "removed": dict(removed),
+            "changed": dict(changed),
             "checksums": checksums([source.file]),
             "source": asdict(source),
         },
     )
 
 
-def read_table(path: Path, labels: list[str] | None = None) -> list[Example]:
-    """The examples of a part as `main` wrote them."""
+def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:
+    """The examples of a part as `main` wrote them; with `labels`, raises `InputError` for one with another label."""
     examples = [Example(*line.split("\t"), line=number) for number, line in enumerate(read_lines(path), 1)]
     for example in examples if labels else ():
-        _check_label(example.label, labels, f"{path}, line {example.line}")
+        for label in example.labels(unit):
+            _check_label(label, labels, f"{path}, line {example.line}")
     return examples
 
 
@@ -135,10 +152,10 @@ def paths(settings: Labelled) -> list[str]:
 # parts
 
 
-def chosen(settings: Labelled, part: str, removed: Counter[str]) -> Iterator[Example]:
-    """The examples of a part, before those of other parts are left out; what is removed is counted by its reason."""
+def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counter[str] | None = None) -> Iterator[Example]:
+    """The examples of a part, before those of other parts are left out; what is removed, or changed, is counted by its reason."""
     source = _source(settings, part)
-    for example in read_examples(source, settings.labels, removed):
+    for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
         if not _is_of(settings, part, example.document):
             removed["document of another part"] += 1
         elif settings.min_words and any(number_of_words(text, source.language) < settings.min_words for text in example.texts):
@@ -180,8 +197,14 @@ def _key(example: Example) -> tuple[str, ...]:
 # ---------------------------------------------------------------------------------------------
 # reading
 
-# lines that no document column groups are held out in blocks of so many neighbours
-_BLOCK = 40
+
+def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
+    """The examples of a file in order, whatever has a label in it: `read_examples`, or sentences of words with tags."""
+    if unit == "text":
+        yield from read_examples(source, labels, removed)
+        return
+    for one in read_sentences(Path(source.file), source.columns, labels, source.label_names, source.language or "", changed):
+        yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 
 def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
@@ -208,7 +231,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
         if not text or ("pair" in source.columns and not pair):
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
-        yield Example(label, text, pair, str(cells.get("document", f"block {(number - 1) // _BLOCK}")), number)
+        yield Example(label, text, pair, str(cells.get("document", block_of(number))), number)
 
 
 def _check_label(label: str, labels: list[str], at: str, header: bool = False) -> None:

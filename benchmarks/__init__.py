@@ -1,0 +1,1 @@
+"""What the stages cost, against other tools: `python -m benchmarks.training …`, from the repository's root."""

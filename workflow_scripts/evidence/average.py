@@ -1,0 +1,75 @@
+"""average: arms compared on each test set of an experiment, and on the average over them.
+
+Every task whose score is made of sums of what is counted in examples is compared here (`significance.compare`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from workflow_scripts.evidence.significance import COVERS, Score, compare
+from workflow_scripts.limits import Positive
+
+AVERAGE = "average"
+"""The mean score over all test sets, among their names."""
+
+
+@dataclass
+class Significance:
+    """Settings of the tests of significance."""
+
+    test: Literal["bootstrap", "randomization"] = "bootstrap"
+    """Paired bootstrap resampling of the examples, or paired approximate randomization."""
+    samples: Positive = 1_000
+    """Resamples (bootstrap) or trials (randomization; 10,000 are usual)."""
+    correction: Literal["holm", "none"] = "holm"
+    """How p-values are corrected for the number of comparisons: all arms and test sets of an experiment, by seed."""
+
+
+def compare_everywhere(
+    counts: dict[tuple[str, str, int], np.ndarray],
+    share: Score,
+    names: Sequence[str],
+    testsets: Sequence[str],
+    seeds: Sequence[int],
+    settings: Significance,
+) -> dict[str, Any]:
+    """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds (seed None).
+
+    `counts` has, by arm, test set and seed, an array of examples × counts, of whose sum `share` makes a score from 0 to 1;
+    differences are in points of a hundred. Test sets of as
+    many examples each are taken for translations of each other, line by line, and drawn together for their average.
+    """
+    pairs = [(mine, other) for at, mine in enumerate(names) for other in names[:at]]
+    rows = []
+    for testset in [*testsets, *([AVERAGE] if len(testsets) > 1 else [])]:
+        some = testsets if testset == AVERAGE else [testset]
+        statistics = {(name, seed): side_by_side([counts[name, one, seed] for one in some]) for name in names for seed in seeds}
+        for seed in [*seeds, None]:
+            mine = {key: found for key, found in statistics.items() if seed in (None, key[1])}
+            for (arm, other), found in compare(mine, mean_score(share, len(some)), pairs, settings).items():
+                rows.append({"testset": testset, "seed": seed, "arm": arm, "other": other, **found})
+    covers = {"seed": COVERS["seed"], "seeds": COVERS["seed" if len(seeds) == 1 else settings.test]}
+    return {"baseline": names[0], "pairs": rows, "covers": covers, "settings": asdict(settings)}
+
+
+def side_by_side(counts: Sequence[np.ndarray]) -> np.ndarray:
+    """The counts of several test sets in one array, each in columns of its own.
+
+    Rows are examples; test sets with as many examples share theirs, else each row has counts of one test set alone.
+    """
+    sizes, width = [len(one) for one in counts], counts[0].shape[1]
+    together = len(set(sizes)) == 1
+    made = np.zeros((sizes[0] if together else sum(sizes), width * len(counts)))
+    at = 0
+    for place, one in enumerate(counts):
+        made[at : at + len(one), place * width : (place + 1) * width] = one
+        at += 0 if together else len(one)
+    return made
+
+
+def mean_score(share: Score, testsets: int) -> Score:
+    """The mean over test sets, in per cent, of a score from 0 to 1 of the sums of their counts in the order of `side_by_side`."""
+    return lambda sums: float(100 * np.mean([share(part) for part in np.split(np.asarray(sums), testsets)]))

@@ -1,0 +1,124 @@
+"""vecmap: maps the embeddings of two languages with VecMap's own program, for users who have it.
+
+VecMap (https://github.com/artetxem/vecmap) is the implementation by the authors of the mapping method. Its licence
+is GPL-3.0 and it is on no package registry, so it is neither shipped nor imported here. `mapping.engine: vecmap`
+runs its `map_embeddings.py` as a process of its own, from a clone that the user names:
+
+1. Write both embeddings as word2vec text, and the dictionary if there is one, into a temporary folder.
+2. Run `map_embeddings.py` with the options for the mode (`options`).
+3. Read the mapped embeddings.
+
+The mapping is then judged like our own (`mapping.map_once`).
+"""
+
+import importlib.util
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
+from workflow_scripts.stage import InputError
+
+RECOMMENDED = (
+    "--normalize unit center unit --whiten --src_reweight 0.5 --trg_reweight 0.5 --src_dewhiten src --trg_dewhiten trg "
+    "--self_learning --vocabulary_cutoff 20000 --csls 10"
+)
+"""The settings that VecMap recommends and that its options `--identical` and `--unsupervised` stand for (its README). There is no such
+option for numerals, so they are written out."""
+
+
+def map_embeddings(
+    words_a: list[str],
+    a: torch.Tensor,
+    words_b: list[str],
+    b: torch.Tensor,
+    *,
+    start: str,
+    dictionary: list[tuple[str, str]],
+    seed: int,
+    clone: str | None,
+    device: str = "auto",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`a` and `b` (words × dimensions) in one space, by VecMap.
+
+    `start` is a `mapping.mode`, `dictionary` the pairs of words for the modes that start from one. VecMap is in the folder `clone`
+    or, if that is None, in the folder that the environment variable VECMAP names. `device` decides whether VecMap computes on a GPU:
+    `auto` does if there are a GPU and CuPy, `cuda` insists on it.
+
+    Raises `InputError` if there is no VecMap, if it fails, or if it does not return the same words.
+    """
+    program = find_program(clone)
+    with tempfile.TemporaryDirectory(prefix="vecmap-") as name:
+        folder = Path(name)
+        inputs, outputs = ([folder / f"{side}.{what}.vec" for side in "ab"] for what in ("input", "output"))
+        for path, words, vectors in zip(inputs, (words_a, words_b), (a, b), strict=True):
+            write_vectors(path, words, vectors.cpu().numpy())
+        pairs = folder / "dictionary"
+        pairs.write_text("".join(f"{x} {z}\n" for x, z in dictionary), encoding="utf-8")
+        cuda = ["--cuda"] if device == "cuda" or (device == "auto" and a.is_cuda and importlib.util.find_spec("cupy")) else []
+        # `--seed` stands last, since `--normalize` would take the files for its own values
+        line = [sys.executable, program, *options(start, pairs), *cuda, "--seed", seed, *inputs, *outputs]
+        _run([str(part) for part in line], folder, threads=torch.get_num_threads())
+        mapped = [_read(path, words) for path, words in zip(outputs, (words_a, words_b), strict=True)]
+    return tuple(torch.from_numpy(side).to(a.device) for side in mapped)
+
+
+def find_program(clone: str | None) -> Path:
+    """VecMap's `map_embeddings.py` in the folder `clone`, or in `$VECMAP`; raises `InputError` if it is not there."""
+    named = clone or os.environ.get("VECMAP")
+    way_out = (
+        "get VecMap with `git clone https://github.com/artetxem/vecmap`, and name its folder as mapping.vecmap "
+        "or in the environment variable VECMAP; or take mapping.engine: own"
+    )
+    if not named:
+        raise InputError(f"mapping.engine vecmap: no folder of VecMap is named; {way_out}")
+    program = Path(named).expanduser() / "map_embeddings.py"
+    if not program.is_file():
+        raise InputError(f"mapping.engine vecmap: {program} is not there; {way_out}")
+    return program.resolve()
+
+
+def options(start: str, dictionary: Path) -> list[str]:
+    """The options of `map_embeddings.py` for a `mapping.mode`."""
+    return {
+        "unsupervised": ["--unsupervised"],
+        "identical": ["--identical"],
+        "numerals": ["--init_numerals", *RECOMMENDED.split()],
+        "semi_supervised": ["--semi_supervised", str(dictionary)],
+        "supervised": ["--supervised", str(dictionary)],
+    }[start]
+
+
+def _run(line: list[str], folder: Path, threads: int) -> None:
+    print(f"vecmap: {shlex.join(line)}", flush=True)
+    cores = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    log = folder / "log"
+    with open(log, "w", encoding="utf-8") as file:
+        # without our PYTHONPATH, since VecMap has modules with names as common as `embeddings`
+        done = subprocess.run(
+            line, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **cores, "PYTHONPATH": ""}, cwd=folder
+        )
+    said = log.read_text(encoding="utf-8", errors="replace")
+    print(said, end="", flush=True)
+    if done.returncode:
+        last = " | ".join([part.strip() for part in said.splitlines() if part.strip()][-_LAST_LINES:])
+        raise InputError(f"VecMap ({line[1]}) failed with exit status {done.returncode}; its last lines: {last or '(none)'}")
+
+
+_LAST_LINES = 5
+"""So many lines of a failed VecMap stand in the error; all of them stand in the log."""
+
+
+def _read(path: Path, words: list[str]) -> np.ndarray:
+    if not path.exists():
+        raise InputError("VecMap ended without an error, but did not write the mapped embeddings; see the log")
+    found, vectors = read_vectors(path)
+    if found != words:
+        raise InputError(f"VecMap was given {len(words)} words and returned {len(found)}, or others; is this VecMap's map_embeddings.py?")
+    return vectors

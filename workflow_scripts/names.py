@@ -1,0 +1,22 @@
+"""names: the nearest known name, for errors about one that is not known."""
+
+import difflib
+from collections.abc import Iterable, Iterator
+
+
+def undefined(where: str, name: str, known: Iterable[str]) -> Iterator[str]:
+    """The problem that `name`, which the key `where` of the configuration gives, is not among the `known` ones; nothing if it is."""
+    if name not in (known := list(known)):
+        yield f"{where}: {name!r} is not defined{instead(name, known)}"
+
+
+def instead(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence that refuses `name`: the nearest known name, or all of them."""
+    known = [*map(str, known)]
+    near = difflib.get_close_matches(str(name), known, n=1)
+    return f", did you mean {near[0]!r}?" if near else f"; there is {', '.join(known) or 'nothing'}"
+
+
+def is_name(name: str) -> bool:
+    """Whether `name` can be the name of a folder everywhere: ASCII letters, digits, - and _."""
+    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()

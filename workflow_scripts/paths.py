@@ -1,0 +1,99 @@
+"""paths: where every file of a run is, under ``results/``.
+
+Each path stands here once; rules, checks and the report all take it from here. The folder of a corpus is its name and
+its languages in the configured order, e.g. ``help.de-en``, so that one rule serves corpora of any languages, and both
+directions of a lexicon are never ambiguous.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
+
+# ---------------------------------------------------------------------------------------------
+# text
+
+
+def corpus_folder(config: Config, corpus: str) -> str:
+    """The folder of a corpus."""
+    return f"results/corpora/{_with_languages(config, corpus)}"
+
+
+def _with_languages(config: Config, corpus: str) -> str:
+    return f"{corpus}.{'-'.join(config.corpora[corpus].languages)}"
+
+
+def corpus_text(config: Config, corpus: str, part: str, code: str) -> str:
+    """One side of a part (train, dev, test/…) of a corpus."""
+    return f"{corpus_folder(config, corpus)}/{part}.{code}"
+
+
+def held_out_parts(config: Config, corpus: str) -> list[str]:
+    """The parts of a corpus that nothing is trained on."""
+    return ["dev", *(f"test/{name}" for name in config.corpora[corpus].test)]
+
+
+def labelled_folder(labelled: str) -> str:
+    """The folder of a text with labels."""
+    return f"results/labelled/{labelled}"
+
+
+def labelled_parts(config: Config, labelled: str) -> list[str]:
+    """The parts of a text with labels, that for training first."""
+    return ["train", "dev", *(f"test/{name}" for name in config.labelled[labelled].test)]
+
+
+def labelled_language(config: Config, labelled: str, part: str) -> str:
+    """The language of a part of a text with labels."""
+    block = config.labelled[labelled]
+    return (block.test[part.removeprefix("test/")].language if part.startswith("test/") else None) or block.language
+
+
+def labelled_file(config: Config, labelled: str, part: str, suffix: str = "") -> str:
+    """The sentences of a part; with the suffix `.tsv` its examples, with `.json` its report."""
+    return f"{labelled_folder(labelled)}/{part}.{labelled_language(config, labelled, part)}{suffix}"
+
+
+# ---------------------------------------------------------------------------------------------
+# lexicons and noised text
+
+
+def lexicon_folder(config: Config, corpus: str, lexicon: str) -> str:
+    """The folder of a lexicon that is learnt from a corpus."""
+    return f"results/lexicons/{_with_languages(config, corpus)}/{lexicon}"
+
+
+def given_lexicon_folder(labelled: str, lexicon: str, pair: str) -> str:
+    """The folder of a lexicon made of a given dictionary, for a text with labels."""
+    return f"results/lexicons/{labelled}/{lexicon}/{pair}"
+
+
+def noised_folder(experiment: str, noise: str, seed: object) -> str:
+    """The rounds of noised text of a pretext phase."""
+    return f"results/codeswitch/{experiment}/{noise}/seed{seed}"
+
+
+# ---------------------------------------------------------------------------------------------
+# models and what is measured of them
+
+
+def backbone_folder(backbone: str) -> str:
+    """The folder of a backbone."""
+    return f"results/backbones/{backbone}"
+
+
+def experiment_folder(experiment: str) -> str:
+    """The folder of an experiment's runs."""
+    return f"results/runs/{experiment}"
+
+
+def run_folder(experiment: str, arm: str, seed: object) -> str:
+    """The folder of one training of an arm."""
+    return f"{experiment_folder(experiment)}/{arm}/seed{seed}"
+
+
+def report_page(experiment: str) -> str:
+    """The experiment's own page, where there are too many for one."""
+    return f"results/report/{experiment}.html"

@@ -1,0 +1,115 @@
+"""The first box of the page: what the comparisons of the arms say, in plain sentences and no further than the numbers go.
+
+Each arm that restores code-switched text is compared with the baseline (does the extra stage help?) and with its controls
+(is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference, its 95 %
+interval and p. Where chance could make the difference, the sentence says that nothing is shown.
+"""
+
+import itertools
+from typing import Any
+
+from workflow_scripts.evidence.scores import LOWER_IS_BETTER
+from workflow_scripts.report.study import Study, digits, signed, spread, summary
+
+Rows = list[dict[str, Any]]
+
+QUESTIONS = {
+    "baseline": "Does code-switching restore help? {arm} against the baseline, {other}",
+    "mask": "Do words of the other language help more than gaps? {arm} against {other}",
+    "random": "Do the right words help more than random ones? {arm} against {other}",
+    "other": "Does this help? {arm} against the baseline, {other}",
+}
+"""What a comparison asks, by the kind of the arm compared with; `other` is a comparison of two arms without code-switching."""
+
+NAMES = {"f1": "F1"}
+"""What a metric is called, where its name in scores.tsv is another."""
+
+
+def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], metrics: list[str]) -> list[dict[str, Any]]:
+    """Per comparison of two arms its `question` and `answers`: a sentence per test set and metric, in two parts, `claim` and `numbers`.
+
+    `rows` has a row per test set, seed, arm and metric with its `value`; `over_seeds` a row per test set, metric and pair of arms with
+    `difference`, `low`, `high` and `p`. Empty with a single arm.
+    """
+    found = []
+    for arm, other, kind in comparisons(study):
+        answers = [
+            (where(study, testset), answer(study, rows, over_seeds, arm, other, testset, metric))
+            for testset, metric in itertools.product(testsets, metrics)
+        ]
+        said = [{"claim": place + claim, "numbers": numbers} for place, (claim, numbers) in answers]
+        found.append({"question": QUESTIONS[kind].format(arm=arm, other=other), "answers": said})
+    return found
+
+
+def where(study: Study, testset: str) -> str:
+    """Which test set an answer is about, where there are several; a name that is none of them is their average."""
+    if len(study.testsets) == 1:
+        return ""
+    return f"Test set {testset}: " if testset in study.testsets else f"On average over {len(study.testsets)} test sets: "
+
+
+def comparisons(study: Study) -> list[tuple[str, str, str]]:
+    """Pairs of arms to compare, and what the comparison asks (a key of `QUESTIONS`)."""
+    switched = study.of_kind("codeswitch")
+    if not switched:
+        return [(arm, study.baseline, "other") for arm in study.arms if arm != study.baseline]
+    found = []
+    for arm in switched:
+        found.append((arm, study.baseline, "baseline"))
+        found += [(arm, control, kind) for kind in ("mask", "random") for control in study.of_kind(kind)]
+    return found
+
+
+def answer(study: Study, rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:
+    """What a metric says of `arm` against `other` on a test set: the claim, and the numbers behind it."""
+    called = NAMES.get(metric, metric)
+    value = {(r["arm"], r["seed"]): r["value"] for r in rows if (r["testset"], r["metric"]) == (testset, metric)}
+    seeds = [seed for seed in study.seeds if (arm, seed) in value and (other, seed) in value]
+    if not seeds:
+        return f"Not known in {called}", "a score is missing (see below)."
+    mine, theirs = ([value[name, seed] for seed in seeds] for name in (arm, other))
+    gap = summary([a - b for a, b in zip(mine, theirs, strict=True)])
+    both = f"{arm} has {spread(mine, digits(metric))}, {other} {spread(theirs, digits(metric))}"
+    if not any(gap["values"]):
+        return f"No difference in {called}", f"{both}."
+    tested = _tested(over_seeds, arm, other, testset, metric)
+    numbers = f"{both}, a difference of {signed(gap['mean'], digits(metric))} ({', '.join(_uncertainty(gap, tested, metric))})"
+    if tested is None or tested["p"] is None:
+        return f"Not tested in {called}", f"{numbers}."
+    if tested["p"] >= 0.05:
+        return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
+    better = gap["mean"] < 0 if metric in LOWER_IS_BETTER else gap["mean"] > 0
+    claim = f"{'Yes' if better else f'No, {other} is better'}, by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
+    return claim, f"{numbers}."
+
+
+def _tested(over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> dict[str, Any] | None:
+    """The test of `arm` − `other`; a test of `other` − `arm` is turned round."""
+    for row in over_seeds:
+        if (row["testset"], row["metric"]) == (testset, metric) and {row["arm"], row["other"]} == {arm, other}:
+            if row["arm"] == arm or row["low"] is None:
+                return row
+            return {**row, "low": -row["high"], "high": -row["low"]}
+    return None
+
+
+def _uncertainty(gap: dict[str, Any], tested: dict[str, Any] | None, metric: str) -> list[str]:
+    """How sure a difference is: its range over the seeds, its interval and its p, as far as there are any."""
+    places = digits(metric)
+    found = [f"{signed(gap['min'], places)} to {signed(gap['max'], places)} over {gap['n']} seeds"] if gap["n"] > 1 else []
+    if tested and tested["low"] is not None:
+        found.append(f"95 % interval {signed(tested['low'], places)} to {signed(tested['high'], places)}")
+    return [*found, p_value(tested["p"] if tested else None)]
+
+
+def p_value(p: float | None) -> str:
+    """A p-value as text."""
+    return "no p-value" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def unit(metric: str) -> str:
+    """What a difference in a metric is counted in."""
+    if metric in ("accuracy", "f1"):
+        return f"points of {NAMES.get(metric, metric)}"
+    return f"{metric} (lower is better)" if metric in LOWER_IS_BETTER else metric

@@ -1,0 +1,380 @@
+"""findings: looks at the text, word lists, vectors and models that a run needs, each with what is wrong and the way out.
+
+Long files are read at their beginning only, and nothing is written but a tokeniser that sacreBLEU has to fetch.
+"""
+
+import dataclasses
+import functools
+import itertools
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.evidence.scores import Scores, leading, metrics
+from workflow_scripts.lexicon.vecmap import find_program
+from workflow_scripts.lexicon.vectors import read_vectors
+from workflow_scripts.models.decoding import why_not_on_gpu
+from workflow_scripts.models.families import family_of
+from workflow_scripts.run.config import Config, data_file, data_used, sources_of
+from workflow_scripts.run.estimates import MBART_LARGE, Shape
+from workflow_scripts.run.inputs import writes_text
+from workflow_scripts.stage import InputError, resource, told
+from workflow_scripts.tasks.experiment import lexicon_corpus, lexicons_used
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.transfer import given_lexicons
+from workflow_scripts.tasks.translation import Translation, translations
+from workflow_scripts.text.acquisition import Data, needed
+from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.identification import check_languages
+from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
+from workflow_scripts.text.languages import language
+from workflow_scripts.text.parallel import Source, read_pairs
+from workflow_scripts.text.word_lists import read_dictionary
+from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.small import Small
+
+Jobs = dict[str, dict[str, Any]]
+"""Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them.
+
+`last_mem_mb` is the memory of its last attempt, `group` the pattern of the name under which it is submitted with other rules.
+"""
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    verdict: str
+    """`ok`, `note` (nothing is wrong, but read it) or `WRONG`."""
+    about: str
+    """A key of the configuration or the profile, or a part of the machine."""
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict:<5}  {self.about}: {self.said}"
+
+
+def judged(about: str, look: Callable[..., str], *arguments: Any, verdict: str = "ok") -> Finding:
+    """What `look` says, or the `InputError` that it raises."""
+    try:
+        return Finding(verdict, about, look(*arguments))
+    except InputError as error:
+        return Finding("WRONG", about, str(error))
+
+
+def gigabytes(size: float) -> str:
+    """A number of bytes, to be read."""
+    return f"{size / 1e9:.{0 if size >= 1e10 else 1}f} GB"
+
+
+# ---------------------------------------------------------------------------------------------
+# what the run uses
+
+
+def translated(config: Config) -> list[Translation]:
+    """The experiments of the run whose text is a parallel corpus."""
+    return [each for name, each in translations(config).items() if name in config.run.experiments]
+
+
+def with_labels(config: Config) -> list[str]:
+    """The names of the run's experiments whose text has labels."""
+    return [name for name in config.run.experiments if task_of(config.experiments[name]).text == "labelled"]
+
+
+def used_lexicons(config: Config) -> list[tuple[str, str]]:
+    """Corpus and lexicon, each pair once."""
+    used = ((each, name) for each in translated(config) for name in lexicons_used(config, each))
+    return list(dict.fromkeys((lexicon_corpus(config, each, name), name) for each, name in used))
+
+
+def used_corpora(config: Config) -> list[str]:
+    """The experiments' corpora, and those that lexicons are learnt from."""
+    return list(dict.fromkeys([*(each.corpus for each in translated(config)), *(corpus for corpus, _ in used_lexicons(config))]))
+
+
+def used_backbones(config: Config) -> dict[str, list[str]]:
+    """Backbone → languages that it must know."""
+    used: dict[str, set[str]] = {}
+    for name in config.run.experiments:
+        each = config.experiments[name]
+        used.setdefault(each.backbone, set()).update(task_of(each).languages(config, name))
+    return {name: sorted(codes) for name, codes in used.items()}
+
+
+# ---------------------------------------------------------------------------------------------
+# data
+
+
+def data(config: Config) -> Iterator[Finding]:
+    """Whether the data of the run are there, or can be acquired."""
+    for name in data_used(config):
+        path = data_file(config, name)
+        if Path(path).exists():
+            yield Finding("ok", f"data.{name}", path)
+        else:
+            yield judged(f"data.{name}", _to_acquire, config.data[name], verdict="note")
+
+
+def _to_acquire(block: Data) -> str:
+    sums = block.sha256.values() if isinstance(block.sha256, dict) else [block.sha256]
+    if block.url and None in sums:
+        raise InputError(f"{block.url}: `sha256` is missing; its job downloads the file and says which checksum it found")
+    size = 0
+    missing = {url: place for url, place in needed(block).items() if not place.exists()}
+    for url, place in missing.items():
+        try:
+            size += size_of(url) or 0
+        except Unreachable as reason:
+            raise InputError(f"{url} cannot be reached ({reason}); get it where there is network, and put it at {place}") from None
+    if not missing:
+        return f"is to be had from mtdata: {block.mtdata}" if block.mtdata else "is to be made of what is there"
+    if block.lines or not block.url:
+        return f"is to be had from {', '.join(missing)}"
+    folder = next(folder for folder in (cache_folder(), *cache_folder().absolute().parents) if folder.exists())
+    if size > (free := shutil.disk_usage(folder).free):
+        raise InputError(f"{', '.join(missing)}: {gigabytes(size)}, but {cache_folder()} has {gigabytes(free)} free; set CROSSGAP_CACHE")
+    return f"is to be downloaded: {', '.join(missing)}, {size / 1e6:,.1f} MB"
+
+
+def _is_awaited(*paths: str) -> bool:
+    """Whether one of these is acquired, or made, only when the run begins."""
+    return any(path.startswith(("results/data/", "results/lexicons/")) and not Path(path).exists() for path in paths)
+
+
+# ---------------------------------------------------------------------------------------------
+# text, word lists, vectors
+
+_HEAD = 100_000
+"""So many pairs of a corpus are read."""
+
+
+def corpora(config: Config) -> Iterator[Finding]:
+    """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
+    for name in used_corpora(config):
+        corpus = config.corpora[name]
+        for part, source in sources_of(corpus).items():
+            if source.held_out is None and not _is_awaited(*source.paths()):
+                yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
+
+
+def _parallel_text(source: Source, corpus: Corpus) -> str:
+    files = {code: resource(path) for code, path in source.files.items()}
+    source = replace(source, file=source.file and resource(source.file), files=files)
+    where = " + ".join(source.paths())
+    pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents), _HEAD))
+    if not (whole := [pair for pair in pairs if pair.a and pair.b]):
+        raise InputError(f"{where}: no pair with text on both sides in {len(pairs):,} lines; give another file, or other columns")
+    check_languages(whole[:2000], corpus.languages, where)
+    return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs"
+
+
+def labelled(config: Config) -> Iterator[Finding]:
+    """Whether labelled text is what the configuration says: files, columns, labels."""
+    for name in dict.fromkeys(config.experiments[each].corpus for each in with_labels(config)):
+        block = config.labelled[name]
+        for part, source in sources_of(block).items():
+            if source.file and not _is_awaited(source.file):
+                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
+
+
+def _labelled_text(source: LabelledSource, block: Labelled) -> str:
+    source = dataclasses.replace(source, file=resource(source.file), language=source.language or block.language)
+    examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
+    if not examples:
+        raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
+    counts = Counter(label for example in examples for label in example.labels(block.unit))
+    told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
+    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples: {told}"
+
+
+def lexicons(config: Config) -> Iterator[Finding]:
+    """Whether word lists and vectors are there and in their formats."""
+    for corpus, name in used_lexicons(config):
+        block, codes = config.lexicons[name], config.corpora[corpus].languages
+        for kind in ("dictionary", "gold"):
+            if (path := getattr(block, kind).get("-".join(codes))) and not _is_awaited(path):
+                yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path))
+        for code in codes:
+            if (path := block.vectors.get(code)) and not _is_awaited(path):
+                yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
+        if block.mapping.engine == "vecmap":
+            yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
+    given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
+    for name, pair in sorted(given):
+        if not _is_awaited(path := config.lexicons[name].dictionary[pair]):
+            yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
+
+
+def unaligned(config: Config) -> Iterator[Finding]:
+    """Whether the text that the distance of the languages is measured on, beside the test set, is there."""
+    for name, each in translations(config).items():
+        for code, path in each.representation.text.items() if name in config.run.experiments else ():
+            if not _is_awaited(path):
+                yield judged(f"experiments.{name}.representation.text.{code}", _plain_text, resource(path))
+
+
+def _plain_text(path: str) -> str:
+    if not (found := sum(1 for line in itertools.islice(read_lines(Path(path)), _HEAD) if line.strip())):
+        raise InputError(f"{path}: has no text; give another file")
+    return f"{path}, {'at least ' if found == _HEAD else ''}{found:,} lines of text"
+
+
+def _word_list(path: str) -> str:
+    if not (pairs := read_dictionary(Path(path))):
+        raise InputError(f"{path}: is empty; two words a line are expected, separated by a tab or a blank")
+    return f"{path}, {len(pairs):,} pairs of words"
+
+
+def _vectors(path: str) -> str:
+    words, vectors = read_vectors(Path(path), 1000)
+    return f"{path}, {vectors.shape[1]} dimensions, the first word is {words[0]!r}"
+
+
+# ---------------------------------------------------------------------------------------------
+# models
+
+
+def backbones(config: Config) -> Iterator[Finding]:
+    """Whether the backbones are there, or can be made or fetched, and know the languages."""
+    for name, codes in used_backbones(config).items():
+        block = config.backbones[name]
+        if block.kind == "small":
+            for code in (code for code in codes if not _is_awaited(block.small.text[code])):
+                yield judged(f"backbones.{name}.small.text.{code}", _monolingual_text, block.small, code)
+        elif folder := located(block.model, block.revision):
+            yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name))
+        else:
+            yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, codes, verdict="note")
+
+
+def _monolingual_text(small: Small, code: str) -> str:
+    if small.text[code] == "task":
+        return "the task's own training text"
+    path = resource(small.text[code])
+    wanted = 4 * small.dev_lines * (len(small.text) if small.disjoint else 1)
+    if (found := sum(1 for _ in itertools.islice(read_lines(Path(path)), wanted))) < wanted:
+        raise InputError(f"{path}: has {found} lines, at least {wanted} are needed; give more text, or lower dev_lines")
+    return path
+
+
+@functools.cache
+def located(model: str, revision: str | None) -> Path | None:
+    """The folder of a model, its own or in the Hugging Face cache; None where it is not on this machine."""
+    if Path(model).is_dir():
+        return Path(model)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return Path(snapshot_download(model, revision=revision, local_files_only=True))
+    except (OSError, HFValidationError):
+        return None
+
+
+def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> str:
+    for what, patterns in (
+        ("config.json", ["config.json"]),
+        ("weights (model.safetensors or pytorch_model.bin)", ["*.safetensors", "pytorch_model*.bin"]),
+        ("tokenizer (tokenizer.json or sentencepiece.bpe.model)", ["tokenizer.json", "sentencepiece.bpe.model", "vocab.txt"]),
+    ):
+        if not any(path.stat().st_size for pattern in patterns for path in folder.glob(pattern)):
+            raise InputError(f"{folder}: no {what} is there; download or copy the model again")
+    family = family_of(folder)
+    if encoder_will_do and not family.decoder:
+        return f"{folder}, an encoder ({family.model_type})"
+    if not family.decoder:
+        raise InputError(f"{folder}: is a model of type {family.model_type!r}; an mBART is needed, or an M2M-100 or NLLB")
+    from workflow_scripts.models.tokenisation import load_codec
+
+    try:
+        codec = load_codec(folder)
+    except Exception as error:  # transformers raises what it meets: OSError, ValueError, KeyError, errors of its Rust part
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({type(error).__name__}: {error}); copy the model again") from None
+    for code in codes:
+        codec.tag(code)
+    return f"{folder}, its tokenizer knows {' and '.join(codes)}"
+
+
+def _read_model_config(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / 'config.json'}: cannot be read ({error}); download or copy the model again") from None
+
+
+def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str:
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+
+    # the published models' languages are known without their files
+    if "cc25" in model and (unknown := [code for code in codes if not language(code).in_cc25]):
+        raise InputError(f"{model} does not know {' and '.join(unknown)}; facebook/mbart-large-50 knows twice as many languages")
+    download = f"run `hf download {model}{f' --revision {revision}' if revision else ''}`"
+    if constants.HF_HUB_OFFLINE:
+        raise InputError(
+            f"{model} is no folder and not in the Hugging Face cache (HF_HUB_OFFLINE is set); {download} where there is network"
+        )
+    try:
+        HfApi().model_info(model, revision=revision, timeout=5)
+    except HFValidationError:
+        raise InputError(f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        raise InputError(f"the hub has no {model} {revision or ''} that you may read; check the name, or run `hf auth login`") from None
+    except Exception as error:  # the hub's client raises a dozen kinds for: no network, a proxy, a server that is busy
+        raise InputError(
+            f"{model} is no folder and not in the Hugging Face cache, and the hub cannot be reached ({type(error).__name__}); "
+            f"{download} where there is network, with the same HF_HOME"
+        ) from None
+    return f"{model} is to be downloaded; compute nodes often have no network: {download} here first"
+
+
+def comet(config: Config) -> Iterator[Finding]:
+    """Whether COMET's models are there; a run goes on without."""
+    for settings in {each.comet.model: each.comet for each in translated(config) if each.comet}.values():
+        about = f"comet.model {settings.model}"
+        if Path(settings.model).exists() or located(settings.model, settings.revision):
+            yield Finding("ok", about, "is there")
+        else:
+            yield Finding(
+                "note",
+                about,
+                f"is not on this machine: run `hf download {settings.model}` where there is network, or the report has no COMET",
+            )
+
+
+def tokenisers(config: Config) -> Iterator[Finding]:
+    """Whether sacreBLEU's tokenisers are there; those of some languages it fetches when they are first used."""
+    wanted = {(each.target, each.scores.tokenize) for each in translated(config) if leading(each.scores) == "BLEU"}
+    for code, tokenize in sorted(wanted, key=str):
+        name = tokenize or language(code).bleu_tokenizer
+        try:
+            metrics(code, Scores(tokenize=tokenize))["BLEU"]()
+        except Exception as error:  # no network, a package that is not installed
+            yield Finding("note", f"BLEU's tokeniser {name}", f"is not to be had ({told(error)}); the report will have no BLEU for {code}")
+        else:
+            yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")
+
+
+def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
+    """Whether CTranslate2 finds its library, where decoding asks for a GPU."""
+    wanted = {each.decoding.engine for each in translated(config) if each.decoding.device != "cpu"}
+    if jobs.get("decoding", {}).get("gpu") and "ctranslate2" in wanted:
+        reason = why_not_on_gpu()
+        yield Finding("note" if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
+
+
+def shape_of(backbone: Backbone) -> Shape | None:
+    """The size of a backbone; None where neither its files nor its name tell."""
+    if small := backbone.small:
+        return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, small.layers, small.max_positions)
+    if folder := located(backbone.model, backbone.revision):
+        try:
+            return Shape(*(_read_model_config(folder)[name] for name in Shape._fields))
+        except (InputError, KeyError):
+            return None
+    return MBART_LARGE if "mbart-large" in backbone.model else None

@@ -1,0 +1,497 @@
+"""inputs: what each rule's jobs read, and what they are told, from the configuration and a job's wildcards.
+
+Functions take the configuration and the wildcards; the rules call them through `of` (rules/common.smk). Paths come from
+`paths`, and what depends on an experiment's task from the table of tasks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, Protocol
+
+from workflow_scripts import paths
+from workflow_scripts.run.config import Config, data_file, data_used
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks import labelling, transfer, translation
+from workflow_scripts.tasks.experiment import (
+    Experiment,
+    Phase,
+    arms_of,
+    grid_of,
+    grid_points,
+    phase_training,
+)
+from workflow_scripts.tasks.table import task_of
+
+
+class Wildcards(Protocol):
+    """A job's wildcards, as attributes."""
+
+    def __getattr__(self, name: str) -> str: ...
+
+
+def as_json(block: Any, **changes: Any) -> str:
+    """A settings block as one JSON value for a stage's command line."""
+    return json.dumps({**dataclasses.asdict(block), **changes}, ensure_ascii=False)
+
+
+def flags(inputs: Any, *names: str) -> list[str]:
+    """`--name path …` for those of the named inputs that a job has."""
+    found = [(name, inputs[name]) for name in names if inputs.get(name)]
+    return [part for name, files in found for part in (f"--{name.replace('_', '-')}", *([files] if isinstance(files, str) else files))]
+
+
+# ---------------------------------------------------------------------------------------------
+# data and text
+
+
+def data_sources(config: Config, w: Wildcards) -> dict[str, Any]:
+    """What data are made of besides the network: other data, and the environment of mtdata, whose date does not count.
+
+    Raises `InputError` where the configuration has no data of this name.
+    """
+    block = config.data.get(w.data)
+    if block is None:
+        raise InputError(f"results/data/{w.data}{w.suffix} is asked for, but the configuration has no data.{w.data}")
+    joined = {"joined": [data_file(config, name) for name in block.join]} if block.join else {}
+    return joined | ({"environment": "results/environments/mtdata.json"} if block.mtdata else {})
+
+
+def corpus_sources(config: Config, w: Wildcards) -> list[str]:
+    """The files that a corpus, or one held-out part of it, is read from."""
+    corpus = config.corpora[w.corpus]
+    part = getattr(w, "part", "train")
+    every = [corpus.train, corpus.dev, *corpus.test.values()]
+    # dev leaves out what the test sets have; corpus.json has the checksums of all
+    sources = {"train": every, "dev": every[1:]}.get(part) or [corpus.test[part.removeprefix("test/")]]
+    return list(dict.fromkeys(resource(path) for source in sources for path in (source.paths() or corpus.train.paths())))
+
+
+def corpus_settings(config: Config, w: Wildcards) -> str:
+    """The corpus's block, with the embedded files where they really are."""
+    block = dataclasses.asdict(config.corpora[w.corpus])
+    for source in (block["train"], block["dev"], *block["test"].values()):
+        source["file"] = source["file"] and resource(source["file"])
+        source["files"] = {lang: resource(path) for lang, path in source["files"].items()}
+    return json.dumps(block, ensure_ascii=False)
+
+
+def held_out(config: Config, w: Wildcards, side: str) -> list[str]:
+    """One side (the wildcard `a` or `b`) of all parts of a corpus that nothing is trained on."""
+    return [paths.corpus_text(config, w.corpus, part, getattr(w, side)) for part in paths.held_out_parts(config, w.corpus)]
+
+
+def zero_shot_references(config: Config, w: Wildcards, side: str) -> list[str]:
+    """References of other experiments' test sets in one language, which the training text must not have."""
+    return translation.zero_shot_references(config, w.corpus, getattr(w, side))
+
+
+def labelled_sources(config: Config, w: Wildcards) -> list[str]:
+    """The files of all parts: what one has, others leave out."""
+    labelled = config.labelled[w.labelled]
+    return list(dict.fromkeys(resource(s.file) for s in (labelled.train, labelled.dev, *labelled.test.values()) if s.file))
+
+
+def labelled_settings(config: Config, w: Wildcards) -> str:
+    """The labelled text's block, with the embedded files where they really are."""
+    block = dataclasses.asdict(config.labelled[w.labelled])
+    for source in (block["train"], block["dev"], *block["test"].values()):
+        source["file"] = source["file"] and resource(source["file"])
+    return json.dumps(block, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------------------------------------
+# lexicons
+
+
+def word_list(config: Config, w: Wildcards, kind: str) -> dict[str, str]:
+    """What the lexicon's block names as `gold` or `dictionary` for the pair, if anything."""
+    path = getattr(config.lexicons[w.lexicon], kind).get(f"{w.a}-{w.b}")
+    return {kind: resource(path)} if path else {}
+
+
+def mapping_sources(config: Config, w: Wildcards) -> dict[str, str]:
+    """Vectors, learnt or given, and the dictionary that the mapping starts from."""
+    block = config.lexicons[w.lexicon]
+    folder = paths.lexicon_folder(config, w.corpus, w.lexicon)
+    vectors = {
+        side: resource(block.vectors[code]) if code in block.vectors else f"{folder}/{code}.vec"
+        for side, code in (("vectors_a", w.a), ("vectors_b", w.b))
+    }
+    return vectors | word_list(config, w, "dictionary")
+
+
+def lexicon_sources(config: Config, w: Wildcards) -> dict[str, str]:
+    """Mapped vectors, or what takes their place: a dictionary, or (by the flag `--aligned`) the text alone; and the gold lexicon."""
+    gold = word_list(config, w, "gold")
+    if not config.lexicons[w.lexicon].mapping.maps:
+        return word_list(config, w, "dictionary") | gold
+    folder = paths.lexicon_folder(config, w.corpus, w.lexicon)
+    return {"mapped_a": f"{folder}/{w.a}.mapped.vec", "mapped_b": f"{folder}/{w.b}.mapped.vec"} | gold
+
+
+def pieces_of(config: Config, w: Wildcards) -> dict[str, str]:
+    """The backbone whose pieces are the lexicon's unit, where they are."""
+    block = config.lexicons[w.lexicon]
+    return {"model": f"{paths.backbone_folder(block.backbone)}/model"} if block.unit == "piece" and block.backbone else {}
+
+
+def fold_languages(config: Config, w: Wildcards) -> list[str]:
+    """The languages by whose rules given words are lower-cased; pieces keep their case."""
+    return [] if pieces_of(config, w) else ["--languages", w.a, w.b]
+
+
+def lexicon_settings(config: Config, w: Wildcards) -> str:
+    """The settings of the retrieval; a document and its summary are no translations, which an aligner could judge by."""
+    block = config.lexicons[w.lexicon].lexicon
+    return as_json(block, align=block.align and not config.corpora[w.corpus].documents)
+
+
+def lexicon_reports(config: Config) -> list[str]:
+    """The reports of all lexicons of the run."""
+    return sorted(
+        {f"{path}/lexicon.json" for name in config.run.experiments for path in task_of(config.experiments[name]).lexicons(config, name)}
+    )
+
+
+def given_lexicon(config: Config, w: Wildcards) -> list[str]:
+    """The files of given dictionaries by which the words of a pretext phase on labelled text are switched."""
+    used = w.noise.partition(".")[2] or config.experiments[w.experiment].lexicon
+    return transfer.lexicon_files(config, w.experiment, used)
+
+
+# ---------------------------------------------------------------------------------------------
+# backbones
+
+
+def backbone_users(config: Config, backbone: str) -> list[str]:
+    """The names of the run's experiments that start from the backbone."""
+    return [name for name in config.experiments if name in config.run.experiments and config.experiments[name].backbone == backbone]
+
+
+def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
+    """What the tasks of the backbone's experiments answer, each once, sorted."""
+    return sorted(
+        {found for name in backbone_users(config, backbone) for found in getattr(task_of(config.experiments[name]), ask)(config, name)}
+    )
+
+
+def backbone_languages(config: Config, w: Wildcards) -> list[str]:
+    """The languages that the backbone must know."""
+    return _of_users(config, w.backbone, "languages")
+
+
+def encoder_will_do(config: Config, w: Wildcards) -> str:
+    """The flag for a backbone that has no text to write: it may be an encoder alone."""
+    return "" if writes_text(config, w.backbone) else "--encoder-will-do"
+
+
+def writes_text(config: Config, backbone: str) -> bool:
+    """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
+    users = [config.experiments[name] for name in backbone_users(config, backbone)]
+    return not users or any(task_of(e).answers == "text" or any(len(config.arms[arm]) > 1 for arm in arms_of(config, e)) for e in users)
+
+
+def _reads_text(config: Config, backbone: str) -> bool:
+    """Whether the backbone is made of, or trimmed to, the experiments' text."""
+    block = config.backbones[backbone]
+    return block.kind == "small" or block.trim
+
+
+def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
+    """The experiments' training text; where the vocabulary is cut down to it, the lexicons by which labelled text is switched as well."""
+    if not _reads_text(config, w.backbone):
+        return []
+    read = set(_of_users(config, w.backbone, "training_text"))
+    if config.backbones[w.backbone].trim:
+        # switched words need their pieces, and no other text has them
+        users = [name for name in backbone_users(config, w.backbone) if task_of(config.experiments[name]).text == "labelled"]
+        read |= {path for name in users for path in transfer.lexicon_files(config, name)}
+    return sorted(read)
+
+
+def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
+    """Dev and test sets, whose sentences the backbone must not be trained on."""
+    return _of_users(config, w.backbone, "held_out_text") if _reads_text(config, w.backbone) else []
+
+
+def backbone_text(config: Config, w: Wildcards) -> list[str]:
+    """The text that a small backbone is pretrained on, besides the task's own."""
+    small = config.backbones[w.backbone].small
+    return [resource(path) for path in small.text.values() if path != "task"] if small else []
+
+
+def backbone_settings(config: Config, w: Wildcards) -> str:
+    """The backbone's block, with the embedded files where they really are."""
+    block = dataclasses.asdict(config.backbones[w.backbone])
+    if block["small"]:
+        block["small"]["text"] = {code: path if path == "task" else resource(path) for code, path in block["small"]["text"].items()}
+    return json.dumps(block, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------------------------------------
+# experiments, arms, phases
+
+
+def direction(config: Config, w: Wildcards) -> list[str]:
+    """The languages that the experiment is trained in: source and target, or one."""
+    return task_of(config.experiments[w.experiment]).trained_languages(config, w.experiment)
+
+
+def documents(config: Config, w: Wildcards) -> str:
+    """The flag that tells a stage that its text is documents."""
+    experiment = config.experiments[w.experiment]
+    return "--documents" if task_of(experiment).text == "corpora" and config.corpora[experiment.corpus].documents else ""
+
+
+def testsets(config: Config, experiment: str) -> list[str]:
+    """The experiment's own test sets."""
+    chosen = config.experiments[experiment]
+    return list(getattr(config, task_of(chosen).text)[chosen.corpus].test)
+
+
+def arms(config: Config, w: Wildcards) -> list[str]:
+    """The names of the experiment's arms."""
+    return arms_of(config, config.experiments[w.experiment])
+
+
+def target(config: Config, w: Wildcards) -> str:
+    """The language that the experiment's models write."""
+    return direction(config, w)[1]
+
+
+def of_arms(config: Config, w: Wildcards, file: str) -> list[str]:
+    """A `file` (which may have wildcards) of the run of each arm with the wildcards' seed."""
+    return [f"{paths.run_folder(w.experiment, arm, w.seed)}/{file.format(**dict(w.items()))}" for arm in arms(config, w)]
+
+
+def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
+    """A `file` (which may have wildcards) of each run of the experiment, arm by arm and seed by seed."""
+    filled = file.format(**dict(w.items()))
+    return [f"{paths.run_folder(w.experiment, arm, seed)}/{filled}" for arm in arms(config, w) for seed in config.run.seeds]
+
+
+def comet_scores(config: Config, w: Wildcards) -> list[str]:
+    """COMET's scores of all runs on a test set, where the experiment measures them."""
+    return of_runs(config, w, "{testset}.comet.json") if config.experiments[w.experiment].comet else []
+
+
+def phase_of(config: Config, w: Wildcards, name: str) -> Phase:
+    """The phase `pretext` or `finetune` of the wildcards' arm, or of a point of its grid (`csr.grid0`)."""
+    return next(phase for phase in config.arms[w.arm.partition(".grid")[0]] if phase.name == name)
+
+
+def grid_point(config: Config, w: Wildcards) -> dict[str, Any] | None:
+    """The point of the grid that an arm like `csr.grid0` is trained with; None for an arm itself."""
+    number = w.arm.partition(".grid")[2]
+    return grid_points(config.experiments[w.experiment])[int(number)] if number else None
+
+
+def phase_settings(config: Config, w: Wildcards, name: str) -> str:
+    """The training settings of a phase, as JSON; what is chosen from a grid comes with `--choice`."""
+    return as_json(phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)))
+
+
+def grid_choice(config: Config, w: Wildcards) -> dict[str, str]:
+    """What was chosen for an arm, where there is a grid."""
+    if grid_point(config, w) is not None or not grid_of(config.experiments[w.experiment]):
+        return {}
+    return {"choice": f"{paths.experiment_folder(w.experiment)}/{w.arm}/choice.json"}
+
+
+def keep_diverged(config: Config, w: Wildcards) -> str:
+    """The flag of a point of a grid, whose training may fail; that of an arm may not."""
+    return "--keep-diverged" if grid_point(config, w) is not None else ""
+
+
+def grid_reports(config: Config, w: Wildcards) -> list[str]:
+    """What the training of each point of the grid says."""
+    points = range(len(grid_points(config.experiments[w.experiment])))
+    runs = [paths.run_folder(w.experiment, f"{w.arm}.grid{point}", config.run.seeds[0]) for point in points]
+    return [f"{run}/finetune/training.json" for run in runs]
+
+
+def phase_start(config: Config, w: Wildcards, name: str) -> str:
+    """The model that a phase starts from: the phase before, or the backbone."""
+    experiment = config.experiments[w.experiment]
+    phases = config.arms[w.arm.partition(".grid")[0]]
+    if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
+        return f"{paths.run_folder(w.experiment, _arm_with_pretext(experiment, phases, config, w), w.seed)}/pretext/model"
+    return f"{paths.backbone_folder(experiment.backbone)}/model"
+
+
+def _arm_with_pretext(experiment: Experiment, phases: list[Phase], config: Config, w: Wildcards) -> str:
+    """The arm whose pretext phase the finetune phase goes on from: points of a grid that differ in the latter alone share one."""
+    own = grid_point(config, w)
+    if own is None:
+        return w.arm
+    wanted = phase_training(experiment, phases[0], own)
+    same = [phase_training(experiment, phases[0], point) == wanted for point in grid_points(experiment)]
+    return f"{w.arm.partition('.grid')[0]}.grid{same.index(True)}"
+
+
+def from_scratch(config: Config, w: Wildcards, name: str) -> str:
+    """The flag of a phase that starts from random weights."""
+    return "--from-scratch" if phase_of(config, w, name).start == "scratch" else ""
+
+
+def noised_folder(config: Config, w: Wildcards) -> str:
+    """The rounds of noised text that a pretext phase reads."""
+    return paths.noised_folder(w.experiment, phase_of(config, w, "pretext").noise, w.seed)
+
+
+def codeswitch_sources(config: Config, w: Wildcards) -> dict[str, str]:
+    """Both directions of the lexicon; and the backbone, where its pieces are switched."""
+    kind, _, lexicon = w.noise.partition(".")
+    experiment = config.experiments[w.experiment]
+    folder = translation.lexicon_folder(config, w.experiment, lexicon or None)
+    a, b = config.corpora[experiment.corpus].languages
+    files = {"ab": f"{folder}/{a}-{b}.tsv", "ba": f"{folder}/{b}-{a}.tsv"}
+    if kind == "released":
+        files["model"] = f"{paths.backbone_folder(experiment.backbone)}/model"
+    return files
+
+
+def pretext_tokens(config: Config, w: Wildcards) -> int:
+    """What the longest pretext phase on this noise reads: updates × tokens per batch."""
+    experiment = config.experiments[w.experiment]
+    return max(
+        (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
+        for arm, phases in config.arms.items()
+        if experiment.arms is None or arm in experiment.arms
+        for phase in phases
+        if phase.noise == w.noise
+        for point in grid_points(experiment) or [None]
+    )
+
+
+def experiment_languages(config: Config, w: Wildcards) -> list[str]:
+    """The languages of the experiment's corpus, in the corpus's order."""
+    return list(config.corpora[config.experiments[w.experiment].corpus].languages)
+
+
+def experiment_text(config: Config, w: Wildcards, part: str, side: int) -> str:
+    """Source (0) or target (1) side of a part of the experiment's corpus; `part` may have wildcards."""
+    corpus = config.experiments[w.experiment].corpus
+    return paths.corpus_text(config, corpus, part.format(**dict(w.items())), direction(config, w)[side])
+
+
+def corpus_side(config: Config, w: Wildcards, part: str, side: int) -> str:
+    """First (0) or second (1) language's side of a part of the experiment's corpus."""
+    return paths.corpus_text(config, config.experiments[w.experiment].corpus, part, experiment_languages(config, w)[side])
+
+
+def tested(config: Config, w: Wildcards) -> tuple[Any, str]:
+    """The experiment that a test set is of, and its name there: `{other}@{testset}` is another's, translated without training for it."""
+    other, _, name = w.testset.rpartition("@")
+    return config.experiments[other or w.experiment], name
+
+
+def test_direction(config: Config, w: Wildcards) -> list[str]:
+    """Languages of a test set: its own source, the experiment's target."""
+    experiment, _ = tested(config, w)
+    return [experiment.source, experiment.target]
+
+
+def test_text(config: Config, w: Wildcards, side: int) -> str:
+    """Source (0) or target (1) side of a test set."""
+    experiment, name = tested(config, w)
+    return paths.corpus_text(config, experiment.corpus, f"test/{name}", test_direction(config, w)[side])
+
+
+def representation_text(config: Config, w: Wildcards, side: int) -> str:
+    """Parallel text to measure distances on: the first test set."""
+    return experiment_text(config, w, f"test/{testsets(config, w.experiment)[0]}", side)
+
+
+def unaligned_text(config: Config, w: Wildcards) -> list[str]:
+    """More text in the two languages, not parallel, to measure the distance of the language means on."""
+    text = config.experiments[w.experiment].representation.text
+    return [resource(text[code]) for code in direction(config, w)] if text else []
+
+
+# ---------------------------------------------------------------------------------------------
+# tasks with labels
+
+
+def labelled_file(config: Config, w: Wildcards, part: str, suffix: str = "") -> str:
+    """A part of the text that the experiment is trained and tested on; `part` may have wildcards."""
+    return paths.labelled_file(config, config.experiments[w.experiment].corpus, part.format(**dict(w.items())), suffix)
+
+
+def tested_examples(config: Config, w: Wildcards) -> list[str]:
+    """The examples of all test sets of the experiment."""
+    return [labelled_file(config, w, f"test/{name}", ".tsv") for name in testsets(config, w.experiment)]
+
+
+def tested_languages(config: Config, w: Wildcards) -> list[str]:
+    """The languages of all test sets of the experiment."""
+    corpus = config.experiments[w.experiment].corpus
+    return [paths.labelled_language(config, corpus, f"test/{name}") for name in testsets(config, w.experiment)]
+
+
+def switched_into(config: Config, w: Wildcards) -> list[str]:
+    """The languages that the experiment's words are switched into."""
+    return transfer.switched_into(config, w.experiment)
+
+
+def switched_while_finetuning(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The lexicons by which the finetuning text is switched, if it is."""
+    experiment = config.experiments[w.experiment]
+    return {"lexicons": transfer.lexicon_files(config, w.experiment, experiment.lexicon)} if _switches(experiment) else {}
+
+
+def _switches(experiment: Any) -> bool:
+    return experiment.classification.switch_while_finetuning
+
+
+def classification_settings(config: Config, w: Wildcards) -> str:
+    """What a classification's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled, chosen = config.labelled[experiment.corpus], experiment.classification
+    noise = dataclasses.asdict(experiment.codeswitch) if _switches(experiment) else None
+    block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "classification": dataclasses.asdict(chosen), "codeswitch": noise}, ensure_ascii=False)
+
+
+def labelling_settings(config: Config, w: Wildcards) -> str:
+    """What a labelling's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled = config.labelled[experiment.corpus]
+    block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "labelling": dataclasses.asdict(experiment.labelling)}, ensure_ascii=False)
+
+
+def labelling_metric(config: Config, w: Wildcards) -> str:
+    """The score that a labelling's arms are compared by."""
+    experiment = config.experiments[w.experiment]
+    return labelling.leading(experiment.labelling, config.labelled[experiment.corpus].labels)
+
+
+def predicted(config: Config, w: Wildcards) -> list[str]:
+    """What all arms answer on all test sets with all seeds, in this order."""
+    return [
+        f"{paths.run_folder(w.experiment, arm, seed)}/{testset}.hyp"
+        for arm in arms_of(config, config.experiments[w.experiment])
+        for testset in testsets(config, w.experiment)
+        for seed in config.run.seeds
+    ]
+
+
+# ---------------------------------------------------------------------------------------------
+# the report
+
+
+def report_inputs(config: Config) -> list[str]:
+    """Everything that the report draws from."""
+    files = {f"{data_file(config, name)}.json" for name in data_used(config)}
+    for name in config.run.experiments:
+        files |= task_of(config.experiments[name]).results(config, name)
+    return sorted(files)
+
+
+def report_pages(config: Config) -> list[str]:
+    """A page for each experiment, where they are too many for one page."""
+    names = config.run.experiments
+    return [paths.report_page(name) for name in names] if len(names) > 10 else []

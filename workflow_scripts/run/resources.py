@@ -1,0 +1,202 @@
+"""resources: the memory, disk and Slurm jobs that a run needs, against what there is."""
+
+import functools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
+from workflow_scripts.run.findings import Finding, Jobs, gigabytes, shape_of, translated, used_backbones, used_corpora, used_lexicons
+from workflow_scripts.run.partitions import Nodes, check_job, gpus_of, read_accounts, read_partitions, said
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.experiment import Trained, arms_of, of_training
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.text.corpus import Corpus
+
+# ---------------------------------------------------------------------------------------------
+# memory and disk
+
+
+def phases(config: Config) -> Iterator[Trained]:
+    """Every phase that is trained: of the small backbones, and of all experiments."""
+    for name in used_backbones(config):
+        if small := config.backbones[name].small:
+            yield of_training("backbone", f"backbones.{name}.small.training", name, small.training, 1)
+    for name in config.run.experiments:
+        yield from task_of(config.experiments[name]).phases(config, name)
+
+
+class Given(NamedTuple):
+    """The memory that training has."""
+
+    where: str
+    size: float | None
+    gpus: int
+    """0 on a CPU."""
+
+
+def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
+    """What training needs, against what its jobs ask for or this machine has."""
+    largest: dict[str, tuple[float, Trained, Given]] = {}
+    host: dict[str, float] = {}
+    partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
+    jobs = {rule: {**job, **_only_model(job, partitions)} for rule, job in jobs.items()}
+    for phase in phases(config):
+        if shape := shape_of(config.backbones[phase.backbone]):
+            given = given_memory(jobs.get(phase.rule, {}), phase.device)
+            used = given.gpus if phase.rule in ("pretext", "finetune") else min(1, given.gpus)
+            need = training_memory(shape, phase, used)
+            if used:
+                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, used))
+            if need > largest.get(phase.rule, (0.0,))[0]:
+                largest[phase.rule] = need, phase, given
+    for rule, (need, phase, given) in largest.items():
+        about, needed = f"memory of {rule}", f"about {gigabytes(need)} for {phase.where}"
+        if phase.device == "cuda" and not given.gpus:
+            yield Finding(
+                "WRONG", about, f"{phase.where}.device is cuda, but there is no GPU; ask for one in the profile, or set auto or cpu"
+            )
+        elif given.size is None:
+            yield Finding("note", about, f"{needed}; {given.where}")
+        elif need > given.size:
+            way = f"set {phase.lowers_memory}, or ask for more"
+            yield Finding("WRONG", about, f"{needed}, but {given.where} {gigabytes(given.size)}; {way}")
+        else:
+            yield Finding("ok", about, f"{needed}; {given.where} {gigabytes(given.size)}")
+    for rule, need in host.items():
+        given_mb = jobs.get(rule, {}).get("mem_mb")
+        if given_mb and need > given_mb * 1e6:
+            told = f"about {gigabytes(need)} beside its GPUs, but the profile's mem_mb is {gigabytes(given_mb * 1e6)}; ask for more"
+            yield Finding("WRONG", f"node memory of {rule}", told)
+
+
+def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) -> dict[str, str]:
+    """The model of the GPUs that a job gets without having named one, where its partition has one model alone."""
+    if not job.get("gpu") or job.get("gpu_model") or "slurm_partition" not in job:
+        return {}
+    named = str(job["slurm_partition"]).split(",")
+    models = {model for name in named for nodes in (partitions or {}).get(name, []) for model in nodes.gpus}
+    return {"gpu_model": models.pop()} if len(models) == 1 else {}
+
+
+def given_memory(job: dict[str, Any], device: str) -> Given:
+    """The memory of the GPU that a job asks for or this machine has; else that of the job or the machine."""
+    gpus, model = gpus_of(job)
+    if device != "cpu" and gpus:
+        if size := gpu_gigabytes(model):
+            return Given(f"a GPU {model} has", size * 1e9, gpus)
+        return Given(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
+    if device != "cpu" and "slurm_partition" not in job and (size := _this_gpu()):
+        return Given("the GPU here has", size, 1)
+    if "mem_mb" in job:
+        return Given("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
+    return Given("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)
+
+
+@functools.cache
+def _this_gpu() -> float:
+    answer = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
+    return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)
+
+
+def disk(config: Config) -> Iterator[Finding]:
+    """What a run writes, against what is free under ``results/``."""
+    folder = Path("results")
+    there = sum(path.stat().st_size for part in own_folders(config) for path in part.rglob("*") if path.is_file())
+    need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
+    told = f"about {gigabytes(need)} for a whole run, of which {gigabytes(there)} are there; {gigabytes(free)} free"
+    if need - min(there, need) > free:
+        yield Finding("WRONG", "disk", f"{told}; make room, or run in a folder on a larger disk (snakemake --directory)")
+    else:
+        yield Finding("ok", "disk", told)
+
+
+def own_folders(config: Config) -> Iterator[Path]:
+    """The folders of what is trained, noised and learnt in this run; other experiments' models do not make room for it."""
+    results = Path("results")
+    yield from (results / "backbones" / name for name in used_backbones(config))
+    for name in used_corpora(config):
+        yield from results.glob(f"corpora/{name}.*")
+    for corpus, name in used_lexicons(config):
+        yield from results.glob(f"lexicons/{corpus}.*/{name}")
+    for name in config.run.experiments:
+        for seed in config.run.seeds:
+            yield from results.glob(f"codeswitch/{name}/*/seed{seed}")
+            for arm in arms_of(config, config.experiments[name]):
+                yield from (each for pattern in (arm, f"{arm}.grid*") for each in results.glob(f"runs/{name}/{pattern}/seed{seed}"))
+
+
+def needed_disk(config: Config) -> float:
+    """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies."""
+    shapes = {name: shape_of(config.backbones[name]) for name in used_backbones(config)}
+    trained = sum(phase.times * training_disk(shape, phase) for phase in phases(config) if (shape := shapes[phase.backbone]))
+    hub = [shape for name, shape in shapes.items() if config.backbones[name].kind == "hub"]
+    text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(config)}
+    vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(config))
+    noises = {phase.noise for arm in config.run.arms for phase in config.arms[arm] if phase.name == "pretext"}
+    copies = 1 + len(noises) * len(config.run.seeds)
+    return (
+        trained + sum(4 * shape.parameters for shape in hub if shape) + vectors + copies * sum(text[e.corpus] for e in translated(config))
+    )
+
+
+def _text_bytes(corpus: Corpus) -> float:
+    """Bytes of a corpus, unpacked."""
+    files = [Path(resource(path)) for source in (corpus.train, corpus.dev, *corpus.test.values()) for path in source.paths()]
+    return sum(path.stat().st_size * (4 if path.suffix in (".gz", ".xz", ".zst") else 1) for path in files if path.is_file())
+
+
+# ---------------------------------------------------------------------------------------------
+# Slurm
+
+
+def slurm(jobs: Jobs) -> Iterator[Finding]:
+    """Whether partitions and account are there, and nodes for what the jobs ask for."""
+    jobs = {rule: job for rule, job in jobs.items() if any(name.startswith("slurm_") for name in job)}
+    if not jobs:
+        return
+    if (partitions := read_partitions()) is None:
+        yield Finding("WRONG", "Slurm", "sinfo is not to be found or does not answer; give this command on a login node of the cluster")
+        return
+    placed: dict[str, list[str]] = {}
+    for rule, job in jobs.items():
+        try:
+            placed.setdefault(check_job(rule, job, partitions), []).append(rule)
+        except InputError as error:
+            yield Finding("WRONG", f"Slurm job {rule}", str(error))
+    for where, rules in placed.items():
+        yield from later({rule: jobs[rule] for rule in rules}, partitions)
+        yield Finding("ok", "Slurm", f"{where} can take {', '.join(rules)}")
+    accounts = read_accounts()
+    for account in sorted({str(job["slurm_account"]) for job in jobs.values() if job.get("slurm_account")}):
+        if accounts is None:
+            yield Finding("note", "slurm_account", f"{account}: this cluster has no accounting (sacctmgr does not answer)")
+        elif account.lower() not in accounts:
+            yield Finding("WRONG", "slurm_account", f"{account} is not yours; sacctmgr knows {', '.join(sorted(accounts)) or 'none'}")
+        else:
+            yield Finding("ok", "slurm_account", account)
+
+
+def later(jobs: Jobs, partitions: dict[str, list[Nodes]]) -> Iterator[Finding]:
+    """What fits where it is asked for once, and not with the memory of the last attempt, or with the time of its whole group."""
+    together: dict[str, list[str]] = {}
+    refused: dict[str, list[str]] = {}
+    for rule, job in jobs.items():
+        if job.get("group"):
+            together.setdefault(job["group"], []).append(rule)
+        try:
+            check_job(rule, {**job, "mem_mb": job.get("last_mem_mb", 0)}, partitions)
+        except InputError as error:
+            refused.setdefault(str(error).partition(";")[0], []).append(rule)
+    for why, rules in refused.items():
+        yield Finding("note", "Slurm", f"the last attempt will be refused, as {why}, of {', '.join(rules)}")
+    for group, rules in together.items():
+        # a job's time is the sum over what waits for each other in it; this is the most that it can be
+        minutes = sum(int(jobs[rule].get("runtime") or 0) for rule in rules)
+        try:
+            check_job(" and ".join(rules), {"slurm_partition": jobs[rules[0]].get("slurm_partition", ""), "runtime": minutes}, partitions)
+        except InputError as error:
+            yield Finding("note", f"Slurm group {group.partition('.')[0]}", f"its rules one after the other: {error}")

@@ -1,0 +1,270 @@
+"""experiment: what all tasks share: phases, the settings of an experiment, what they mean, and the form of a task's entry in the table.
+
+An experiment is a task on a text with a backbone. An arm is a way to train, a list of phases: at most one pretext
+phase, then the task itself. The table of tasks is in `table`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import TypeAdapter
+
+from workflow_scripts.names import undefined
+from workflow_scripts.noise.codeswitch import CodeSwitch
+from workflow_scripts.training.settings import Training
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config, LexiconStages
+
+
+@dataclass
+class Phase:
+    """One phase of an arm."""
+
+    data: Literal["codeswitch", "mask", "random", "released", "task"]
+    """What is trained on: a restore task on noised text, or the task itself."""
+    updates: int | None = None
+    """Updates of the weights."""
+    epochs: int | None = None
+    """Instead of updates, for the task phase of a task that counts epochs: how often all examples are seen."""
+    start: Literal["previous", "scratch"] = "previous"
+    """`previous`: the phase before, or the backbone. `scratch`: random weights in the backbone's shape."""
+    lexicon: str | None = None
+    """Name of the lexicon that switches the words; the experiment's if none is named."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Training settings that differ from the experiment's in this phase."""
+
+    @property
+    def name(self) -> str:
+        """The phase's folder."""
+        return "finetune" if self.data == "task" else "pretext"
+
+    @property
+    def noise(self) -> str:
+        """The folder of a pretext phase's text."""
+        return f"{self.data}.{self.lexicon}" if self.lexicon else self.data
+
+
+@dataclass
+class Published:
+    """A published number, which the report shows beside this run's; where a condition differs, as not comparable."""
+
+    arm: str
+    """The arm that it is the number of."""
+    metric: str
+    """A metric as it stands in scores.tsv: BLEU, chrF, TER, COMET, word_f_low, distance_pairs, …"""
+    value: float
+    """The number."""
+    source: str
+    """Where it was published: paper and table."""
+    testset: str | None = None
+    """The test set; the first if none is named."""
+    lowercase: bool = False
+    """Measured on lower-cased text."""
+    tokenize: str | None = None
+    """sacreBLEU's name of the tokeniser; of a ROUGE, what counted it on which tokens."""
+    model: str | None = None
+    """COMET's model."""
+    backbone: str | None = None
+    """The model that was finetuned, by its name on the hub."""
+    updates: int | None = None
+    """Updates of all phases."""
+    conditions: str = ""
+    """What else is to be known of it."""
+
+
+@dataclass(kw_only=True)
+class Experiment:
+    """What the settings of an experiment have in all tasks."""
+
+    corpus: str
+    """Name of its text: of one of `corpora`, or for tasks with labels of one of `labelled`."""
+    backbone: str
+    """Name of a backbone."""
+    arms: list[str] | None = None
+    """Those of the run's arms that this experiment takes; all by default."""
+    codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
+    """Noise of the pretext task."""
+    training: Training = field(default_factory=Training)
+    """Training settings of its phases; `updates` stands in the arms."""
+    published: list[Published] = field(default_factory=list)
+    """Published numbers of this experiment, or a TSV file with them: its columns are these settings, and `experiment`."""
+
+
+class Trained(NamedTuple):
+    """One phase of training as preflight sees it: what its memory and disk follow from."""
+
+    rule: str
+    """The rule that trains it."""
+    where: str
+    """The key of the configuration that its settings stand under."""
+    backbone: str
+    batch_tokens: int
+    """Tokens of an update, padding included."""
+    micro_batch_tokens: int | None
+    """Tokens that go through a device at once; all of an update where nothing is set."""
+    lowers_memory: str
+    """What to set, and to what, where memory is short."""
+    precision: str
+    device: str
+    chunked_loss: bool
+    """Whether the scores of all pieces of the vocabulary are never held at once."""
+    checkpoints: int
+    """How many are on the disk at a time."""
+    times: float
+    """How often it is trained: for each seed, and each point of a grid."""
+
+
+def of_training(rule: str, where: str, backbone: str, training: Training, times: float) -> Trained:
+    """A phase that is trained by `Training` settings."""
+    kept = {"last": 2, "best": 3, "average": max(2, training.averaged), "average_best": training.averaged + 2}[training.checkpoint]
+    return Trained(
+        rule,
+        where,
+        backbone,
+        training.batch_tokens,
+        training.micro_batch_tokens,
+        f"{where}.micro_batch_tokens to less than {training.micro_batch_tokens or training.batch_tokens}",
+        training.precision,
+        training.device,
+        training.loss != "plain",
+        min(kept, 1 + training.updates // training.evaluate_every),
+        times,
+    )
+
+
+class Task(NamedTuple):
+    """A task: everything that rules, checks and preflight ask of it. Functions take the configuration and an experiment's name."""
+
+    settings: type[Experiment]
+    """Its block in the configuration."""
+    text: Literal["corpora", "labelled"]
+    """The section that its text comes from."""
+    answers: Literal["text", "labels", "tags"]
+    """What a line of a `.hyp` file is."""
+    length: Literal["updates", "epochs"]
+    """What its arms count, and share."""
+    languages: Callable[[Config, str], list[str]]
+    """The languages of its texts: source and target, or that of the training text and those of the test sets."""
+    trained_languages: Callable[[Config, str], list[str]]
+    """The languages that it is trained in."""
+    training_text: Callable[[Config, str], list[str]]
+    """Files of plain sentences that it is trained on: what a tokeniser is made from, or a vocabulary is cut down to."""
+    held_out_text: Callable[[Config, str], list[str]]
+    """Files of plain sentences that no backbone may be trained on."""
+    lexicons: Callable[[Config, str], list[str]]
+    """Folders of the lexicons that its words are switched by."""
+    results: Callable[[Config, str], set[str]]
+    """All files that the report reads of it."""
+    problems: Callable[[Config, str], Iterator[str]]
+    """What is wrong with its block and types cannot tell."""
+    phases: Callable[[Config, str], Iterator[Trained]]
+    """Every phase that is trained."""
+    rules: dict[str, str]
+    """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
+    defaults: dict[str, dict[str, Any]] = {}  # noqa: RUF012 (a named tuple's default, which nothing changes)
+    """Raw settings that hold for it where the configuration does not give them."""
+    grid: bool = False
+    """Whether a list in place of a training value makes a grid to choose from."""
+
+
+# ---------------------------------------------------------------------------------------------
+# what an experiment means
+
+
+def arms_of(config: Config, experiment: Experiment) -> list[str]:
+    """The arms of the run that an experiment takes."""
+    return [arm for arm in config.run.arms if experiment.arms is None or arm in experiment.arms]
+
+
+def phases_of(config: Config, experiment: Experiment) -> list[tuple[str, Phase]]:
+    """The phases of an experiment's arms, each with the arm's name; arms that are not defined have none."""
+    return [(arm, phase) for arm in arms_of(config, experiment) for phase in config.arms.get(arm, [])]
+
+
+def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
+    """The experiment's lexicon, and those that phases of its arms name instead."""
+    own = getattr(experiment, "lexicon", None)
+    return [name for name in dict.fromkeys([own, *(phase.lexicon for _, phase in phases_of(config, experiment))]) if name]
+
+
+def lexicon_corpus(config: Config, experiment: Experiment, name: str) -> str:
+    """The corpus that the experiment's lexicon `name` is learnt from."""
+    return config.lexicons[name].corpus or experiment.corpus
+
+
+def given_dictionary(lexicon: LexiconStages, code: str, other: str) -> str | None:
+    """The key of the dictionary of two languages, whichever comes first in it."""
+    return next((pair for pair in (f"{code}-{other}", f"{other}-{code}") if pair in lexicon.dictionary), None)
+
+
+def grid_of(experiment: Experiment) -> dict[str, list[Any]]:
+    """The training values that are chosen on the dev set: key → candidates; empty where nothing is."""
+    return getattr(experiment, "grid", {})
+
+
+def grid_points(experiment: Experiment) -> list[dict[str, Any]]:
+    """The combinations of the grid's values; none without a grid."""
+    grid = grid_of(experiment)
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
+
+
+def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] | None = None) -> Training:
+    """The training settings of one phase: the experiment's, those of a point of its grid over them, the phase's over both.
+
+    This is the only place where they are put together: which learning rate a phase gets is decided here.
+    """
+    merged = {**asdict(experiment.training), **(point or {}), **phase.training, "updates": phase.updates}
+    return training_adapter().validate_python(merged)
+
+
+@functools.cache
+def training_adapter() -> TypeAdapter[Training]:
+    """What checks training settings; it takes a while to build."""
+    return TypeAdapter(Training)
+
+
+# ---------------------------------------------------------------------------------------------
+# what is wrong with an experiment, whatever its task
+
+
+def shared_problems(config: Config, name: str) -> Iterator[str]:
+    """Arms and the arms of published numbers that are not defined, a pretext phase whose lexicon has another unit."""
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    for arm in experiment.arms or ():
+        yield from undefined(f"{where}.arms", arm, config.run.arms)
+    if not arms_of(config, experiment):
+        yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
+    for number in experiment.published:
+        yield from undefined(f"{where}.published: arm", number.arm, config.arms)
+
+
+def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
+    """What is wrong with an experiment's backbone for texts in the languages `codes`.
+
+    `lengths` are the longest rows that settings beside `training` allow, by the settings' key.
+    """
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    yield from undefined(f"{where}.backbone", experiment.backbone, config.backbones)
+    backbone = config.backbones.get(experiment.backbone)
+    if backbone and not (backbone.small if backbone.kind == "small" else backbone.model):
+        yield f"backbones.{experiment.backbone}: kind {backbone.kind} needs `{'small' if backbone.kind == 'small' else 'model'}`"
+    if backbone and backbone.kind == "small" and backbone.small:
+        positions = backbone.small.max_positions
+        lengths = {f"{where}.training": experiment.training.max_length, **lengths}
+        lengths[f"backbones.{experiment.backbone}.small.training"] = backbone.small.training.max_length
+        for arm in arms_of(config, experiment):
+            own = [phase.training.get("max_length") for phase in config.arms.get(arm, [])]
+            lengths[f"arms.{arm}.training"] = max((length for length in own if isinstance(length, int)), default=0)
+        for block, longest in lengths.items():
+            if longest > positions:
+                yield f"{block}.max_length: {longest} is more than the backbone's {positions} positions"
+        for code in codes:
+            if code not in backbone.small.text:
+                has = list(backbone.small.text)
+                yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {has}"

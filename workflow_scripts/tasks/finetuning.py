@@ -1,0 +1,197 @@
+"""finetuning: how a model with a head learns from examples, for all tasks that count epochs.
+
+The rows of an epoch are shuffled into updates of like length; the loop, the checkpoints and the end of a phase are those of
+`training`. The weights that are handed on are those of the best look at the dev set.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
+from workflow_scripts.models.batches import Row
+from workflow_scripts.models.networks import save_model
+from workflow_scripts.stage import write_json
+from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.text.labelled import Example
+from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
+from workflow_scripts.training.curve import write_curve
+from workflow_scripts.training.rows import split_batch
+from workflow_scripts.training.settings import Training
+
+
+@dataclass
+class HeadSettings:
+    """Settings of finetuning that all tasks with a head share."""
+
+    batch_size: Positive = 128
+    """Examples per update."""
+    micro_batch: Positive | None = None
+    """Examples that go through the device at once; smaller ones add up to an update. All at once by default."""
+    learning_rate: AboveZero = 5e-6
+    """Peak of the learning rate."""
+    warmup: ShareBelowOne = 0.1
+    """Share of the updates with linear warm-up; then linear decay."""
+    dropout: ShareBelowOne = 0.1
+    """Dropout of residuals, embeddings and the head."""
+    attention_dropout: ShareBelowOne = 0.1
+    """Dropout of attention weights."""
+    weight_decay: NotNegative = 0.0
+    """Decoupled weight decay."""
+    max_grad_norm: NotNegative = 1.0
+    """Clip gradients to this norm; 0 is off."""
+    max_length: Annotated[int, Limits(ge=8)] = 128
+    """Longer examples are cut to so many pieces, of a pair the longer text first; sentences of tagged words are cut into several."""
+    examples: Positive | None = None
+    """Finetune on so many examples only, chosen at random once for all seeds. All by default."""
+    looks: Positive = 1
+    """Looks at the dev set in an epoch; each writes a checkpoint."""
+    patience: Natural = 3
+    """End when so many looks in a row brought nothing better; 0 never does."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """`auto` is bfloat16 autocast on a GPU that has it, float32 on a CPU."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+
+
+# what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
+_NOT_SCIENCE = ("device", "micro_batch")
+
+
+def describe(settings: Any, block: str, text: dict[str, Path], start: Path, seed: int, from_scratch: bool) -> dict[str, Any]:
+    """What a phase's checkpoints depend on; `block` names the settings of the head in `settings`."""
+    description = describe_phase(asdict(settings), text, start, seed, from_scratch)
+    for name in _NOT_SCIENCE:
+        del description[block][name]
+    return description
+
+
+def train_head(
+    network: Any,
+    reader: Reader,
+    batches: "Batches",
+    look: Callable[[], dict[str, float]],
+    *,
+    by: Literal["eval_error", "eval_loss"],
+    score: str,
+    settings: HeadSettings,
+    folder: Path,
+    minutes: float,
+    seed: int,
+    model: Path,
+    curve: Path,
+    report: Path,
+    told: dict[str, Any],
+) -> None:
+    """Train `network` on `batches`, and write `model`, its learning `curve` and a `report`, which begins with what it is `told`.
+
+    `look` measures ``eval_loss`` and ``eval_error`` (1 − `score`) on the dev set, and the best look is the one of the
+    least `by`. Checkpoints are in `folder`. Raises as `training.loop.fit` does.
+    """
+    from workflow_scripts.training.loop import Progress, Watch, fit
+
+    sizes = batches.epoch_sizes * batches.epochs
+    training = phase_settings(settings, len(sizes), len(batches.epoch_sizes))
+    history = fit(
+        network,
+        batches,
+        batches.parts,
+        reader.collate,
+        summed_loss,
+        look,
+        Watch(folder, training, Deadline(minutes), by=by),
+        Progress(sizes, "examples"),
+        seed,
+    )
+    looks = [{**entry, f"dev_{score}": 1 - entry["eval_error"]} if "eval_error" in entry else entry for entry in history]
+    (update,) = chosen_updates(history, "best", 1, by)
+    taken = next(entry for entry in looks if entry["step"] == update and "eval_loss" in entry)
+    save_model(network, reader.tokenizer, model)
+    write_curve(curve, looks, ("update", "seconds", "loss", "learning_rate", "dev_loss", f"dev_{score}"))
+    write_json(
+        report,
+        {
+            **told,
+            "seed": seed,
+            "rows": sum(batches.epoch_sizes),
+            "parameters": sum(p.numel() for p in network.parameters()),
+            "device": str(network.device),
+            "precision": pick_precision(settings.precision, pick_device(settings.device)),
+            "processes": 1,
+            "checkpoints": str(folder),
+            "updates": {"planned": training.updates, "made": max(entry["step"] for entry in history)},
+            "handed_on": {"updates": [update], "dev_loss": taken["eval_loss"], f"dev_{score}": taken[f"dev_{score}"]},
+        },
+    )
+
+
+def phase_settings(settings: HeadSettings, updates: int, per_epoch: int) -> Training:
+    """The settings of the training loop that finetuning shares with other phases."""
+    return Training(
+        updates=updates,
+        learning_rate=settings.learning_rate,
+        warmup_updates=round(settings.warmup * updates),
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_grad_norm,
+        evaluate_every=math.ceil(per_epoch / settings.looks),
+        log_every=max(1, min(50, per_epoch // 4)),
+        patience=settings.patience,
+        checkpoint="best",
+        precision=settings.precision,
+        device=settings.device,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# data
+
+
+def some_of(examples: list[Example], number: int | None) -> list[Example]:
+    """At most `number` of the examples, chosen at random, the same for all seeds and arms."""
+    if number is None or number >= len(examples):
+        return examples
+    chosen = np.random.default_rng(len(examples)).permutation(len(examples))[:number]
+    return [examples[i] for i in sorted(chosen)]
+
+
+# so many batches are filled from one pool of rows that is sorted by length
+_POOL = 50
+
+
+class Batches(Sequence):
+    """The parts of the updates of all epochs, in order; `rows` makes the rows of an epoch when its turn comes, `number` of them."""
+
+    def __init__(self, rows: Callable[[int], list[Row]], number: int, epochs: int, settings: HeadSettings, seed: int):
+        self.rows, self.epochs, self.seed, self.size = rows, epochs, seed, settings.batch_size
+        self.parts = math.ceil(settings.batch_size / (settings.micro_batch or settings.batch_size))
+        whole, rest = divmod(number, settings.batch_size)
+        self.epoch_sizes = [settings.batch_size] * whole + [rest] * bool(rest)
+        self._current: tuple[int, list[list[Row]]] = -1, []
+
+    def __len__(self) -> int:
+        return self.epochs * len(self.epoch_sizes) * self.parts
+
+    def __getitem__(self, place: int) -> list[Row]:
+        epoch, place = divmod(place, len(self.epoch_sizes) * self.parts)
+        if self._current[0] != epoch:
+            self._current = epoch, self._updates(epoch)
+        update, part = divmod(place, self.parts)
+        return split_batch(self._current[1][update], self.parts)[part]
+
+    def _updates(self, epoch: int) -> list[list[Row]]:
+        """An epoch's rows, shuffled, of like length within an update; the last update may be smaller."""
+        rows = self.rows(epoch)
+        rng = np.random.default_rng([self.seed, epoch])
+        order, size = rng.permutation(len(rows)), self.size
+        cut = []
+        for start in range(0, len(order), _POOL * size):
+            pool = sorted(order[start : start + _POOL * size].tolist(), key=lambda i: len(rows[i][0]))
+            batches = [pool[at : at + size] for at in range(0, len(pool), size)]
+            # whole ones first, as epoch_sizes has them
+            cut += [batches[i] for i in rng.permutation(len(pool) // size)] + batches[len(pool) // size :]
+        return [[rows[i] for i in batch] for batch in cut]

@@ -1,0 +1,238 @@
+"""transfer: what the tasks with labels share. They are finetuned in one language and tested in others, and count epochs.
+
+Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries,
+each sentence into one of several languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workflow_scripts import paths
+from workflow_scripts.names import undefined
+from workflow_scripts.tasks.experiment import (
+    Experiment,
+    Phase,
+    Task,
+    Trained,
+    arms_of,
+    backbone_problems,
+    given_dictionary,
+    lexicons_used,
+    of_training,
+    phase_training,
+    phases_of,
+    shared_problems,
+)
+from workflow_scripts.text.languages import LANGUAGES
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
+
+
+@dataclass(kw_only=True)
+class Transfer(Experiment):
+    """A text with labels in one language, test sets in that and others, and a backbone."""
+
+    lexicon: str | None = None
+    """Name of a lexicon of given dictionaries (`mapping.mode: dictionary`), for a pretext phase."""
+    into: list[str] | None = None
+    """Languages that words are switched into; those of the test sets by default."""
+
+
+# ---------------------------------------------------------------------------------------------
+# what an experiment means
+
+
+def languages(config: Config, name: str) -> list[str]:
+    """The languages of the texts, that of the training text first."""
+    labelled = config.labelled[config.experiments[name].corpus]
+    return list(dict.fromkeys([labelled.language, *(source.language or labelled.language for source in labelled.test.values())]))
+
+
+def trained_languages(config: Config, name: str) -> list[str]:
+    """The language of the training text."""
+    return languages(config, name)[:1]
+
+
+def switched_into(config: Config, name: str) -> list[str]:
+    """The languages that words are switched into."""
+    own, *tested = languages(config, name)
+    into = config.experiments[name].into
+    return [code for code in dict.fromkeys(tested if into is None else into) if code != own]
+
+
+def given_lexicons(config: Config, name: str, lexicon: str | None = None) -> dict[tuple[str, str], str]:
+    """(lexicon, pair) → its folder, for each language that is switched into; of the experiment's lexicons, or of one."""
+    experiment = config.experiments[name]
+    code = config.labelled[experiment.corpus].language
+    return {
+        (used, pair): paths.given_lexicon_folder(experiment.corpus, used, pair)
+        for used in ([lexicon] if lexicon else lexicons_used(config, experiment))
+        for other in switched_into(config, name)
+        if (pair := given_dictionary(config.lexicons[used], code, other))
+    }
+
+
+def lexicon_files(config: Config, name: str, lexicon: str | None = None) -> list[str]:
+    """The files of the given lexicons from the text's language into the others."""
+    code = config.labelled[config.experiments[name].corpus].language
+    folders = given_lexicons(config, name, lexicon)
+    return [f"{folder}/{code}-{(set(pair.split('-')) - {code}).pop()}.tsv" for (_, pair), folder in folders.items()]
+
+
+def training_text(config: Config, name: str) -> list[str]:
+    """The sentences of the training text."""
+    return [paths.labelled_file(config, config.experiments[name].corpus, "train")]
+
+
+def held_out_text(config: Config, name: str) -> list[str]:
+    """The sentences of dev and test sets."""
+    corpus = config.experiments[name].corpus
+    return [paths.labelled_file(config, corpus, part) for part in paths.labelled_parts(config, corpus)[1:]]
+
+
+def lexicons(config: Config, name: str) -> list[str]:
+    """Folders of the lexicons that are made of given dictionaries."""
+    return list(given_lexicons(config, name).values())
+
+
+def results_with(scored: str) -> Callable[[Config, str], set[str]]:
+    """`Task.results` of a task whose scores are in `scored` under a run's folder, a file for each ``{test}`` or one folder."""
+
+    def results(config: Config, name: str) -> set[str]:
+        experiment, own = config.experiments[name], paths.experiment_folder(name)
+        files = {f"{own}/significance.json", f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
+        files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
+        files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
+        for arm in arms_of(config, experiment):
+            for seed in config.run.seeds:
+                run = paths.run_folder(name, arm, seed)
+                files |= {f"{run}/{scored.format(test=test)}" for test in config.labelled[experiment.corpus].test}
+                files |= {f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
+                files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
+        return files
+
+    return results
+
+
+def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained]]:
+    """`Task.phases` of a task that `rule` finetunes for, by the settings under the experiment's `key`."""
+
+    def phases(config: Config, name: str) -> Iterator[Trained]:
+        experiment, seeds = config.experiments[name], len(config.run.seeds)
+        for _, phase in phases_of(config, experiment):
+            if phase.name == "pretext":
+                training = phase_training(experiment, phase)
+                yield of_training("pretext", f"experiments.{name}.training", experiment.backbone, training, seeds)
+            else:
+                yield _finetuning(rule, f"experiments.{name}.{key}", experiment, getattr(experiment, key), phase, seeds)
+
+    return phases
+
+
+def _finetuning(rule: str, where: str, experiment: Transfer, chosen: Any, phase: Phase, seeds: int) -> Trained:
+    return Trained(
+        rule,
+        where,
+        experiment.backbone,
+        chosen.batch_size * chosen.max_length,
+        chosen.micro_batch and chosen.micro_batch * chosen.max_length,
+        f"{where}.micro_batch to less than batch_size",
+        chosen.precision,
+        chosen.device,
+        True,
+        min(3, 1 + (phase.epochs or 0) * chosen.looks),
+        seeds,
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# what is wrong with an experiment
+
+
+def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]:
+    """`Task.problems` of a task whose finetuning settings stand under the experiment's `key`, and in whose text a `unit` has a label."""
+
+    def problems(config: Config, name: str) -> Iterator[str]:
+        where, experiment = f"experiments.{name}", config.experiments[name]
+        yield from undefined(f"{where}.corpus", experiment.corpus, config.labelled)
+        yield from shared_problems(config, name)
+        for arm, phase in phases_of(config, experiment):
+            if phase.data == "task" and phase.epochs is None:
+                yield f"arms.{arm}: the task phase of {where}, a {experiment.task}, has `epochs` instead of updates"
+            if phase.data == "task" and phase.training:
+                yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
+            if phase.data == "released":
+                yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
+        switched = [f"arms.{arm}" for arm, phase in phases_of(config, experiment) if phase.name == "pretext"]
+        if getattr(getattr(experiment, key), "switch_while_finetuning", False):
+            switched.append(f"{where}.{key}.switch_while_finetuning")
+        used = lexicons_used(config, experiment)
+        if switched and not used:
+            yield f"{where}.lexicon: is missing; {switched[0]} needs one"
+        for lexicon in used:
+            yield from undefined(f"{where}.lexicon", lexicon, config.lexicons)
+        if experiment.corpus not in config.labelled:
+            return
+        if (found := config.labelled[experiment.corpus].unit) != unit:
+            yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
+        lengths = {f"{where}.{key}": getattr(experiment, key).max_length}
+        yield from backbone_problems(config, name, languages(config, name), lengths)
+        if switched:
+            yield from _dictionary_problems(config, name)
+
+    return problems
+
+
+def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
+    """Lexicons that are no given dictionaries, or lack a language that words are switched into."""
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    code, into = config.labelled[experiment.corpus].language, switched_into(config, name)
+    if not into:
+        yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into"
+    for used in lexicons_used(config, experiment):
+        if (lexicon := config.lexicons.get(used)) is None:
+            continue
+        if lexicon.unit != "word" or lexicon.mapping.mode != "dictionary":
+            yield f"lexicons.{used}.mapping.mode: must be dictionary (and unit word), as {where} has no parallel text to learn from"
+        for other in into:
+            if other not in LANGUAGES:
+                yield f"{where}.into: {other!r} is no language that is known"
+            elif not given_dictionary(lexicon, code, other):
+                yield (
+                    f"lexicons.{used}.dictionary: {code}-{other} is missing, which {where} needs for its texts in {other}; "
+                    f"give a file of word pairs (MUSE's format), or name the languages to switch into in {where}.into"
+                )
+
+
+def transfer_task(
+    settings: type[Transfer],
+    key: str,
+    answers: Any,
+    rules: dict[str, str],
+    rule: str,
+    unit: str = "text",
+    scored: str = "{test}.scores.json",
+) -> Task:
+    """The entry of a task with labels in the table: `rule` finetunes for it, by the settings under the experiment's `key`.
+
+    A `unit` of its text (text or word) has a label, and its scores are in `scored`, see `results_with`.
+    """
+    return Task(
+        settings=settings,
+        text="labelled",
+        answers=answers,
+        length="epochs",
+        languages=languages,
+        trained_languages=trained_languages,
+        training_text=training_text,
+        held_out_text=held_out_text,
+        lexicons=lexicons,
+        results=results_with(scored),
+        problems=problems_with(key, unit),
+        phases=phases_with(rule, key),
+        rules={"pretext": "training.micro_batch_tokens", rule: f"{key}.micro_batch", **rules},
+    )

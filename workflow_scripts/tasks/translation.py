@@ -1,0 +1,296 @@
+"""translation: the tasks whose text is a parallel corpus, translation and summarisation into another language.
+
+What is trained, decoded and scored are stages of their own (`training`, `decoding`, `scores`); here is what an
+experiment of these tasks means to rules, checks and preflight.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from workflow_scripts import paths
+from workflow_scripts.evidence.comet import Comet
+from workflow_scripts.evidence.representation import Representation
+from workflow_scripts.evidence.scores import ROUGES, Scores
+from workflow_scripts.evidence.word_accuracy import WordAccuracy
+from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.names import undefined
+from workflow_scripts.tasks.experiment import (
+    Experiment,
+    Phase,
+    Task,
+    Trained,
+    arms_of,
+    backbone_problems,
+    grid_points,
+    lexicon_corpus,
+    lexicons_used,
+    of_training,
+    phase_training,
+    phases_of,
+    shared_problems,
+)
+from workflow_scripts.training.choice import Choice
+from workflow_scripts.training.settings import DEV_SCORES, Training
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
+    from workflow_scripts.text.corpus import Corpus
+
+
+@dataclass(kw_only=True)
+class Translation(Experiment):
+    """A parallel corpus in one direction, with a backbone."""
+
+    source: str
+    """Language that is translated from, or that the documents are in."""
+    target: str
+    """Language that is translated into, or that the summaries are in."""
+    lexicon: str
+    """Name of a lexicon."""
+    task: Literal["translation", "summarisation"] = "translation"
+    """What is learnt. Summarisation needs a corpus with `documents`; ROUGE takes BLEU's place then."""
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    """The lists of `training`: every arm is trained with each combination of their values, and chooses one on the dev set."""
+    choice: Choice = field(default_factory=Choice)
+    """What the choice goes by."""
+    decoding: Decoding = field(default_factory=Decoding)
+    """Beam search."""
+    scores: Scores = field(default_factory=Scores)
+    """Metrics and significance."""
+    comet: Comet | None = None
+    """COMET, in an environment of its own; `{}` measures it with its defaults."""
+    word_accuracy: WordAccuracy = field(default_factory=WordAccuracy)
+    """Word accuracy by frequency."""
+    representation: Representation = field(default_factory=Representation)
+    """Distances."""
+
+
+TRAINING_TYPES = get_type_hints(Training, include_extras=True)
+"""The type of each training setting."""
+
+
+# ---------------------------------------------------------------------------------------------
+# what an experiment means
+
+
+def translations(config: Config) -> dict[str, Translation]:
+    """The experiments, of the run or not, whose text is a parallel corpus."""
+    return {name: experiment for name, experiment in config.experiments.items() if isinstance(experiment, Translation)}
+
+
+def zero_shot_tests(config: Config, name: str) -> list[str]:
+    """Test sets of other experiments in the run that `name` translates without having learnt their source, as `{other}@{testset}`."""
+    own, known = config.experiments[name], translations(config)
+    others = {other: known[other] for other in config.run.experiments if config.run.zero_shot and other in known and other != name}
+    return [
+        f"{other}@{testset}"
+        for other, experiment in others.items()
+        if (experiment.task, experiment.target, experiment.backbone) == (own.task, own.target, own.backbone)
+        and experiment.source != own.source
+        for testset in config.corpora[experiment.corpus].test
+    ]
+
+
+def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
+    """References in the language `code` that models trained on this corpus are measured by elsewhere: no training text may have them."""
+    users = [name for name in config.run.experiments if name in translations(config) and config.experiments[name].corpus == corpus]
+    tests = [test.split("@") for name in users if config.experiments[name].target == code for test in zero_shot_tests(config, name)]
+    corpora = {(config.experiments[other].corpus, testset) for other, testset in tests} - {(corpus, testset) for _, testset in tests}
+    return sorted(paths.corpus_text(config, other, f"test/{testset}", code) for other, testset in corpora)
+
+
+def lexicon_folder(config: Config, name: str, lexicon: str | None = None) -> str:
+    """The folder of the experiment's lexicon, or of another that it uses."""
+    experiment = config.experiments[name]
+    used = lexicon or experiment.lexicon
+    return paths.lexicon_folder(config, lexicon_corpus(config, experiment, used), used)
+
+
+def languages(config: Config, name: str) -> list[str]:
+    """Source and target."""
+    experiment = config.experiments[name]
+    return [experiment.source, experiment.target]
+
+
+def training_text(config: Config, name: str) -> list[str]:
+    """Both sides of the training text."""
+    return [paths.corpus_text(config, config.experiments[name].corpus, "train", code) for code in languages(config, name)]
+
+
+def held_out_text(config: Config, name: str) -> list[str]:
+    """Both sides of dev and test sets."""
+    corpus = config.experiments[name].corpus
+    return [
+        paths.corpus_text(config, corpus, part, code) for part in paths.held_out_parts(config, corpus) for code in languages(config, name)
+    ]
+
+
+def lexicons(config: Config, name: str) -> list[str]:
+    """Folders of the experiment's lexicon and of those that its phases name."""
+    return [lexicon_folder(config, name, used) for used in lexicons_used(config, config.experiments[name])]
+
+
+def results(config: Config, name: str) -> set[str]:
+    """All files that the report reads: scores of every test set, curves, distances, tests of significance, noised text."""
+    experiment, own = config.experiments[name], paths.experiment_folder(name)
+    arms = arms_of(config, experiment)
+    testsets = list(config.corpora[experiment.corpus].test)
+    all_tests = testsets + zero_shot_tests(config, name)
+    files = {
+        f"{paths.corpus_folder(config, experiment.corpus)}/corpus.json",
+        f"{paths.backbone_folder(experiment.backbone)}/backbone.json",
+        f"{own}/backbone.representation.json",
+        f"{own}/frequencies.tsv",
+        *(f"{folder}/lexicon.json" for folder in lexicons(config, name)),
+        *(f"{own}/significance/{test}.json" for test in all_tests),
+    }
+    for used in lexicons_used(config, experiment):
+        if config.lexicons[used].mapping.maps:
+            files.add(f"{lexicon_folder(config, name, used)}/mapping.json")
+    if experiment.grid:
+        files |= {f"{own}/{arm}/choice.json" for arm in arms}
+    kinds = ["scores", "comet"] if experiment.comet else ["scores"]
+    for seed in config.run.seeds:
+        files |= {f"{own}/significance/{test}.seed{seed}.json" for test in all_tests}
+        for arm in arms:
+            run = paths.run_folder(name, arm, seed)
+            files |= {f"{run}/{test}.words.json" for test in testsets}
+            files |= {f"{run}/{test}.{kind}.json" for test in all_tests for kind in kinds}
+            files |= {f"{run}/{phase.name}/{file}" for phase in config.arms[arm] for file in ("curve.tsv", "representation.json")}
+            files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
+    return files
+
+
+def phases(config: Config, name: str) -> Iterator[Trained]:
+    """Every phase that is trained, also at the points of a grid."""
+    experiment, seeds = config.experiments[name], len(config.run.seeds)
+    points = grid_points(experiment)
+    for arm, point in itertools.product(arms_of(config, experiment), points or [None]):
+        for phase in config.arms[arm]:
+            # each point once, then the chosen one with every seed
+            times = 1 + seeds / len(points) if points else seeds
+            yield of_training(
+                phase.name, f"experiments.{name}.training", experiment.backbone, phase_training(experiment, phase, point), times
+            )
+
+
+# ---------------------------------------------------------------------------------------------
+# what is wrong with an experiment
+
+
+def problems(config: Config, name: str) -> Iterator[str]:
+    """Names that are not defined, languages that the corpus has not, settings that do not fit each other."""
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    yield from shared_problems(config, name)
+    yield from _grid_problems(config, name)
+    if experiment.word_accuracy.low >= experiment.word_accuracy.high:
+        low, high = experiment.word_accuracy.low, experiment.word_accuracy.high
+        yield f"{where}.word_accuracy: low must be less than high, got {low} and {high}"
+    for arm, phase in phases_of(config, experiment):
+        if phase.epochs is not None:
+            yield f"arms.{arm}: {where}, a {experiment.task}, counts updates; epochs are for tasks with labels"
+        yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
+    for used in lexicons_used(config, experiment):
+        lexicon = config.lexicons.get(used)
+        learnt = config.corpora.get(lexicon.corpus or "") if lexicon else None
+        if learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
+            yield f"lexicons.{used}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
+        if lexicon and lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
+            yield f"lexicons.{used}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
+    yield from undefined(f"{where}.corpus", experiment.corpus, config.corpora)
+    yield from undefined(f"{where}.lexicon", experiment.lexicon, config.lexicons)
+    corpus = config.corpora.get(experiment.corpus)
+    pair = [experiment.source, experiment.target]
+    for number in experiment.published:
+        if number.testset and corpus:
+            yield from undefined(f"{where}.published: testset", number.testset, _all_tests(config, corpus))
+    if experiment.representation.text and sorted(experiment.representation.text) != sorted(pair):
+        yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(experiment.representation.text)}"
+    if corpus and sorted(pair) != sorted(corpus.languages):
+        yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
+    if corpus and bool(corpus.documents) != (experiment.task == "summarisation"):
+        has = "has none" if experiment.task == "summarisation" else "has some: set task: summarisation"
+        yield f"{where}.task: {experiment.task} of corpus {experiment.corpus!r}, which {has} (`documents`)"
+    elif corpus and corpus.documents and corpus.documents.language != experiment.source:
+        yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
+    if experiment.decoding.min_length > experiment.decoding.max_length:
+        low, high = experiment.decoding.min_length, experiment.decoding.max_length
+        yield f"{where}.decoding: min_length {low} is more than max_length {high}"
+    if experiment.grid and experiment.choice.by not in ("dev_loss", by := DEV_SCORES[experiment.training.dev_metric]):
+        yield f"{where}.choice.by: {experiment.choice.by} is not measured: dev_metric is {experiment.training.dev_metric}; set {by}"
+    yield from backbone_problems(config, name, pair, {})
+
+
+def _phase_problems(where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
+    name = phase.lexicon or experiment.lexicon
+    if phase.lexicon:
+        yield from undefined(f"{where}.lexicon", phase.lexicon, config.lexicons)
+    if phase.data == "task" and phase.lexicon:
+        yield f"{where}.lexicon: the task itself takes none"
+    if phase.data == "task" or name not in config.lexicons:
+        return
+    lexicon = config.lexicons[name]
+    if lexicon.unit != ("piece" if phase.data == "released" else "word"):
+        yield f"{where}: data {phase.data} cannot take the lexicon {name!r} of unit {lexicon.unit}; pieces are for `released` only"
+
+
+def _grid_problems(config: Config, name: str) -> Iterator[str]:
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    for key, values in experiment.grid.items():
+        yield from undefined(f"{where}.training", key, TRAINING_TYPES)
+        if key == "updates":
+            yield f"{where}.training.updates: stands in the arms, all of the same sum; it cannot be chosen"
+        if not values:
+            yield f"{where}.grid.{key}: is empty"
+        for value in values if key in TRAINING_TYPES else ():
+            try:
+                TypeAdapter(TRAINING_TYPES[key]).validate_python(value)
+            except ValidationError as error:
+                yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
+        for arm, phase in phases_of(config, experiment):
+            if phase.data == "task" and key in phase.training:
+                yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
+    smallest = min([experiment.training.bleu_sentences, *experiment.grid.get("bleu_sentences", [])])
+    if experiment.grid and experiment.choice.by != "dev_loss" and not smallest:
+        yield f"{where}.choice.by: {experiment.choice.by} needs training.bleu_sentences above 0; or choose by dev_loss"
+
+
+def _all_tests(config: Config, corpus: Corpus) -> list[str]:
+    """The test sets of a corpus, and those of all experiments as models of another translate them."""
+    others = {name: config.corpora[e.corpus].test for name, e in translations(config).items() if e.corpus in config.corpora}
+    return [*corpus.test, *(f"{name}@{testset}" for name, tests in others.items() for testset in tests)]
+
+
+TRANSLATION = Task(
+    settings=Translation,
+    text="corpora",
+    answers="text",
+    length="updates",
+    languages=languages,
+    trained_languages=languages,
+    training_text=training_text,
+    held_out_text=held_out_text,
+    lexicons=lexicons,
+    results=results,
+    problems=problems,
+    phases=phases,
+    rules={
+        "pretext": "training.micro_batch_tokens",
+        "finetune": "training.micro_batch_tokens",
+        "decoding": "decoding.batch_tokens",
+        "n_best": "decoding.batch_tokens",
+        "comet": "comet.batch_size",
+        "representation": "representation.batch_tokens",
+        "representation_backbone": "representation.batch_tokens",
+    },
+    grid=True,
+)
+SUMMARISATION = TRANSLATION._replace(
+    defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}
+)

@@ -1,0 +1,191 @@
+"""tagged: sentences whose words have tags (parts of speech, named entities), in the formats of benchmarks.
+
+`labelled` reads them with `unit: word`. The formats:
+
+=============  ============================================  ======================================================
+file           a word                                        a sentence ends with
+=============  ============================================  ======================================================
+``.conllu``    a line of CoNLL-U: FORM and UPOS              a blank line, or the end of the file
+``.jsonl``     an item of a list of words, with a list       its JSON object
+               of tags beside it
+any other      a line of CoNLL's columns, separated by a     a blank line, or the end of the file
+               tab, or by blanks where a line has no tab;
+               XTREME's ``en:word`` is read as ``word``
+=============  ============================================  ======================================================
+
+Spans are tagged in IOB2 (Tjong Kim Sang and Veenstra 1999): the first word of each has ``B-``. Files in IOB1,
+whose spans begin with ``I-``, and in BIOES or BILOU are converted.
+"""
+
+import html
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.parallel import block_of
+
+INNER_BLANK = "\u00a0"
+"""What stands for a blank inside a word (Vietnamese has such words) where words are separated by blanks."""
+
+
+class Sentence(NamedTuple):
+    """Words and their tags, the document that they stand in, and the line that they begin in."""
+
+    words: list[str]
+    tags: list[str]
+    document: str
+    line: int
+
+
+def read_sentences(
+    path: Path, columns: dict[str, int | str], tags: list[str], names: dict[str, str], code: str, changed: Counter[str]
+) -> Iterator[Sentence]:
+    """The sentences of a file in order, streamed; what had to be changed is counted by its kind.
+
+    `columns` says where `word` and `tag` stand, `names` what a tag of the file is called in `tags`, and `code` is the
+    language. Raises `InputError` naming file, line and value for an unknown tag, a missing column, an empty word, or words and
+    tags of different numbers.
+    """
+    is_json = any(suffix in (".jsonl", ".ndjson") for suffix in Path(path).suffixes)
+    prefix = ""
+    for number, (document, rows) in enumerate((_json_rows if is_json else _column_rows)(Path(path), columns, {*tags, *names}), 1):
+        if number == 1 and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
+            prefix = f"{code}:"
+        words, found = [], []
+        for line, word, tag in rows:
+            at = f"{path}, line {line}"
+            if not word.startswith(prefix):
+                raise InputError(f"{at}: the word {word[:60]!r} does not begin with {prefix!r} like the first one of the file")
+            words.append(_clean_word(word.removeprefix(prefix), at, changed))
+            found.append(_known_tag(tag, word, tags, names, at, changed))
+        if prefix:
+            changed["language prefix cut off"] += len(words)
+        yield Sentence(words, list(_iob2(found, tags, changed)), document or block_of(number), rows[0][0])
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Words in one line, from which `split_words` gets them back."""
+    return " ".join(INNER_BLANK.join(word.split()) or INNER_BLANK for word in words)
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a line that `join_words` made."""
+    return [word.replace(INNER_BLANK, " ") for word in line.split(" ")]
+
+
+def has_spans(tags: Iterable[str]) -> bool:
+    """Whether tags mark spans of words (``B-PER``), not single words (``NOUN``)."""
+    return any(tag.startswith("B-") for tag in tags)
+
+
+# ---------------------------------------------------------------------------------------------
+# words and tags
+
+_ENTITY = re.compile(r"&(#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+);")
+
+
+def _clean_word(word: str, at: str, changed: Counter[str]) -> str:
+    if not word:
+        raise InputError(f"{at}: the word is empty; delete the line, or see that `columns` is right")
+    if _ENTITY.search(word) and (plain := _ENTITY.sub(lambda found: html.unescape(found[0]), word)) != word:
+        changed["HTML entity read as its character"] += 1
+        word = plain
+    return word.replace("\0", "")
+
+
+def _known_tag(tag: str, word: str, tags: list[str], names: dict[str, str], at: str, changed: Counter[str]) -> str:
+    tag = names.get(tag, tag)
+    if tag in tags:
+        return tag
+    # BIOES and BILOU say in the tag where a span ends, which IOB2 leaves to the next tag
+    if (plain := {"S": "B", "U": "B", "E": "I", "L": "I"}.get(tag[:1], "") + tag[1:]) in tags and tag[1:2] == "-":
+        changed["BIOES or BILOU tag read as IOB2"] += 1
+        return plain
+    raise InputError(
+        f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; "
+        "correct it, translate it with `label_names`, or add it to `labels`"
+    )
+
+
+def _iob2(found: list[str], tags: list[str], changed: Counter[str]) -> Iterator[str]:
+    """Tags of a sentence with ``B-`` wherever a span begins."""
+    before = ""
+    for tag in found:
+        if tag.startswith("I-") and before[2:] != tag[2:] and f"B-{tag[2:]}" in tags:
+            changed["span that began with I- now begins with B-"] += 1
+            tag = f"B-{tag[2:]}"
+        yield tag
+        before = tag
+
+
+# ---------------------------------------------------------------------------------------------
+# files
+
+Row = tuple[int, str, str]
+"""Line number, word and tag."""
+
+_DOCUMENT_START = "-DOCSTART-"
+
+
+def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> Iterator[tuple[str, list[Row]]]:
+    """The document and the rows of each sentence; multiword tokens (``1-2``) and empty nodes (``1.1``) of CoNLL-U are no words."""
+    conllu = ".conllu" in path.suffixes
+    places = {"word": 2, "tag": 4} if conllu else {"word": 1, "tag": 2}
+    for name, column in columns.items():
+        if not str(column).isdigit() or int(column) < 1:
+            raise InputError(f"{path}: columns.{name} must be a number from 1, got {column!r}; such files have no header")
+        places[name] = int(column)
+    wanted, document, rows = max(places.values()), "", []
+    for number, line in enumerate(read_lines(path), 1):
+        cells = line.split("\t") if "\t" in line else line.split()
+        if not line.strip() or cells[0] == _DOCUMENT_START:
+            if rows:
+                yield document, rows
+            rows = []
+            document = f"document of line {number}" if line.strip() else document
+            continue
+        if line.startswith("#") and (conllu or _is_comment(line, cells, wanted, known)):
+            if line.startswith("# newdoc"):
+                document = f"{line} (line {number})"
+            continue
+        if len(cells) < wanted:
+            raise InputError(
+                f"{path}, line {number}: {len(cells)} column(s), but word and tag are in columns {places['word']} and {places['tag']}, "
+                f"separated by a tab or by blanks: {line[:80]!r}; correct the line, or set `columns`"
+            )
+        if conllu and not cells[0].isdigit():
+            if not re.fullmatch(r"\d+[-.]\d+", cells[0]):
+                raise InputError(f"{path}, line {number}: a line of CoNLL-U begins with the word's number, not with {cells[0][:60]!r}")
+            continue
+        rows.append((number, cells[places["word"] - 1], cells[places["tag"] - 1].strip()))
+    if rows:
+        yield document, rows
+
+
+def _is_comment(line: str, cells: list[str], wanted: int, known: set[str]) -> bool:
+    """Whether a line that begins with ``#`` is a comment and not the word ``#`` with its tag."""
+    return "\t" not in line and not (len(cells) == wanted and cells[-1] in known)
+
+
+def _json_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> Iterator[tuple[str, list[Row]]]:
+    keys = {"word": "words", "tag": "tags", **columns}
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            row = json.loads(line)
+            words, tags = row[keys["word"]], row[keys["tag"]]
+            if not isinstance(words, list) or not isinstance(tags, list):
+                raise TypeError("words and tags must be lists")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"{path}, line {number}: not a JSON object with lists under {keys['word']!r} and {keys['tag']!r} ({error}): {line[:80]!r}; "
+                "correct the line, or set `columns`"
+            ) from None
+        if len(words) != len(tags):
+            raise InputError(f"{path}, line {number}: {len(words)} words but {len(tags)} tags; correct or delete the line: {line[:80]!r}")
+        if words:
+            yield str(row.get("document", "")), [(number, str(word), str(tag)) for word, tag in zip(words, tags, strict=True)]
