@@ -23,8 +23,9 @@ from workflow_scripts.noise import codeswitch
 from workflow_scripts.run import config
 from workflow_scripts.run.loading import check_files
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.corpus import Corpus, Documents, Source, held_out, read_pairs, train
+from workflow_scripts.text.corpus import Corpus, held_out, train
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.parallel import Documents, Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training import training
 
@@ -333,7 +334,7 @@ DOC = "<doc id=1>\n<Article>\nOne.\n</Article>\n<ZH-REF1>\n一。\n</ZH-REF1>\n<
     "name, content, said",
     [
         ("x.jsonl", '{"a": "One.", "b": "一"}\n{"a": [], "b": "二"}\n', r"x\.jsonl, line 2: the document has no sentence; .*empty: remove"),
-        ("x.jsonl", '{"a": "One.", "b": "一"}\n{"a": "Two", "b": " "}\n', r"x\.jsonl, line 2: the summary is empty; mend the file"),
+        ("x.jsonl", '{"a": "One.", "b": "一"}\n{"a": "Two", "b": " "}\n', r"x\.jsonl, line 2: the summary is empty; correct the file"),
         ("x.jsonl", '{"a": ["One", 2], "b": "一"}\n', r"x\.jsonl, line 1: not a JSON object"),
         ("x.jsonl", '{"a": {"x": "y"}, "b": "一"}\n', r"x\.jsonl, line 1: not a JSON object .*dict where a text or a list of sentences"),
         ("x.jsonl", '{"a": "One", "c": "一"}\n', r"x\.jsonl, line 1: not a JSON object"),

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from planted import SMALL, clusters, p_at_1, planted, rotated, unrelated
 
 from workflow_scripts.lexicon import mapping
 from workflow_scripts.lexicon.mapping import (
     Mapping,
-    Sides,
     map_once,
     map_with_fallbacks,
     normalise,
@@ -19,22 +19,6 @@ from workflow_scripts.lexicon.mapping import (
 )
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
 from workflow_scripts.stage import InputError, checksums, read_json
-
-
-def clusters(words: int, dimensions: int, seed: int) -> torch.Tensor:
-    """Vectors with the uneven, clustered shape of real embeddings."""
-    rng = np.random.default_rng(seed)
-    centres = rng.standard_normal((40, dimensions)) * rng.gamma(1.0, 1.0, (40, 1))
-    scale = np.linspace(2.0, 0.2, dimensions)
-    return torch.from_numpy((centres[rng.integers(40, size=words)] + rng.standard_normal((words, dimensions))) * scale).float()
-
-
-def rotated(x: torch.Tensor, seed: int, noise: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
-    """A rotated, shuffled, noisy copy of `x`, and the row of `x` that each of its rows copies."""
-    generator = torch.Generator().manual_seed(seed)
-    rotation, _ = torch.linalg.qr(torch.randn(x.shape[1], x.shape[1], generator=generator))
-    order = torch.randperm(len(x), generator=generator)
-    return (x @ rotation)[order] + noise * torch.randn(x.shape, generator=generator), order
 
 
 def test_normalise():
@@ -66,26 +50,6 @@ def test_whitening_survives_missing_variance():
     x[:, 7:] = 0
     a, b = symmetric_reweighting(x, x, (torch.arange(100), torch.arange(100)), 0.5)
     assert torch.isfinite(a).all() and torch.isfinite(b).all()
-
-
-SMALL = Mapping(patience=5, initial_words=800, search_cutoff=600)
-
-
-def planted(noise: float, words: int = 800, dimensions: int = 40) -> tuple[Sides, torch.Tensor]:
-    """A side and its rotated, shuffled, noisy copy under other names; the row of a that each row of b copies."""
-    x = clusters(words, dimensions, 7)
-    z, order = rotated(x, 8, noise)
-    return Sides([f"a{i}" for i in range(words)], [f"b{i}" for i in order.tolist()], x, z), order
-
-
-def in_order_of_frequency(sides: Sides, order: torch.Tensor) -> tuple[Sides, torch.Tensor]:
-    """The same with b in the order of a, but for small changes of rank."""
-    rank = (order + 20 * torch.rand(len(order), generator=torch.Generator().manual_seed(1))).argsort()
-    return sides._replace(words_b=[sides.words_b[i] for i in rank.tolist()], b=sides.b[rank]), order[rank]
-
-
-def p_at_1(a: torch.Tensor, b: torch.Tensor, order: torch.Tensor) -> float:
-    return float(((normalise(b) @ normalise(a).T).argmax(dim=1) == order).float().mean())
 
 
 @pytest.mark.parametrize("noise, at_least", [(0.0, 1.0), (0.15, 0.95)])
@@ -122,28 +86,6 @@ def test_words_spelt_the_same_or_numerals_are_a_start(start):
         map_once(sides, other, [("x", "y")], 1, SMALL)
 
 
-def test_the_verdict_looks_at_frequencies_where_no_words_are_spelt_the_same():
-    sides, order = in_order_of_frequency(*planted(1.0, 1200))
-    settings = dataclasses.replace(SMALL, search_cutoff=1200)
-    good = map_once(sides, "unsupervised", [], 1, settings)
-    assert good.attempt.good and good.attempt.frequency_correlation > 0.9 and p_at_1(good.a, good.b, order) > 0.5
-    shuffled = torch.randperm(1200, generator=torch.Generator().manual_seed(1))
-    bad = map_once(sides._replace(b=sides.b[shuffled]), "unsupervised", [], 1, settings)
-    assert "frequencies of paired words correlate by" in bad.attempt.reason
-
-
-def test_the_verdict_asks_the_words_that_are_spelt_the_same():
-    sides, order = planted(1.0)
-    named = sides._replace(words_a=[f"word{i}" for i in range(800)], words_b=[f"word{i}" for i in order.tolist()])
-    assert map_once(named, "unsupervised", [], 1, SMALL).attempt.good
-    wrong = named._replace(words_b=[f"word{(i + 7) % 800}" for i in order.tolist()])
-    assert "of 800 words spelt the same" in map_once(wrong, "unsupervised", [], 1, SMALL).attempt.reason
-
-
-def unrelated() -> Sides:
-    return planted(0.0)[0]._replace(b=torch.randn(800, 40, generator=torch.Generator().manual_seed(5)))
-
-
 def test_a_bad_solution_is_followed_by_restarts_and_fallbacks():
     settings = dataclasses.replace(SMALL, patience=2, restarts=1)
     chosen, attempts = map_with_fallbacks(unrelated(), [], 4, settings)
@@ -154,14 +96,6 @@ def test_a_bad_solution_is_followed_by_restarts_and_fallbacks():
         ("numerals", 4, False),
     ]
     assert "in common" in attempts[2].reason and not chosen.attempt.good
-
-
-def test_vectors_of_one_space_are_only_judged():
-    sides, _ = planted(0.0)
-    same = sides._replace(b=sides.a)
-    mapped = map_once(same, "mapped", [], 1, SMALL)
-    assert mapped.attempt.good and torch.equal(mapped.a, sides.a)
-    assert not map_once(unrelated(), "mapped", [], 1, SMALL).attempt.good
 
 
 @pytest.fixture
@@ -216,15 +150,6 @@ def test_a_dictionary_without_a_known_word_is_refused(files, tmp_path):
         mapping.main(*files, settings=Mapping(mode="dictionary"))
 
 
-def test_a_full_dictionary_is_judged_by_a_fifth_of_its_pairs():
-    sides, order = planted(0.1)
-    pairs = [(sides.words_a[i], sides.words_b[j]) for j, i in enumerate(order.tolist())]
-    judged = map_once(sides, "supervised", pairs, 1, SMALL).attempt
-    assert judged.good and judged.witnesses == 160 and judged.witnesses_found > 0.9
-    scrambled = [(a, b) for (a, _), (_, b) in zip(pairs, pairs[7:] + pairs[:7], strict=True)]
-    assert "pairs of the dictionary that were kept back" in map_once(sides, "supervised", scrambled, 1, SMALL).attempt.reason
-
-
 def test_given_vectors_are_folded_and_cut(tmp_path):
     words = ["Datei", "datei", "Fenster", *(f"w{i}" for i in range(60))]
     for name, seed in (("a", 1), ("b", 2)):
@@ -239,11 +164,3 @@ def test_vectors_of_nothing_but_zeros_are_refused(files):
     write_vectors(files[1], [f"b{i}" for i in range(400)], np.zeros((400, 20)))
     with pytest.raises(InputError, match="all vectors are zero"):
         mapping.main(*files)
-
-
-def test_a_dictionary_of_rare_words_is_judged_by_them_too(monkeypatch):
-    monkeypatch.setattr(mapping, "_JUDGED_WORDS", 300)
-    sides, order = in_order_of_frequency(*planted(0.1))
-    pairs = [(sides.words_a[i], sides.words_b[j]) for j, i in enumerate(order.tolist()) if min(i, j) > 400]
-    judged = map_once(sides, "supervised", pairs * 2, 1, SMALL).attempt
-    assert judged.good and judged.witnesses == len(pairs) // 5

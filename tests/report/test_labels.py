@@ -11,12 +11,12 @@ import test_report
 import zstandard
 from test_report import put
 
+from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.drawing import dot_chart
 from workflow_scripts.report.labels import accuracy
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
-from workflow_scripts.tasks.classification import score
 
 ARMS = ("plain", "csr", "random")
 LABELS = ["yes", "<no> & co."]

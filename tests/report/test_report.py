@@ -167,7 +167,9 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
             for phase in ("pretext", "finetune") if arm in KINDS else ("finetune",):
                 put_curve(run / phase / "curve.tsv", 20 if phase == "pretext" else 80 if arm in KINDS else 100)
                 training = {"parameters": 9, "device": "cpu", "precision": "float32", "rows": 4321, "from_scratch": False, "start": "x"}
-                put(run / phase / "training.json", {**training, "settings": {}})
+                handed_on = {"updates": [40], "chosen_by": "dev_bleu" if phase == "finetune" else "dev_loss"}
+                handed_on["reason"] = None if phase == "finetune" else "no BLEU was measured on the dev set"
+                put(run / phase / "training.json", {**training, "handed_on": handed_on, "settings": {}})
                 put_representation(run / phase / "representation", 9.5)
             if arm in KINDS:
                 noise, unit = ("released.pieces", "piece") if arm == "released" else (KINDS[arm], "word")
@@ -206,6 +208,8 @@ def page(tmp_path):
 
 def test_numbers_come_out_in_both_files(page):
     html, rows = page
+    assert "weights of 40, by dev BLEU" in html
+    assert "weights of 40, by dev loss (no BLEU was measured on the dev set)" in html
     for number in ("21.25 ‡", "+1.25", "1,234", "98,765", "34.5 %", "91.2 %", "34.7 %", "23.250", "9.500", "4,321", "f00d", "abc123"):
         assert number in html
     found = {(r["arm"], r["metric"]): r for r in rows}
@@ -715,7 +719,7 @@ def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_pa
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     text = plain(html)
     assert "Updates in all are not equal: finetune 50 to 100; csr 70 to 100; mask 100; random 100." in text
-    assert "no more training" not in text and "10 to 20 of 20: no better dev loss" in text
+    assert "no more training" not in text and "10 to 20 of 20: no better look at the dev set" in text
     assert "100 updates there, 70 and 100 here" in text
     # csr's finetuning has the baseline's last loss after 80 and 60 updates; the baseline's took 100 and 50
     table = plain(html[html.index("Updates until an arm") : html.index('id="distances-demo"')])

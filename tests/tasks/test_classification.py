@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 from test_checkpoints import run_until, same
 from tiny_models import MANUAL, small_encoder, small_model
 
-from workflow_scripts.noise.codeswitch import CodeSwitch, Lookup, Lookups
+from workflow_scripts.noise.candidates import Lookup, Lookups
+from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import classification
@@ -24,14 +25,10 @@ from workflow_scripts.tasks.classification import (
     Significance,
     label_scores,
     load_classifier,
-    mean_accuracy,
     predict,
-    score,
     some_of,
     summed_loss,
     switched_examples,
-    tally,
-    wilson,
 )
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Example, read_table
@@ -247,28 +244,6 @@ def test_encoders_come_through_the_backbone_stage(models, tables, tmp_path, kind
 
 # ---------------------------------------------------------------------------------------------
 # accuracy
-
-
-def test_wilsons_interval():
-    # Newcombe (1998), Table I: 81 of 263, and 0 of 20
-    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
-    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
-
-
-def test_scores_say_what_guessing_gets():
-    truth = ["a"] * 60 + ["b"] * 40
-    found = score(truth, ["a"] * 100, ["a", "b", "c"])
-    assert (found["accuracy"], found["chance"], found["at_chance"]) == (60, 60, True)
-    assert found["macro_f1"] == pytest.approx(100 * (2 * 60 / 160 + 0) / 2)
-    assert found["confusion"]["b"] == {"a": 40, "b": 0, "c": 0}
-    assert not score(truth, ["a"] * 58 + ["b"] * 42, ["a", "b"])["at_chance"]
-
-
-def test_the_mean_over_test_sets():
-    right = [np.array([1, 1, 0, 0]), np.array([1, 1, 1, 0])]
-    assert tally(right).shape == (4, 4) and mean_accuracy(tally(right).sum(axis=0)) == 62.5
-    unequal = [right[0], np.array([1, 0, 0])]
-    assert tally(unequal).shape == (7, 4) and mean_accuracy(tally(unequal).sum(axis=0)) == pytest.approx(100 * (1 / 2 + 1 / 3) / 2)
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])

@@ -19,8 +19,8 @@ import pytest
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import acquisition, fetching
 from workflow_scripts.text.acquisition import Data, Debian, columns_of, main, suffix
-from workflow_scripts.text.corpus import Source, read_pairs
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.parallel import Source, read_pairs
 
 COMMIT = "c" * 40
 

@@ -27,10 +27,11 @@ from workflow_scripts.training.checkpoints import (
     differences,
     fingerprint,
     last_complete_checkpoint,
+    looks_without_gain,
     prune,
     update_of,
 )
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.training import LOSS_ONLY, Training
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,8 @@ def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
     assert 25 <= update_of(checkpoints_of(folder)[-1]) < 60
     assert same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
     curve = [row.split("\t") for row in (tmp_path / "cut" / "curve.tsv").read_text().splitlines()[1:]]
-    assert [int(row[0]) for row in curve if row[4]] == [20, 40, 60]
+    assert [int(row[0]) for row in curve if row[5]] == [20, 40, 60]
+    assert [int(row[0]) for row in curve if row[4]] == [*range(5, 61, 5)]
 
 
 def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkeypatch):
@@ -133,8 +135,8 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
         finetune(*setup, tmp_path / "cut", settings)
     assert same(whole, finetune(*setup, tmp_path / "cut", settings))
     curves = [(tmp_path / name / "curve.tsv").read_text().splitlines()[1:] for name in ("whole", "cut")]
-    looks = [[row.split("\t")[4] for row in curve if row.split("\t")[4]] for curve in curves]
-    assert looks[0] == looks[1] and len(looks[0]) == 2
+    looks = [[(row.split("\t")[0], *row.split("\t")[4:6]) for row in curve if row.split("\t")[4]] for curve in curves]
+    assert looks[0] == looks[1] and [update for update, _, bleu in looks[0] if bleu] == ["4", "8"]
 
 
 def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
@@ -199,7 +201,7 @@ def test_a_lost_loss_ends_the_phase(setup, tmp_path):
 def test_patience_ends_a_phase_early(setup, tmp_path):
     settings = Training(updates=40, evaluate_every=2, patience=2, **{**TINY, "learning_rate": 1e-12})
     finetune(*setup, tmp_path, settings)
-    looks = [row.split("\t")[0] for row in (tmp_path / "curve.tsv").read_text().splitlines()[1:] if row.split("\t")[4]]
+    looks = [row.split("\t")[0] for row in (tmp_path / "curve.tsv").read_text().splitlines()[1:] if row.split("\t")[5]]
     assert looks == ["2", "4", "6"]
     curve = (tmp_path / "curve.tsv").read_text()
     finetune(*setup, tmp_path, settings)
@@ -296,6 +298,50 @@ def test_what_is_handed_on_and_what_is_kept(tmp_path):
         (tmp_path / f"checkpoint-{step}").mkdir()
     prune(tmp_path, history, "best", 1)
     assert [update_of(path) for path in checkpoints_of(tmp_path)] == [20, 50, 53]
+
+
+def test_a_score_chooses_what_the_loss_would_not(tmp_path):
+    looks = ((10, 3.0, 2.0), (20, 1.0, 9.0), (30, 1.5, 12.5), (40, 1.4, 12.5), (50, 4.0, 11.0))
+    history = [{"step": step, "eval_loss": loss, "eval_bleu": bleu} for step, loss, bleu in looks]
+    history.insert(3, {"step": 35, LOSS_ONLY: 0.1})
+    assert chosen_updates(history, "best", 1) == [20] and chosen_updates(history, "best", 1, "eval_bleu") == [40]
+    assert chosen_updates(history, "average_best", 3, "eval_bleu") == [30, 40, 50]
+    assert chosen_updates(history, "last", 1, "eval_bleu") == [50]
+    # 40 is as good as 30 and no better
+    assert looks_without_gain(history, "eval_bleu") == 2 and looks_without_gain(history) == 3
+    for step in (10, 20, 30, 40, 50, 60, 63):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    prune(tmp_path, history, "best", 1, "eval_bleu")
+    assert [update_of(path) for path in checkpoints_of(tmp_path)] == [40, 60, 63]
+    del history[0]["eval_bleu"]
+    assert chosen_updates(history, "best", 1, "eval_bleu") == [20] and looks_without_gain(history, "eval_bleu") == 3
+
+
+def test_the_dev_loss_between_looks_leaves_the_weights_as_they_are(setup, tmp_path, monkeypatch):
+    from workflow_scripts.training import loop
+
+    settings = {**TINY, "updates": 12, "evaluate_every": 8, "log_every": 3, "checkpoint": "last", "bleu_sentences": 2}
+    plain = finetune(*setup, tmp_path / "plain", Training(**settings, loss_every=0))
+    often = finetune(*setup, tmp_path / "often", Training(**settings, loss_every=3))
+    usual = finetune(*setup, tmp_path / "usual", Training(**settings))
+    calls = itertools.count(1)
+    with monkeypatch.context() as told:
+        told.setattr(loop.Deadline, "reason", lambda self: "time" if next(calls) == 6 else "")
+        with pytest.raises(Stopped, match="stopped after update 6"):
+            finetune(*setup, tmp_path / "cut", Training(**settings, loss_every=3))
+    cut = finetune(*setup, tmp_path / "cut", Training(**settings, loss_every=3))
+    assert same(plain, often) and same(plain, usual) and same(plain, cut)
+    curves = {}
+    for name in ("plain", "often", "usual", "cut"):
+        rows = [row.split("\t") for row in (tmp_path / name / "curve.tsv").read_text().splitlines()[1:]]
+        curves[name] = [[(int(row[0]), row[column]) for row in rows if row[column]] for column in (2, 4, 5)]
+    measured = {name: [update for update, _ in losses] for name, (_, losses, _) in curves.items()}
+    assert measured == {"plain": [8, 12], "often": [3, 6, 8, 9, 12], "usual": [2, 4, 6, 8, 10, 12], "cut": [3, 6, 8, 9, 12]}
+    # training losses and scores are those of a phase without it
+    assert all(curves[name][::2] == curves["plain"][::2] for name in curves)
+    assert curves["often"][1] == curves["cut"][1]
+    folder = next((tmp_path / "often" / "checkpoints").glob("*/phase.json")).parent
+    assert [update_of(path) for path in checkpoints_of(folder)] == [8, 12]
 
 
 def test_deadline_keeps_time_for_the_checkpoint(monkeypatch):

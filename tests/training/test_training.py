@@ -82,13 +82,15 @@ def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
     curve = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
     assert curve[0] == list(training.CURVE)
     losses = [float(row[2]) for row in curve[1:] if row[2]]
-    dev = [(int(row[0]), float(row[4]), float(row[5])) for row in curve[1:] if row[4]]
+    dev = [(int(row[0]), float(row[4]), float(row[5])) for row in curve[1:] if row[5]]
     assert losses[-1] < losses[0] - 0.3
     assert [update for update, _, _ in dev] == [20, 40] and dev[1][1] < dev[0][1] < math.log(500)
     rates = [float(row[3]) for row in curve[1:] if row[3]]
     assert max(rates) <= 5e-3 and rates[-1] < rates[len(rates) // 2]
     report = read_json(tmp_path / "training.json")
     assert report["rows"] == 170 and report["settings"]["updates"] == 40
+    assert (report["handed_on"]["chosen_by"], report["handed_on"]["reason"]) == ("dev_bleu", None)
+    assert report["handed_on"]["dev_bleu"] == pytest.approx(max(bleu for _, _, bleu in dev), rel=1e-4)
     assert list((tmp_path / "checkpoints").rglob("events.out.tfevents*"))
     assert load_codec(tmp_path / "model").family == "mbart"
 
@@ -102,6 +104,24 @@ def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
     assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] == target[-1] for source, target in rounds.epoch(0))
     finetune(folder, start, tmp_path, Training(updates=6, evaluate_every=3, checkpoint="last", **TINY), noised=folder / "noised")
     assert "\t\t" in (tmp_path / "curve.tsv").read_text()  # no BLEU of a restore task
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen_by", "reason"),
+    [
+        ({"choose_by": "loss"}, "dev_loss", None),
+        ({"bleu_sentences": 0}, "dev_loss", "no BLEU was measured on the dev set: bleu_sentences is 0"),
+        ({"noised": True}, "dev_loss", "no BLEU was measured on the dev set"),
+        ({"checkpoint": "last"}, None, None),
+    ],
+)
+def test_the_report_says_what_chose_the_weights(setup, tmp_path, changes, chosen_by, reason):
+    folder, start = setup
+    settings = {key: value for key, value in changes.items() if key != "noised"}
+    text = {"noised": folder / "noised"} if "noised" in changes else {}
+    finetune(folder, start, tmp_path, Training(updates=4, evaluate_every=2, **{**TINY, **settings}), **text)
+    said = read_json(tmp_path / "training.json")["handed_on"]
+    assert (said["chosen_by"], said["reason"]) == (chosen_by, reason) and len(said["updates"]) == 1
 
 
 def test_pairs_are_the_same_for_all_seeds(setup):

@@ -1,22 +1,23 @@
-"""mapping: two embeddings into one space, with whatever is known to start from, or with nothing.
+"""mapping: maps the embeddings of two languages into one space, with or without a dictionary to start from.
 
 The method of Artetxe, Labaka and Agirre (ACL 2018), "A robust self-learning method for fully
-unsupervised cross-lingual mappings of word embeddings", written from the paper:
+unsupervised cross-lingual mappings of word embeddings", implemented from the paper:
 
-1. normalise both sides: unit length, centre, unit length (section 3.1)
-2. guess a first dictionary: words that mean the same have similar sorted lists of similarities to
-   their own language (3.2); or take words spelt the same, numerals, or a given dictionary
-3. repeat: the rotation that fits the dictionary best, then a new dictionary by CSLS in both
-   directions among the most frequent words; drop most of the similarities at random, fewer and
-   fewer as the objective stalls (3.3); then again among all words, with nothing dropped
-4. whiten, rotate, re-weight by the cross-correlations, de-whiten (3.4)
+1. Normalise both sides: unit length, centre, unit length (section 3.1).
+2. Make a first dictionary. Without any supervision, it pairs words whose sorted similarities to all words of
+   their own language are alike (section 3.2). It can also be words spelt the same, numerals, or a given dictionary.
+3. Repeat: compute the rotation that fits the dictionary best; then make a new dictionary by CSLS in both
+   directions among the most frequent words. Most similarities are dropped at random at first, and fewer each
+   time the objective stalls (section 3.3). Then repeat among all words, with nothing dropped.
+4. Whiten, rotate, re-weight by the cross-correlations, de-whiten (section 3.4).
 
-Self-learning can end in a useless solution. So each one is judged (`diagnose`), and a bad one is
-followed by another seed, then by the configured fallbacks; what was tried stands in the report.
+Self-learning can end in a useless solution. Therefore each solution is judged (`verdict`). A bad one is
+followed by an attempt with another seed, then by the configured fallbacks. The report lists all attempts.
 """
 
-import re
+import functools
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -26,62 +27,62 @@ import torch
 
 from workflow_scripts.device import keep_memory, pick_device
 from workflow_scripts.lexicon import vecmap
-from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods, set_threads
+from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
+from workflow_scripts.lexicon.verdict import NUMERAL, Attempt, diagnose
 from workflow_scripts.limits import Limits, Natural, NotNegative, Positive
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.text.words import fold
 
-Start = Literal["unsupervised", "identical", "numerals"]
-
 
 @dataclass
 class Mapping:
-    """Settings of the mapping; the defaults are the paper's, but for the smaller search."""
+    """Settings of the mapping. The defaults are those of the paper, except for the smaller `search_cutoff`."""
 
     mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary"] = "unsupervised"
     """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
     `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
-    `mapped`: the vectors share a space already. `dictionary`: no vectors at all, the dictionary is the lexicon."""
+    `mapped`: the given vectors are in one space already. `dictionary`: there are no vectors, the dictionary itself is the lexicon."""
     engine: Literal["own", "vecmap"] = "own"
     """What maps. `vecmap`: VecMap's own program, from a clone that you have; of the settings below only those of attempts, `max_words` and
     `device` apply to it."""
     vecmap: str | None = None
     """`engine: vecmap`: the folder of the clone. Without it, the environment variable VECMAP names the folder."""
     restarts: Natural = 2
-    """More attempts with other seeds where the unsupervised solution is bad."""
+    """Number of further attempts with other seeds if the unsupervised solution is bad."""
     fallback: list[Literal["identical", "numerals"]] = field(default_factory=lambda: ["identical", "numerals"])
-    """What to start from then, one after the other."""
+    """What to start from if these attempts fail as well, tried in this order."""
     on_failure: Literal["stop", "warn"] = "stop"
-    """What to do when no attempt is good: `stop` with an error, or write the best one and `warn`."""
+    """What to do if no attempt is good: `stop` with an error, or write the best one and `warn`."""
     max_words: Positive = 200_000
-    """So many words are read from either file; rarer ones get no translation."""
+    """Maximum number of words read from each file; rarer words get no translation."""
     cutoff: Positive = 20_000
-    """The last dictionary is induced among so many most frequent words of either side."""
+    """The final dictionary is made among this many most frequent words of each language."""
     search_cutoff: Positive = 1_500
-    """The stochastic search stays among so many most frequent words. The paper's is 20,000; the vectors of
-    a small corpus's rare words only lead it astray (docs/mapping.md), and few words are fast."""
+    """The stochastic search uses only this many most frequent words. The paper uses 20,000. Fewer are faster, and the rare words of a
+    small corpus have poor vectors that mislead the search (docs/mapping.md)."""
     initial_words: Positive = 4_000
-    """Most frequent words that take part in the first guess, within the search's."""
+    """Number of most frequent words used for the first dictionary; at most `search_cutoff` of them are."""
     csls_neighbours: Positive = 10
-    """k of CSLS, cross-domain similarity local scaling (Conneau et al. 2018)."""
+    """Number of neighbours (k) in CSLS, cross-domain similarity local scaling (Conneau et al. 2018)."""
     keep_probability: Annotated[float, Limits(gt=0, le=1)] = 0.1
-    """Share of similarities that survive at first."""
+    """Share of the similarities that is kept in the first iterations; the others are dropped at random."""
     keep_growth: Annotated[float, Limits(ge=1)] = 2.0
-    """The share grows by this factor when the objective has stalled."""
+    """Factor by which this share grows whenever the objective has stalled."""
     patience: Positive = 50
-    """Iterations without gain that count as stalled."""
+    """The objective has stalled after this many iterations without improvement."""
     threshold: NotNegative = 1e-6
-    """Gain of the objective (mean cosine of the induced pairs) that counts."""
+    """Smallest increase of the objective (mean cosine of the induced pairs) that counts as improvement."""
     reweight: NotNegative = 0.5
-    """Power of the cross-correlations that scales the dimensions of either side."""
+    """Exponent of the cross-correlations in the re-weighting (step 4); the dimensions of both sides are multiplied by the result."""
     max_iterations: Positive = 5_000
-    """Give up after so many."""
+    """Maximum number of iterations."""
     matrix: Literal["auto", "float32", "float16", "blocks"] = "auto"
-    """How the similarity matrix is held: in this precision, or computed again in blocks. auto: what fits 1 GB."""
+    """How the similarity matrix is kept: in memory, in this precision, or not at all (`blocks`: computed again when needed). `auto` takes
+    the first of the three that fits into 1 GB."""
     product: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the matrix product. bfloat16 was slower on every processor it was tried on (docs/mapping.md)."""
+    """Precision of the matrix product. bfloat16 was slower on every processor that was tried (docs/mapping.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
@@ -99,7 +100,7 @@ def main(
     threads: int = 0,
     settings: Mapping = Mapping(),
 ) -> None:
-    """Map two embeddings into one space, write both, and write how it went.
+    """Map two embeddings into one space; write the mapped vectors and a report.
 
     Vectors are word2vec text (fastText's .vec too; plain, .gz, .xz or .zst) or word2vec binary (.bin), the
     most frequent words first.
@@ -107,18 +108,19 @@ def main(
     Args:
         vectors_a: Vectors of the first language.
         vectors_b: Vectors of the second language, of the same dimension.
-        mapped_a: Where the first language's mapped vectors go; .bin writes binary.
-        mapped_b: Where the second language's go.
-        report: Where the verdict and what led to it go, as JSON.
-        dictionary: What the modes semi_supervised and supervised start from: two words a line, separated by a
-            tab or a blank (MUSE's format).
-        languages: Codes of the languages; with them words and dictionary are lower-cased like Crossgap's own text, and of
-            words that then are the same the most frequent stays.
-        seed: Of the random choices of self-learning.
-        threads: CPU threads; 0 takes torch's choice. Never changes more than the last digits of an iteration.
+        mapped_a: Mapped vectors of the first language, to be written; binary if the name ends in .bin.
+        mapped_b: Mapped vectors of the second language, to be written.
+        report: JSON file with the verdict and its measures, to be written.
+        dictionary: Start of the modes semi_supervised and supervised: two words per line, separated by a tab or a blank
+            (MUSE's format).
+        languages: Language codes. If given, words and dictionary are lower-cased like Crossgap's own text; of words that
+            become equal, the most frequent one is kept.
+        seed: Seed of the random choices in self-learning.
+        threads: CPU threads; 0 leaves the choice to torch. The number changes at most the last digits of a result.
+        settings: How to map.
 
     Raises:
-        InputError: The input is bad, or no attempt gives a good solution.
+        InputError: The input is bad, or no attempt gives a good solution and `on_failure` is `stop`.
     """
     if settings.mode == "dictionary":
         raise InputError("mapping.mode dictionary maps nothing: give the dictionary to the lexicon stage (--dictionary)")
@@ -142,7 +144,7 @@ def main(
         message = (
             f"{vectors_a} and {vectors_b}: no good mapping found, the lexicon would be useless "
             f"({'; '.join(tried.told() for tried in attempts)}). Give more or more coherent text, or a dictionary "
-            "(mapping.mode: semi_supervised); or go on all the same with mapping.on_failure: warn"
+            "(mapping.mode: semi_supervised); or continue nevertheless with mapping.on_failure: warn"
         )
         if settings.on_failure == "stop":
             raise InputError(message)
@@ -173,36 +175,8 @@ class Sides(NamedTuple):
     b: torch.Tensor
 
 
-@dataclass
-class Attempt:
-    """What one attempt started from and where it ended; the measures need no gold lexicon."""
-
-    start: str
-    """Where the first dictionary came from."""
-    seed: int
-    good: bool = False
-    """The verdict (`diagnose`)."""
-    reason: str = ""
-    """Why not."""
-    iterations: int = 0
-    objective: float = 0.0
-    """Mean cosine of the words to their nearest neighbours when self-learning ended (Eq. 3, nothing dropped)."""
-    mutual: float = 0.0
-    """Share of the searched words whose best partner by CSLS has them as its best partner."""
-    frequency_correlation: float = 0.0
-    """Rank correlation of the frequencies of those pairs."""
-    witnesses: int = 0
-    """Words that both sides spell the same, or pairs of the dictionary that were kept back."""
-    witnesses_found: float = 0.0
-    """Share of those whose second word is among the ten best partners of the first."""
-
-    def told(self) -> str:
-        """In words, for a message."""
-        return f"{self.start}, seed {self.seed}: {self.reason or 'good'}"
-
-
 class Mapped(NamedTuple):
-    """Both sides in the shared space, and how it went."""
+    """The mapped vectors of both sides, and how they were found."""
 
     a: torch.Tensor
     b: torch.Tensor
@@ -210,7 +184,7 @@ class Mapped(NamedTuple):
 
 
 def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> tuple[Mapped, list[Attempt]]:
-    """The first good solution, or else the least bad; and all that was tried."""
+    """The first good solution, or the least bad one if none is good; and all attempts."""
     planned = [(settings.mode, seed)]
     if settings.mode == "unsupervised":
         planned += [("unsupervised", seed + n) for n in range(1, settings.restarts + 1)]
@@ -221,7 +195,7 @@ def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, se
         try:
             solution = map_once(sides, start, pairs, attempt_seed, settings)
         except InputError as error:
-            # a fallback that finds no word to start from is one more failed attempt
+            # a fallback without any word to start from counts as a failed attempt
             if start == settings.mode:
                 raise
             attempts.append(Attempt(start, attempt_seed, reason=str(error)))
@@ -235,11 +209,19 @@ def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, se
 
 
 def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
-    """Map `sides` from one start; rows in order of frequency. Raises `InputError` when there is nothing to start from."""
+    """Map `sides` from one start. Rows are in order of frequency. Raises `InputError` if there is nothing to start from."""
+    judge = functools.partial(
+        diagnose,
+        (sides.words_a, sides.words_b),
+        searched=settings.search_cutoff,
+        translated=settings.cutoff,
+        neighbours=settings.csls_neighbours,
+        matrix=settings.matrix,
+    )
     if start == "mapped":
-        return Mapped(sides.a, sides.b, diagnose(sides, sides.a, sides.b, Attempt(start, seed), settings))
+        return Mapped(sides.a, sides.b, judge(sides.a, sides.b, Attempt(start, seed)))
     if settings.engine == "vecmap":
-        return map_with_vecmap(sides, start, pairs, seed, settings)
+        return map_with_vecmap(sides, start, pairs, seed, settings, judge)
     a, b = normalise(sides.a), normalise(sides.b)
     near = min(settings.search_cutoff, settings.cutoff)
     guessed = start == "unsupervised"
@@ -254,16 +236,18 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
     mapped_a, mapped_b = symmetric_reweighting(a, b, found.dictionary, settings.reweight)
     attempt = Attempt(start, seed, iterations=found.iterations, objective=found.objective)
     if start == "supervised":
-        # the dictionary cannot witness for itself: a fifth of it judges a mapping made from the rest
+        # a mapping cannot be judged by the pairs it was made from: a fifth of the dictionary judges a mapping made from the rest
         held_out = torch.arange(len(dictionary[0]), device=a.device) % 5 == 4
-        trial = symmetric_reweighting(a, b, tuple(side[~held_out] for side in dictionary), settings.reweight)
+        trial = symmetric_reweighting(a, b, (dictionary[0][~held_out], dictionary[1][~held_out]), settings.reweight)
         witnesses = list(zip(*(side[held_out].tolist() for side in dictionary), strict=True))
-        return Mapped(mapped_a, mapped_b, diagnose(sides, *trial, attempt, settings, witnesses))
-    return Mapped(mapped_a, mapped_b, diagnose(sides, mapped_a, mapped_b, attempt, settings))
+        return Mapped(mapped_a, mapped_b, judge(*trial, attempt, witnesses=witnesses))
+    return Mapped(mapped_a, mapped_b, judge(mapped_a, mapped_b, attempt))
 
 
-def map_with_vecmap(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
-    """What `map_once` does, with VecMap's own program."""
+def map_with_vecmap(
+    sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping, judge: Callable[..., Attempt]
+) -> Mapped:
+    """Map `sides` as `map_once` does, with VecMap's own program; `judge` is what `map_once` judges by."""
     dictionary = [] if start == "unsupervised" else list(zip(*(side.tolist() for side in dictionary_of(sides, start, pairs)), strict=True))
 
     def mapped(rows: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -273,17 +257,17 @@ def map_with_vecmap(sides: Sides, start: str, pairs: list[tuple[str, str]], seed
 
     a, b = mapped(dictionary)
     if start != "supervised":
-        return Mapped(a, b, diagnose(sides, a, b, Attempt(start, seed), settings))
+        return Mapped(a, b, judge(a, b, Attempt(start, seed)))
     # as in `map_once`, a fifth of the dictionary judges a mapping made from the rest
     trial = mapped([pair for row, pair in enumerate(dictionary) if row % 5 != 4])
-    return Mapped(a, b, diagnose(sides, *trial, Attempt(start, seed), settings, dictionary[4::5]))
+    return Mapped(a, b, judge(*trial, Attempt(start, seed), witnesses=dictionary[4::5]))
 
 
 # ---------------------------------------------------------------------------------------------
 # the steps
 
 Dictionary = tuple[torch.Tensor, torch.Tensor]
-"""Row numbers on either side, pair by pair."""
+"""Row numbers of the paired words: those of the first side, and in the same order those of the second."""
 
 
 def normalise(x: torch.Tensor) -> torch.Tensor:
@@ -293,10 +277,9 @@ def normalise(x: torch.Tensor) -> torch.Tensor:
 
 
 def initial_dictionary(a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> Dictionary:
-    """Pair words by their sorted similarities to the other words of their own language.
+    """Pair words whose sorted similarities to the other words of their own language are alike (section 3.2).
 
-    The square root of the similarity matrix is sorted instead of the matrix itself (section 3.2);
-    with X = USVᵀ it is USUᵀ.
+    As in the paper, the square root of the similarity matrix XXᵀ is sorted, not the matrix itself. With X = USVᵀ it is USUᵀ.
     """
     n = min(settings.initial_words, len(a), len(b))
     signatures = []
@@ -308,14 +291,14 @@ def initial_dictionary(a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> D
 
 
 def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dictionary:
-    """The rows of words spelt the same, of numerals, or of the given pairs.
+    """The rows of words spelt the same, of numerals, or of the given pairs, as `start` says.
 
-    Raises `InputError` when that is nothing.
+    Raises `InputError` if there are none.
     """
     rows_a = {word: row for row, word in enumerate(sides.words_a)}
     rows_b = {word: row for row, word in enumerate(sides.words_b)}
     if start in ("identical", "numerals"):
-        pairs = [(word, word) for word in sides.words_a if word in rows_b and (start == "identical" or _NUMERAL.fullmatch(word))]
+        pairs = [(word, word) for word in sides.words_a if word in rows_b and (start == "identical" or NUMERAL.fullmatch(word))]
         if not pairs:
             raise InputError(f"mapping.mode {start}: the two vocabularies have no such word in common")
     known = [(rows_a[x], rows_b[z]) for x, z in dict.fromkeys(pairs) if x in rows_a and z in rows_b]
@@ -328,12 +311,8 @@ def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dic
     return tuple(torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
 
 
-# ▁ is how SentencePiece starts a word
-_NUMERAL = re.compile(r"▁?[0-9]+")
-
-
 class Found(NamedTuple):
-    """Where self-learning ended."""
+    """The result of self-learning."""
 
     dictionary: Dictionary
     objective: float
@@ -343,10 +322,10 @@ class Found(NamedTuple):
 def self_learn(
     a: torch.Tensor, b: torch.Tensor, cutoff: int, dictionary: Dictionary, keep: float, noise: Noise, settings: Mapping
 ) -> Found:
-    """Alternate rotation and dictionary until the objective stalls with nothing dropped.
+    """Alternate between rotation and dictionary until the objective stalls with nothing dropped (section 3.3).
 
-    The dictionary is induced among the first `cutoff` rows; the given one may name any. `keep` is the
-    share of similarities that survive at first; with 1 nothing is random.
+    New dictionaries are made among the first `cutoff` rows; the given one may contain any row. `keep` is the share of similarities
+    that is kept at first; with 1 nothing is random.
     """
     best = -torch.inf
     improved_at = iteration = 0
@@ -372,13 +351,13 @@ def self_learn(
 
 
 def procrustes(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """The orthogonal W that brings x W nearest to z (Schönemann 1966)."""
+    """The orthogonal matrix W that minimises ‖x W − z‖ (Schönemann 1966)."""
     u, _, vt = torch.linalg.svd(x.T @ z)
     return u @ vt
 
 
 def symmetric_reweighting(a: torch.Tensor, b: torch.Tensor, dictionary: Dictionary, power: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """The final map: whitening, rotation, re-weighting, de-whitening (section 3.4), for all rows."""
+    """Map all rows by whitening, rotation, re-weighting and de-whitening (section 3.4); `power` is the exponent of the re-weighting."""
     x, z = a[dictionary[0]].double(), b[dictionary[1]].double()
     white_x, colour_x = _whitening(x)
     white_z, colour_z = _whitening(z)
@@ -391,14 +370,14 @@ def symmetric_reweighting(a: torch.Tensor, b: torch.Tensor, dictionary: Dictiona
 
 
 def _whitening(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """(xᵀx)^(-1/2) and its inverse; directions without variance are left alone."""
+    """The whitening matrix (xᵀx)^(-1/2) and its inverse. Directions without variance are not blown up."""
     _, s, vt = torch.linalg.svd(x, full_matrices=False)
     s = s.clamp_min(s.max() * 1e-6)
     return vt.T / s @ vt, vt.T * s @ vt
 
 
 def union(best_b: torch.Tensor, best_a: torch.Tensor) -> Dictionary:
-    """The pairs of both directions, one after the other; pairs found twice count twice."""
+    """The pairs of both directions, concatenated. A pair found in both directions is in it twice and so counts twice."""
     return (
         torch.cat([torch.arange(len(best_b), device=best_b.device), best_a]),
         torch.cat([best_b, torch.arange(len(best_a), device=best_a.device)]),
@@ -406,95 +385,11 @@ def union(best_b: torch.Tensor, best_a: torch.Tensor) -> Dictionary:
 
 
 # ---------------------------------------------------------------------------------------------
-# the verdict
-
-# calibrated on some corpora and tested on others (docs/mapping.md)
-COPY = 0.95
-LEAST_WORDS = 1_000
-LEAST_FREQUENCY_CORRELATION = 0.5
-LEAST_FOUND = 0.25
-_ENOUGH_WITNESSES = 20
-_JUDGED_WORDS = 5_000
-
-
-def diagnose(
-    sides: Sides, a: torch.Tensor, b: torch.Tensor, attempt: Attempt, settings: Mapping, witnesses: list[tuple[int, int]] | None = None
-) -> Attempt:
-    """Judge mapped vectors without a gold lexicon.
-
-    A wrong solution, too, has many mutual neighbours of high cosine, because that is what self-learning
-    looks for. It has not looked for these: names, abbreviations and numbers spelt the same usually mean
-    the same, and are found in a good solution; where there are too few of them, words that
-    translate each other should at least be of similar frequency. Only a space that is a copy of the
-    other needs no such evidence. `witnesses` are rows of known pairs that take the place of words spelt
-    the same.
-    """
-    a, b = (torch.nn.functional.normalize(side, dim=1) for side in (a, b))
-    frequent = Similarities(a[: settings.search_cutoff], b[: settings.search_cutoff], settings.matrix)
-    near = neighbourhoods(frequent, settings.csls_neighbours)
-    best_b, best_a = best_pairs(frequent, near)
-    rows = torch.arange(len(best_b), device=best_b.device)
-    mutual = best_a[best_b] == rows
-    if witnesses is None:
-        among, witnesses = _JUDGED_WORDS, spelt_alike(sides.words_a[:_JUDGED_WORDS], sides.words_b[:_JUDGED_WORDS])
-    else:
-        among, witnesses = settings.cutoff, [pair for pair in witnesses if max(pair) < settings.cutoff]
-    judged = replace(
-        attempt,
-        mutual=float(mutual.float().mean()),
-        frequency_correlation=rank_correlation(rows[mutual], best_b[mutual]),
-        witnesses=len(witnesses),
-        witnesses_found=share_found(a[:among], b[:among], witnesses, settings),
-    )
-    reason = _objection(judged, min(len(a), len(b)), float(near.nearest_x.median()))
-    return replace(judged, good=not reason, reason=reason)
-
-
-def _objection(judged: Attempt, words: int, cosine: float) -> str:
-    if cosine >= COPY:
-        return ""
-    if judged.witnesses >= _ENOUGH_WITNESSES:
-        if judged.witnesses_found >= LEAST_FOUND:
-            return ""
-        what = "pairs of the dictionary that were kept back" if judged.start == "supervised" else "words spelt the same"
-        return f"of {judged.witnesses} {what} {judged.witnesses_found:.0%} are found, not {LEAST_FOUND:.0%}"
-    if judged.start == "unsupervised" and words < LEAST_WORDS:
-        return f"{words} words are too few to map without a dictionary, which takes {LEAST_WORDS}"
-    if judged.frequency_correlation < LEAST_FREQUENCY_CORRELATION:
-        return f"frequencies of paired words correlate by {judged.frequency_correlation:.2f}, not {LEAST_FREQUENCY_CORRELATION}"
-    return ""
-
-
-def spelt_alike(words_a: list[str], words_b: list[str]) -> list[tuple[int, int]]:
-    """The rows of words that both sides have: of four letters or more, or numbers."""
-    rows_b = {word: row for row, word in enumerate(words_b)}
-    return [(row, rows_b[word]) for row, word in enumerate(words_a) if word in rows_b and (len(word) >= 4 or _NUMERAL.fullmatch(word))]
-
-
-def share_found(a: torch.Tensor, b: torch.Tensor, witnesses: list[tuple[int, int]], settings: Mapping) -> float:
-    """The share of the pairs of rows whose second is among the ten best partners of the first by CSLS."""
-    if not witnesses:
-        return 0.0
-    similarities = Similarities(a, b, settings.matrix)
-    top, _ = nearest(similarities, 10, neighbourhoods(similarities, settings.csls_neighbours))
-    rows_a, rows_b = (torch.tensor(side, device=a.device) for side in zip(*witnesses, strict=True))
-    return float((top.indices[rows_a] == rows_b[:, None]).any(dim=1).float().mean())
-
-
-def rank_correlation(x: torch.Tensor, y: torch.Tensor) -> float:
-    """Spearman's correlation of two lists of different numbers; 0 for fewer than three."""
-    if len(x) < 3:
-        return 0.0
-    ranks = torch.stack([side.argsort().argsort() for side in (x, y)]).double()
-    return float(torch.corrcoef(ranks)[0, 1])
-
-
-# ---------------------------------------------------------------------------------------------
 # input
 
 
 def check(path_a: Path, a: np.ndarray, path_b: Path, b: np.ndarray) -> None:
-    """Raise `InputError` where `a` and `b` (words × dimensions) cannot share a space."""
+    """Raise `InputError` if `a` and `b` (words × dimensions) differ in dimensions."""
     if a.shape[1] != b.shape[1]:
         raise InputError(f"{path_a} has {a.shape[1]} dimensions, {path_b} {b.shape[1]}; learn both with the same settings")
 
@@ -510,7 +405,7 @@ def _check_size(path: Path, x: np.ndarray) -> None:
 
 
 def _folded(words: list[str], vectors: np.ndarray, language: str | None) -> tuple[list[str], np.ndarray]:
-    """Words as the corpus has them, the first of each; without a language, as they are."""
+    """Lower-cased words, as in the corpus, and of equal ones the first; unchanged without a language."""
     if language is None:
         return words, vectors
     rows = {}

@@ -32,6 +32,7 @@ from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.languages import language
+from workflow_scripts.training.training import DEV_SCORES
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
 REPRESENTATION_METRICS = {
@@ -312,13 +313,15 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def phases(study: Study) -> list[dict[str, Any]]:
-    """A row per phase of each arm, with what its first seed's training says, and under `made` the updates that the seeds made."""
-    return [
-        {"arm": arm, **asdict(phase), "name": phase.name, "report": study.json(study.seed(arm) / phase.name / "training.json")}
-        | {"made": [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]}
-        for arm, arm_phases in study.arms.items()
-        for phase in arm_phases
-    ]
+    """A row per phase of each arm: what its first seed's training says, what chose its weights, the updates that the seeds made."""
+    names = {column: metric for metric, column in DEV_SCORES.items()} | {"dev_loss": "loss"}
+    rows = []
+    for arm, phase in ((arm, phase) for arm, arm_phases in study.arms.items() for phase in arm_phases):
+        said = study.json(study.seed(arm) / phase.name / "training.json")
+        made = [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]
+        chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
+        rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by})
+    return rows
 
 
 def unequal_updates(study: Study) -> dict[str, list[int]]:

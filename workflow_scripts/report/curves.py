@@ -80,8 +80,9 @@ def _curve_rows(study: Study, arm: str, seed: int, phase: Phase) -> list[dict[st
 
 
 def looks(study: Study) -> list[dict[str, Any]]:
-    """A row per look at the dev set: arm, seed, phase, updates and minutes since the arm's beginning, losses and score.
+    """A row per measurement of the dev set: arm, seed, phase, updates and minutes since the arm's beginning, losses and score.
 
+    Between two looks the loss alone is measured, and `dev_score` is None.
     The training loss is the last one logged before.
     """
     rows = []

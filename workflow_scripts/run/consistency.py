@@ -19,9 +19,10 @@ from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_us
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
-from workflow_scripts.text.corpus import Corpus, Source
+from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import TEXT_COLUMNS, Labelled
 from workflow_scripts.text.languages import LANGUAGES, language
+from workflow_scripts.text.parallel import Source
 from workflow_scripts.training.training import Training
 
 

@@ -28,11 +28,13 @@ from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.text.acquisition import Data, needed
-from workflow_scripts.text.corpus import Corpus, Source, check_languages, read_pairs
+from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.identification import check_languages
 from workflow_scripts.text.labelled import LabelledSource, read_examples
 from workflow_scripts.text.languages import language
+from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training.backbone import Backbone, Small
 

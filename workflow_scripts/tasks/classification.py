@@ -26,10 +26,12 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.evidence.accuracy import mean_accuracy, score, tally
 from workflow_scripts.evidence.significance import COVERS, compare
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 from workflow_scripts.models.tokenisation import decoder_input, defuse, load_codec, restore_normaliser
-from workflow_scripts.noise.codeswitch import CodeSwitch, Lookups, load_lookups, one_sided, switch_lines
+from workflow_scripts.noise.candidates import Lookups, load_lookups
+from workflow_scripts.noise.codeswitch import CodeSwitch, one_sided, switch_lines
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.transfer import Transfer, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
@@ -168,7 +170,7 @@ def finetune(
         if settings.codeswitch:
             words = words_of([text for example in examples for text in example.texts], settings.language).strings()
             counts = Counter(fold(word, settings.language) for word in words)
-            lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, settings.codeswitch))
+            lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, settings.codeswitch.frequency_bin))
         batches = Batches(examples, reader, settings, seed, lookup)
         network = load_classifier(start, settings.labels, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))
@@ -245,28 +247,6 @@ def predict(
     shares = logits.softmax(dim=1).tolist()
     write_lines(probabilities, ["\t".join(names), *("\t".join(f"{share:.4f}" for share in row) for row in shares)])
     write_json(scores, score([example.label for example in table], given, names))
-
-
-def score(truth: list[str], given: list[str], labels: list[str]) -> dict[str, Any]:
-    """Accuracy (with Wilson's 95 % interval) and macro F1 in per cent, what guessing gets, and the confusion matrix.
-
-    Guessing (`chance`) is giving every example the most frequent label of the test set.
-    """
-    confusion = Counter(zip(truth, given, strict=True))
-    right = sum(confusion[label, label] for label in labels)
-    low, high = wilson(right, len(truth))
-    chance = 100 * max(Counter(truth).values()) / len(truth)
-    return {
-        "examples": len(truth),
-        "accuracy": 100 * right / len(truth),
-        "low": 100 * low,
-        "high": 100 * high,
-        "macro_f1": 100 * macro_f1(confusion, labels),
-        "chance": chance,
-        "uniform": 100 / len(labels),
-        "at_chance": 100 * low <= chance,
-        "confusion": {label: {other: confusion[label, other] for other in labels} for label in labels},
-    }
 
 
 AVERAGE = "average"
@@ -501,45 +481,6 @@ def aligned_labels(hypotheses: Path, wanted: int) -> list[str]:
     if len(lines) != wanted:
         raise InputError(f"{hypotheses}: has {len(lines)} labels for {wanted} examples; delete it and run the same command again")
     return lines
-
-
-def wilson(right: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's interval (1927) of a share of `right` in `n`, of 95 %."""
-    share, weight = right / n, z * z / n
-    centre, half = share + weight / 2, z * math.sqrt(share * (1 - share) / n + weight / (4 * n))
-    return (centre - half) / (1 + weight), (centre + half) / (1 + weight)
-
-
-def macro_f1(confusion: Counter[tuple[str, str]], labels: Sequence[str]) -> float:
-    """The mean over the labels that occur, as truth or as answer, of the F-measure of precision and recall."""
-    found = []
-    for label in labels:
-        answered, true = (sum(n for pair, n in confusion.items() if pair[side] == label) for side in (1, 0))
-        if answered + true:
-            found.append(2 * confusion[label, label] / (answered + true))
-    return sum(found) / len(found)
-
-
-def tally(right: list[np.ndarray]) -> np.ndarray:
-    """What `mean_accuracy` sums: for each test set how many answers are right, and how many there are.
-
-    Rows are examples; test sets with as many examples share theirs.
-    """
-    sizes, width = [len(one) for one in right], len(right)
-    together = len(set(sizes)) == 1
-    counts = np.zeros((sizes[0] if together else sum(sizes), 2 * width))
-    at = 0
-    for place, one in enumerate(right):
-        counts[at : at + len(one), place] = one
-        counts[at : at + len(one), width + place] = 1
-        at += 0 if together else len(one)
-    return counts
-
-
-def mean_accuracy(sums: np.ndarray) -> float:
-    """The mean over test sets of their accuracy in per cent."""
-    right, all_of_them = np.split(np.asarray(sums), 2)
-    return float(100 * np.mean(right / all_of_them))
 
 
 if __name__ == "__main__":

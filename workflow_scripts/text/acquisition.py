@@ -1,18 +1,15 @@
-"""acquisition: a piece of data named in the configuration, downloaded once, checked, and written as one file.
+"""acquisition: downloads a piece of data that the configuration names, checks it, and writes it as one file.
 
 It comes from one of these origins: a URL with its checksum, mtdata's index, a dataset of the Hugging Face hub, a test set of
-sacreBLEU, Debian's packages of LibreOffice's manual, or other data one after the other.
+sacreBLEU, Debian's packages of LibreOffice's manual, or a concatenation of other data.
 
-With `languages` the file is parallel text, whatever it was before (Moses files, TMX, IWSLT's XML, WMT's SGML): a TSV of
-document and the two sides. Rows of a dataset become JSON lines. Anything else stays as it is. Beside the file stands a JSON
-file of the same name with origin, size, SHA-256, licence, citation and date.
+With `languages` the result is parallel text, in whatever format the data were before (Moses, TMX, IWSLT's XML, WMT's SGML): a TSV
+file with the columns document, first side and second side. Rows of a dataset become JSON lines. Anything else stays as it is. Next to
+the file, a JSON file of the same name records origin, size, SHA-256, licence, citation and date.
 """
 
-import csv
 import datetime
-import html
 import itertools
-import json
 import os
 import shutil
 import socket
@@ -25,102 +22,76 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import regex
-
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
-from workflow_scripts.text.corpus import Pair, Source, read_pairs
-from workflow_scripts.text.fetching import (
-    base_name,
-    cache_folder,
-    cached_path,
-    extract,
-    fetch,
-    first_cause,
-    is_archive,
-    is_offline,
-    open_packed,
-)
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.fetching import base_name, cache_folder, cached_path, extract, fetch, is_archive, is_offline
+from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.help_pages import debian_package, index_path, index_url, paragraphs_of
-
-
-@dataclass
-class HuggingFace:
-    """A dataset of the Hugging Face hub."""
-
-    dataset: str
-    """Its id (owner/name)."""
-    config: str = "default"
-    """The subset."""
-    split: str = "train"
-    """The split."""
-    files: list[str] = field(default_factory=list)
-    """Names or patterns of files in the dataset (.parquet, .jsonl, .csv, .tsv), instead of the hub's Parquet copy of the split."""
-    revision: str | None = None
-    """The commit or tag; naming one makes the run repeatable."""
+from workflow_scripts.text.hub import HuggingFace, download_dataset
+from workflow_scripts.text.parallel import Pair, Source, is_tagged, plain_sentences, read_pairs, read_tmx
 
 
 @dataclass
 class Debian:
-    """Two translations of LibreOffice's manual, from Debian's packages."""
+    """LibreOffice's manual in two languages, from Debian's packages."""
 
     packages: dict[str, str]
-    """Language → package, e.g. {en: libreoffice-help-en-us, de: libreoffice-help-de}; the pairs are in this order."""
+    """Language → package, e.g. {en: libreoffice-help-en-us, de: libreoffice-help-de}; the columns are in this order."""
     suite: str = "bookworm"
-    """Debian's release; its manual is that of LibreOffice 7.4."""
+    """Debian's release; bookworm has the manual of LibreOffice 7.4."""
     mirror: str = "https://deb.debian.org/debian"
-    """Where the packages are; https://snapshot.debian.org/archive/debian/<time> has a day's. `$CROSSGAP_DEBIAN_MIRROR` goes over it."""
+    """Address of the mirror. https://snapshot.debian.org/archive/debian/<time> has the packages of a given day. The environment variable
+    `CROSSGAP_DEBIAN_MIRROR` overrides this setting."""
 
 
 @dataclass
 class Data:
-    """A piece of data: one origin, and what is made of it."""
+    """A piece of data: where it comes from, and what it is turned into. Exactly one origin is given."""
 
     url: str | dict[str, str] | None = None
-    """A file to download; or language → file, where the two sides of a text have one each."""
+    """Address of a file to download; or language → address, if each side of a parallel text has a file of its own."""
     sha256: str | dict[str, str] | None = None
-    """The checksum of `url`, or language → checksum. Of other origins that of the file that is made (optional)."""
+    """SHA-256 of the downloaded file, or language → SHA-256. For the other origins: SHA-256 of the resulting file (optional)."""
     member: str | list[str] | dict[str, str | list[str]] | None = None
-    """A file inside the archive (.tar.*, .tgz, .zip); several, one after the other; or language → file or files."""
+    """Name of a file in the archive (.tar.*, .tgz, .zip), a list of files to concatenate, or language → file or files."""
     lines: Positive | None = None
-    """Download the first lines of `url` only (plain, .gz or .xz); `sha256` is theirs."""
+    """Download only so many lines from the start of `url` (plain, .gz or .xz); `sha256` is then the checksum of these lines."""
     mtdata: str | None = None
-    """A dataset by mtdata's id, e.g. Statmt-europarl-9-lit-eng; `languages` are in the same order."""
+    """The id of a dataset in mtdata, e.g. Statmt-europarl-9-lit-eng; `languages` must be in the same order."""
     huggingface: HuggingFace | None = None
     """A dataset of the Hugging Face hub."""
     sacrebleu: str | None = None
-    """A test set by sacreBLEU's name, e.g. wmt19; `languages` are source and target."""
+    """The name of a test set in sacreBLEU, e.g. wmt19; `languages` are source and target."""
     debian: Debian | None = None
     """LibreOffice's manual in two languages."""
     join: list[str] = field(default_factory=list)
-    """Names of other data with the same `languages`, one after the other."""
+    """Names of other data with the same `languages`, to be concatenated."""
     languages: tuple[str, str] | None = None
     """The two languages of parallel text."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column of a TSV file or key of JSON lines, where they are not the first two in the order of `languages`; and
-    `document`, as in a corpus."""
+    """Language → column number of a TSV file or key of JSON lines, and `document`, as in a corpus. By default the first two columns,
+    in the order of `languages`."""
     licence: str = ""
-    """What the data may be used for."""
+    """Licence of the data; shown in the report."""
     citation: str = ""
-    """Whom to cite."""
+    """Publication to cite for the data; shown in the report."""
 
 
 ORIGINS = ("url", "mtdata", "huggingface", "sacrebleu", "debian", "join")
 
 
 def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environment: Path | None = None, settings: Data = Data()) -> None:
-    """Write the data to `output`, and what is known of them to `report`.
+    """Write the data to `output`, and their origin, size, checksum and licence to `report`.
 
     Args:
-        output: The file, with the suffix that `suffix` tells.
-        report: A JSON file.
-        joined: The files of the data that `join` names.
-        environment: The file that says where mtdata's Python is.
+        output: The file to write; its suffix must be the one that `suffix` returns.
+        report: The JSON file to write.
+        joined: The files of the data that `join` names, in the same order.
+        environment: JSON file with the path of mtdata's Python (written by the module `environment`).
         settings: What to acquire.
 
     Raises:
-        InputError: The data cannot be had, or are not what the configuration says.
+        InputError: The data cannot be downloaded, or differ from what the configuration says.
     """
     socket.setdefaulttimeout(60)  # for sacreBLEU, which sets none
     origin = next(name for name in ORIGINS if getattr(settings, name))
@@ -132,7 +103,7 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
         elif origin == "mtdata":
             told = _from_mtdata(settings, made, environment)
         elif origin == "huggingface":
-            told = _from_hub(settings.huggingface, made)
+            told = download_dataset(settings.huggingface, made)
         elif origin == "sacrebleu":
             told = _from_sacrebleu(settings, made)
         elif origin == "debian":
@@ -159,7 +130,7 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
 
 
 def suffix(data: Data) -> str:
-    """How the file's name ends: what it is made into, and whether it is packed."""
+    """The suffix of the resulting file: its format, and its compression if it stays compressed."""
     if data.languages or data.debian:
         return ".tsv.zst"
     if data.huggingface:
@@ -175,18 +146,18 @@ def suffix(data: Data) -> str:
 
 
 def languages_of(data: Data) -> tuple[str, str] | None:
-    """The languages of parallel text, in the order of its columns."""
+    """The languages of parallel text in the order of its columns; None for other data."""
     return tuple(data.debian.packages) if data.debian else data.languages
 
 
 def columns_of(data: Data) -> dict[str, int]:
-    """Where document and sides stand in the file of parallel text."""
+    """Column numbers of document and sides in the resulting TSV file; empty for data that are not parallel text."""
     languages = languages_of(data)
     return {"document": 1, languages[0]: 2, languages[1]: 3} if languages else {}
 
 
 def needed(data: Data) -> dict[str, Path]:
-    """What is asked of the network, and where a cache has it: for a look beforehand. mtdata's own URLs are not known here."""
+    """Addresses that would be downloaded → where a cache keeps them; asked before a run. mtdata's addresses are not included."""
     if data.url:
         urls, sums = _by_side(data.url), _by_side(data.sha256)
         return {url: cached_path(url, sums.get(side) or "<checksum>", data.lines) for side, url in urls.items()}
@@ -204,7 +175,7 @@ def needed(data: Data) -> dict[str, Path]:
 
 
 # ---------------------------------------------------------------------------------------------
-# origins: each writes its file, and returns what to record
+# origins: each writes the file, and returns what to record about it
 
 
 def _from_url(settings: Data, made: Path) -> dict[str, Any]:
@@ -214,34 +185,34 @@ def _from_url(settings: Data, made: Path) -> dict[str, Any]:
     for side in members if isinstance(settings.member, dict) else urls:
         path, wanted = fetched.get(side) or fetched[""], members.get(side) or members.get("")
         names = wanted if isinstance(wanted, list) else [wanted]
-        packed = wanted or is_archive(path.name)  # a server's link need not end as the archive does
+        packed = wanted or is_archive(path.name)  # the address of a download need not end like an archive's name
         files[side] = [extract(path, name, made.parent / "members" / side) for name in names] if packed else [path]
     if settings.languages:
         _write_pairs(made, _parallel(files, settings, made.parent))
-    elif len(files[""]) == 1 and not _is_tagged(files[""][0]):
+    elif len(files[""]) == 1 and not is_tagged(files[""][0]):
         shutil.copyfile(files[""][0], made)
     else:
-        write_lines(made, itertools.chain.from_iterable(map(_lines, files[""])))
+        write_lines(made, itertools.chain.from_iterable(map(plain_sentences, files[""])))
     return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256}
 
 
 def _by_side(given: Any) -> dict[str, Any]:
-    """Language → what is given for it; one for all stands under the empty name."""
+    """Language → its value; a single value for both languages has the empty string as its key."""
     return given if isinstance(given, dict) else {"": given}
 
 
 def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path) -> Iterator[Pair]:
-    """The pairs of one file, or of one for each language."""
+    """The pairs of one file, or of two files with one language each."""
     languages = settings.languages
     if "" not in files:
         sides = {code: str(folder / f"{code}.txt") for code in languages}
         for code, path in sides.items():
-            write_lines(Path(path), itertools.chain.from_iterable(map(_lines, files[code])))
+            write_lines(Path(path), itertools.chain.from_iterable(map(plain_sentences, files[code])))
         yield from read_pairs(Source(files=sides), languages)
         return
     for path in files[""]:
         if ".tmx" in path.name:
-            yield from _read_tmx(path, languages)
+            yield from read_tmx(path, languages)
         else:
             columns = settings.columns or dict(zip(languages, (1, 2), strict=True))
             yield from read_pairs(Source(file=str(path), columns=columns), languages)
@@ -252,7 +223,7 @@ def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[s
     if python["reason"]:
         raise InputError(f"mtdata: {python['reason']}")
     raw = made.with_suffix(".mtdata.tsv")
-    # its cache goes beside ours, unless the user has one; messages are not to be wrapped
+    # mtdata's cache is put next to ours unless the user has set one; COLUMNS keeps its messages on one line
     surroundings = {"MTDATA": str(cache_folder() / "mtdata"), **os.environ, "COLUMNS": "1000"}
     Path(surroundings["MTDATA"]).mkdir(parents=True, exist_ok=True)
     with open(raw, "wb") as file:
@@ -270,46 +241,6 @@ def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[s
     return {"mtdata": settings.mtdata}
 
 
-def _from_hub(wanted: HuggingFace, made: Path) -> dict[str, Any]:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
-
-    patterns = wanted.files or [f"{wanted.config}/{wanted.split}/*.parquet"]
-    revision = wanted.revision if wanted.files or wanted.revision else "refs/convert/parquet"
-    included = " ".join(f"--include '{pattern}'" for pattern in patterns)
-    download = f"hf download {wanted.dataset} --repo-type dataset{f' --revision {revision}' if revision else ''} {included}"
-    try:
-        folder = Path(
-            snapshot_download(
-                wanted.dataset,
-                repo_type="dataset",
-                revision=revision,
-                allow_patterns=patterns,
-                local_files_only=is_offline(),
-                etag_timeout=30,
-            )
-        )
-    except (HFValidationError, GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise InputError(
-            f"the hub has no dataset {wanted.dataset} {revision or ''} that you may read ({type(error).__name__}); "
-            "check the name, or run `hf auth login`"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); run `{download}` "
-            "where there is network, with the same HF_HOME"
-        ) from None
-    files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
-    if not files:
-        raise InputError(
-            f"{wanted.dataset}: has no {' or '.join(patterns)} in {revision or 'its main branch'}; check config and split, or name `files`"
-        )
-    rows = itertools.chain.from_iterable(map(_rows, files))
-    write_lines(made, (json.dumps(row, ensure_ascii=False, default=str) for row in rows))
-    names = [str(path.relative_to(folder)) for path in files]
-    return {"huggingface": wanted.dataset, "revision": folder.name, "files": names}
-
-
 def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
     dataset, folder = _test_set(settings)
     name, pair = settings.sacrebleu, "-".join(settings.languages)
@@ -317,17 +248,17 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
         if is_offline() and not needed(settings)[dataset.data[0]].exists():
             raise OSError("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
         sides = [dataset.get_source_file(pair), dataset.get_reference_files(pair)[0]]
-    except (OSError, EOFError, tarfile.TarError, SystemExit) as error:  # it ends the process over a wrong checksum
+    except (OSError, EOFError, tarfile.TarError, SystemExit) as error:  # sacreBLEU exits on a wrong checksum
         raise InputError(
             f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
-            f"~/.sacrebleu/{name} to {folder}, whatever is there now; it downloads {', '.join(dataset.data)}"
+            f"~/.sacrebleu/{name} to {folder}, replacing what is there now; it downloads {', '.join(dataset.data)}"
         ) from None
     _write_pairs(made, read_pairs(Source(files=dict(zip(settings.languages, sides, strict=True))), settings.languages))
     return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}
 
 
 def _test_set(settings: Data) -> tuple[Any, Path]:
-    """A test set of sacreBLEU, and its folder."""
+    """sacreBLEU's entry for the test set, and the folder of its files."""
     from sacrebleu.dataset import DATASETS
     from sacrebleu.utils import SACREBLEU_DIR
 
@@ -359,87 +290,9 @@ def _from_others(settings: Data, made: Path, joined: tuple[Path, ...]) -> dict[s
     return {"join": settings.join}
 
 
-# ---------------------------------------------------------------------------------------------
-# formats
-
-
 def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
     if not write_lines(path, (f"{pair.document}\t{pair.a}\t{pair.b}" for pair in pairs)):
         raise InputError(f"{path.name}: no line of text was found")
-
-
-_SEGMENT = regex.compile(r"<seg[^>]*>(.*?)</seg>", regex.IGNORECASE)
-_TAGGED = regex.compile(r"<(title|description)>(.*?)</\1>")
-
-
-def _is_tagged(path: Path) -> bool:
-    return path.suffix in (".xml", ".sgm", ".sgml") or path.name.startswith("train.tags.")
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """The sentences of a file: the segments of IWSLT's and WMT's XML, or the lines.
-
-    Of IWSLT's train.tags files the talks' text, titles and descriptions, as is usual; not the other tagged lines. These
-    files are no well-formed XML.
-    """
-    if not _is_tagged(path):
-        yield from read_lines(path)
-    elif path.name.startswith("train.tags."):
-        for line in map(str.strip, read_lines(path)):
-            if tagged := _TAGGED.match(line):
-                yield tagged[2].strip()
-            elif not line.startswith("<"):
-                yield line
-    else:
-        for line in read_lines(path):
-            yield from (html.unescape(found).strip() for found in _SEGMENT.findall(line))
-
-
-def _read_tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
-    """The pairs of a translation memory; its languages may have a region (en-GB)."""
-    from lxml import etree
-
-    number = 0
-    try:
-        with open_packed(path) as file:
-            for _, unit in etree.iterparse(file, tag="{*}tu", recover=True, resolve_entities=False, huge_tree=True):
-                texts: dict[str, str] = {}
-                for variant in unit.iter("{*}tuv"):
-                    code = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
-                    text = " ".join("".join(part for segment in variant.iter("{*}seg") for part in segment.itertext()).split())
-                    texts.setdefault(regex.split(r"[-_]", code.lower())[0], text)
-                unit.clear()
-                while unit.getprevious() is not None:
-                    del unit.getparent()[0]
-                if all(texts.get(code) for code in languages):
-                    yield Pair(f"block {number // 40}", *(texts[code] for code in languages), number + 1)
-                    number += 1
-    except (etree.LxmlError, OSError, EOFError) as error:
-        raise InputError(f"{path}: cannot be read as TMX: {error}") from None
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a dataset's file; numbers of classes by their names."""
-    if path.suffix == ".parquet":
-        from pyarrow import parquet
-
-        file = parquet.ParquetFile(path)
-        about = json.loads((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
-        features = about.get("info", {}).get("features", {})
-        names = {key: kind["names"] for key, kind in features.items() if isinstance(kind, dict) and kind.get("_type") == "ClassLabel"}
-        for batch in file.iter_batches():
-            for row in batch.to_pylist():
-                # −1 stands for no label
-                yield row | {key: known[row[key]] for key, known in names.items() if row[key] is not None and row[key] >= 0}
-    elif path.suffix in (".csv", ".tsv"):
-        with open(path, encoding="utf-8", newline="") as file:
-            yield from csv.DictReader(file, delimiter="," if path.suffix == ".csv" else "\t")
-    else:
-        for number, line in enumerate(read_lines(path), 1):
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise InputError(f"{path}, line {number}: is no JSON ({error}); .parquet, .csv, .tsv and JSON lines are read") from None
 
 
 if __name__ == "__main__":

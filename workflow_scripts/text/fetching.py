@@ -18,7 +18,6 @@ import tarfile
 import time
 import zipfile
 from pathlib import Path
-from typing import IO
 
 import requests
 import urllib3
@@ -236,8 +235,3 @@ def _chosen(archive: Path, member: str | None, names: list[str]) -> str:
         near = difflib.get_close_matches(name, names, n=3) or names[:20]
         raise InputError(f"{archive.name}: has no file {member!r}; near it are {', '.join(near) or 'none'}")
     return name
-
-
-def open_packed(path: Path) -> IO[bytes]:
-    """A .gz or .xz file's content, or a plain file's."""
-    return {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)(path, "rb")

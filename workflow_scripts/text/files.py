@@ -10,7 +10,7 @@ import lzma
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, TypeVar, cast
 
 from workflow_scripts.stage import InputError, atomic
 
@@ -83,6 +83,13 @@ def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 _BYTES = 1 << 16
+
+
+def open_packed(path: Path) -> IO[bytes]:
+    """Open a .gz or .xz file's content, or a plain file, for reading bytes."""
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path))
+    return lzma.open(path) if path.suffix == ".xz" else open(path, "rb")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:

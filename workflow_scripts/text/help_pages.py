@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from workflow_scripts.stage import InputError, atomic
-from workflow_scripts.text.fetching import Unreachable, cache_folder, download, fetch, open_packed
+from workflow_scripts.text.fetching import Unreachable, cache_folder, download, fetch
+from workflow_scripts.text.files import open_packed
 
 
 def paragraphs_of(a: Path, b: Path) -> Iterator[tuple[str, str, str]]:

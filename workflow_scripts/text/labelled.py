@@ -18,8 +18,9 @@ import regex
 
 from workflow_scripts.limits import Limits, Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
-from workflow_scripts.text.corpus import clean_text, dig, leak_keys
+from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.words import number_of_words
 
 
@@ -180,9 +181,6 @@ def _key(example: Example) -> tuple[str, ...]:
 # ---------------------------------------------------------------------------------------------
 # reading
 
-# lines that no document column groups are held out in blocks of so many neighbours
-_BLOCK = 40
-
 
 def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
     """The examples of a file in order, streamed.
@@ -208,7 +206,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
         if not text or ("pair" in source.columns and not pair):
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
-        yield Example(label, text, pair, str(cells.get("document", f"block {(number - 1) // _BLOCK}")), number)
+        yield Example(label, text, pair, str(cells.get("document", block_of(number))), number)
 
 
 def _check_label(label: str, labels: list[str], at: str, header: bool = False) -> None:

@@ -168,24 +168,49 @@ def last_complete_checkpoint(folder: Path) -> str | None:
     return None
 
 
+_GREATER_IS_BETTER = ("eval_bleu", "eval_rouge")
+
+
+def judged_by(history: list[dict], wanted: str) -> str:
+    """What the looks at the dev set are judged by: what is `wanted` if every look measured it, otherwise the loss.
+
+    Dev BLEU and ROUGE-L are missing in a restore task, where no dev sentences are translated, and where their library is missing.
+    """
+    looks = looks_of(history)
+    return wanted if looks and all(wanted in look for look in looks) else "eval_loss"
+
+
+def looks_of(history: list[dict]) -> list[dict]:
+    """The entries of the Trainer's history that are looks at the dev set; each has a checkpoint, or had one."""
+    return [entry for entry in history if "eval_loss" in entry]
+
+
 def chosen_updates(history: list[dict], which: str, count: int, by: str = "eval_loss") -> list[int]:
     """After which updates the weights are taken that a phase hands on: one, or `count` for an average.
 
-    `history` has an entry with `step` and what is chosen `by`, the smaller the better, for each look at the dev
-    set. `which` is `best` or `last`, `average` (of the last) or `average_best`.
+    `history` has an entry with `step`, `eval_loss` and what is to be chosen `by` for each look at the dev set; see `judged_by`.
+    `which` is `best` or `last`, `average` (of the last) or `average_best`. Of equal looks that of the smaller loss is better, then
+    the earlier one.
     """
-    looks = [(entry[by], entry["step"]) for entry in history if by in entry]
+    looks = looks_of(history)
     if which in ("best", "average_best"):
-        looks.sort()
+        by = judged_by(history, by)
+        looks.sort(key=lambda look: (_cost(look, by), look["eval_loss"], look["step"]))
     else:
         looks = looks[::-1]
-    return sorted(step for _, step in looks[: count if which.startswith("average") else 1])
+    return sorted(look["step"] for look in looks[: count if which.startswith("average") else 1])
 
 
 def looks_without_gain(history: list[dict], by: str = "eval_loss") -> int:
-    """How many looks at the dev set have passed since the best loss, or whatever they are judged `by`."""
-    losses = [entry[by] for entry in history if by in entry]
-    return len(losses) - 1 - losses.index(min(losses)) if losses else 0
+    """How many looks at the dev set have passed since the best one, as they are judged `by` a score or the loss."""
+    by = judged_by(history, by)
+    costs = [_cost(look, by) for look in looks_of(history)]
+    return len(costs) - 1 - costs.index(min(costs)) if costs else 0
+
+
+def _cost(look: dict, by: str) -> float:
+    """What a look is judged by, so that less is better."""
+    return -look[by] if by in _GREATER_IS_BETTER else look[by]
 
 
 def prune(folder: Path, history: list[dict], which: str, count: int, by: str = "eval_loss") -> None:

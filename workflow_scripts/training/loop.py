@@ -24,10 +24,21 @@ from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.decoding import Hypothesis
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, read_json
-from workflow_scripts.training.checkpoints import Deadline, chosen_updates, last_complete_checkpoint, looks_without_gain, prune
+from workflow_scripts.training.checkpoints import Deadline, chosen_updates, judged_by, last_complete_checkpoint, looks_without_gain, prune
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
-from workflow_scripts.training.training import Dev, NoisedRounds, ParallelText, Row, Training, collate, plan_batches, split_batch
+from workflow_scripts.training.training import (
+    LOSS_ONLY,
+    Dev,
+    NoisedRounds,
+    ParallelText,
+    Row,
+    Training,
+    collate,
+    judge,
+    plan_batches,
+    split_batch,
+)
 
 
 class Diverged(InputError):
@@ -60,6 +71,9 @@ def train(
     parts = processes * math.ceil(settings.batch_tokens / (processes * (settings.micro_batch_tokens or settings.batch_tokens)))
     updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
 
+    def loss_only() -> dict[str, float]:
+        return {LOSS_ONLY: dev_loss(network, codec, dev, precision=precision)}
+
     def look() -> dict[str, float]:
         metrics = {"eval_loss": dev_loss(network, codec, dev, precision=precision)}
         for part in dev if settings.bleu_sentences else []:
@@ -70,6 +84,9 @@ def train(
 
     # with the same chance for each piece, a model that knows nothing has ln(vocabulary)
     uniform = math.log(network.config.vocab_size)
+    watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform, judge(settings))
+    scored = any(part.references for part in dev)
+    watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4 if scored else 0)
     return fit(
         network,
         [part for update in updates for part in split_batch(update, parts)],
@@ -77,7 +94,7 @@ def train(
         lambda rows: collate(rows, codec.tokenizer.pad_token_id),
         pick_loss(network, settings, precision),
         look,
-        Watch(folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform),
+        watch,
         Progress([sum(len(target) for _, target in update) for update in updates]),
         seed,
     )
@@ -150,7 +167,7 @@ def fit(
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
     trainer.prepare(look)
-    watch.look = trainer.evaluate
+    watch.trainer = trainer
     last = first_says(lambda: last_complete_checkpoint(folder))
     if last and watch.out_of_patience(history := read_json(Path(last) / "trainer_state.json")["log_history"]):
         trainer.state.log_history = history
@@ -203,10 +220,15 @@ class PhaseTrainer(Trainer):
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
         """What the dev set says, measured by the first process for all."""
-        metrics = first_says(self.look)
+        metrics = self.measure(self.look)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def measure(self, what: Callable[[], dict[str, float]]) -> dict[str, float]:
+        """Log what the first process measures; training goes on as if nothing had been measured."""
+        metrics = first_says(what)
         self.model.train()
         self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -225,20 +247,38 @@ class Watch(TrainerCallback):
         """A loss above `lost` is lost, after the warm-up; `guess` says what guessing costs. Looks at the dev set are judged `by`."""
         self.folder, self.settings, self.deadline, self.guess, self.lost, self.by = folder, settings, deadline, guess, lost, by
         self.stopped, self.group = "", None
-        self.look: Callable[[], object] = lambda: None
+        self.trainer: PhaseTrainer
+        self.between(dict, 0)
+
+    def between(self, measure: Callable[[], dict[str, float]], every: int) -> None:
+        """Measure something `every` so many updates between two looks at the dev set, too; 0 never does."""
+        self.measure, self.every = measure, every
 
     def out_of_patience(self, history: list[dict]) -> bool:
-        """Whether the phase is to end for want of a better dev loss."""
+        """Whether the phase is to end for want of a better look at the dev set."""
         return bool(self.settings.patience) and looks_without_gain(history, self.by) >= self.settings.patience
 
     def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
-        # a phase that was stopped at a look makes up for it
-        due = state.global_step and state.global_step % state.eval_steps == 0
-        if due and not any(entry["step"] == state.global_step and "eval_loss" in entry for entry in state.log_history):
-            self.look()
+        # a phase that was stopped where it would have measured the dev set makes up for it
+        if not any(entry["step"] == state.global_step and {"eval_loss", LOSS_ONLY} & entry.keys() for entry in state.log_history):
+            if state.global_step and self._look_is_due(state):
+                self.trainer.evaluate()
+            else:
+                self._measure_if_due(state)
 
     def on_step_end(self, args, state, control, **kwargs):  # noqa: D102
         self._stop_if_told(args, state, control)
+        if not self.stopped:
+            due = control.should_log
+            self._measure_if_due(state)
+            control.should_log = due  # the Trainer takes what was measured for the training loss that it is about to log
+
+    def _look_is_due(self, state) -> bool:
+        return state.global_step % state.eval_steps == 0 or state.global_step == state.max_steps
+
+    def _measure_if_due(self, state) -> None:
+        if self.every and state.global_step and state.global_step % self.every == 0 and not self._look_is_due(state):
+            self.trainer.measure(self.measure)
 
     def _stop_if_told(self, args, state, control) -> None:
         reason = self.deadline.reason()
@@ -256,13 +296,13 @@ class Watch(TrainerCallback):
 
     def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
         rate = next((entry["learning_rate"] for entry in reversed(state.log_history) if "learning_rate" in entry), 0.0)
-        for name in ("loss", "eval_loss"):
+        for name in ("loss", "eval_loss", LOSS_ONLY):
             value = (logs or {}).get(name, 0.0)
             lost = state.global_step > args.warmup_steps and value > self.lost
             if lost or not math.isfinite(value):
                 raise Diverged(
                     state.log_history,
-                    f"{'dev' if name == 'eval_loss' else 'training'} loss {value:.4g} at update {state.global_step} "
+                    f"{'training' if name == 'loss' else 'dev'} loss {value:.4g} at update {state.global_step} "
                     f"(learning rate {rate:.3g}{f'; {self.guess}' if self.guess else ''}): training has diverged; "
                     "lower learning_rate, raise warmup_updates, set max_grad_norm: 1.0 or precision: float32",
                 )
@@ -273,7 +313,7 @@ class Watch(TrainerCallback):
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: D102
         if self.out_of_patience(state.log_history):
-            what = self.by.removeprefix("eval_")
+            what = judged_by(state.log_history, self.by).removeprefix("eval_")
             print(f"no better dev {what} for {self.settings.patience} looks: the phase ends after update {state.global_step}", flush=True)
             control.should_save = control.should_training_stop = True
         else:
@@ -305,9 +345,9 @@ class Progress(TrainerCallback):
             self.bar.close()
 
     def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
-        names = ("loss", "learning_rate", "eval_loss", "eval_bleu", "eval_rouge", "eval_error")
+        names = ("loss", "learning_rate", "eval_loss", LOSS_ONLY, "eval_bleu", "eval_rouge", "eval_error")
         shown = {name: f"{logs[name]:.4g}" for name in names if name in (logs or {})}
-        if not is_first_process() or not ("loss" in shown or "eval_loss" in shown):
+        if not is_first_process() or not {"loss", "eval_loss", LOSS_ONLY} & shown.keys():
             return
         taken = max(time.perf_counter() - self.begun, 1e-9)
         shown[f"{self.unit}/s"] = f"{sum(self.sizes[self.first : state.global_step]) / taken:,.0f}"
@@ -352,8 +392,8 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     # a summary is far shorter than its document
     longest = {"max_length": max(len(row[1]) for row in rows) + 10} if codec.documents else {}
     # a GPU takes hundreds of sentences in the time of a few
-    at_once = {"tokens": 16_384} if network.device.type == "cuda" else {"batch": 64}
-    hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, **at_once, **longest)
+    at_once = 16_384 if network.device.type == "cuda" else 4_096
+    hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
     return metric.corpus_score(hypotheses, [dev.references[: settings.bleu_sentences]]).score
 
 

@@ -28,7 +28,7 @@ from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Pos
 from workflow_scripts.models.tokenisation import Codec, decoder_input, load_codec
 from workflow_scripts.stage import InputError, atomic, is_first_process, read_json, run, write_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.checkpoints import chosen_updates, claimed, describe_phase, fingerprint
+from workflow_scripts.training.checkpoints import chosen_updates, claimed, describe_phase, fingerprint, judged_by, looks_of
 
 
 @dataclass
@@ -69,16 +69,22 @@ class Training:
     """Translate from so many pairs only, chosen at random once for all seeds: a low-resource setting. All by default."""
     evaluate_every: Positive = 1_000
     """Updates between two looks at the dev set, and two checkpoints."""
+    loss_every: Natural | None = None
+    """Updates between two points of the curve of the dev loss, which needs no checkpoint: a quarter of `evaluate_every` by default
+    in the task phase; 0 measures it at looks only, as a pretext phase does by default."""
     bleu_sentences: Natural = 500
     """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU, or ROUGE-L, off."""
     dev_metric: Literal["BLEU", "ROUGE-L"] = "BLEU"
     """What is measured of them. For the task summarisation it is ROUGE-L unless said otherwise."""
     checkpoint: Literal["best", "last", "average", "average_best"] = "best"
-    """What the phase hands on: the best by dev loss, the last, or the mean of the last or best `averaged`."""
+    """What the phase hands on: the best, the last, or the mean of the last or best `averaged`; `choose_by` says which is better."""
+    choose_by: Literal["metric", "loss"] = "metric"
+    """What tells the better of two looks, for `checkpoint` and `patience`: the score that `dev_metric` names, or the dev loss. A pretext
+    phase has no such score, and neither has a task phase with `bleu_sentences: 0`: there the loss decides, and `training.json` says so."""
     averaged: Positive = 5
     """Checkpoints that an average is the mean of."""
     patience: Natural = 0
-    """End the phase when so many looks at the dev set in a row brought no better loss; 0 never does."""
+    """End the phase when so many looks at the dev set in a row were no better than the best (`choose_by`); 0 never does."""
     log_every: Positive = 50
     """Updates between two points of the curve."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -88,7 +94,7 @@ class Training:
 
 
 # what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
-_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss")
+_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss")
 
 Row = tuple[Sequence[int], Sequence[int]]
 """Ids of one row: what the encoder reads, and the labels."""
@@ -359,7 +365,7 @@ CURVE = ("update", "seconds", "loss", "learning_rate", *_DEV)
 
 def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURVE) -> None:
     """Write the curve as TSV: training loss, dev loss (nats per label) and dev BLEU or ROUGE-L, or other `columns`, by update and time."""
-    names = {"step": "update", **{theirs: ours for ours, theirs in _DEV.items()}, "eval_accuracy": "dev_accuracy"}
+    names = {"step": "update", **{theirs: ours for ours, theirs in _DEV.items()}, "eval_accuracy": "dev_accuracy", LOSS_ONLY: "dev_loss"}
     with atomic(path) as file:
         file.write("\t".join(columns) + "\n")
         for entry in history:
@@ -368,12 +374,34 @@ def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURV
                 file.write("\t".join(_number(row.get(name)) for name in columns) + "\n")
 
 
+LOSS_ONLY = "eval_loss_only"
+"""The dev loss between two looks, in the Trainer's history: without a checkpoint, so it is nothing to choose from."""
+
+
+def judge(settings: Training) -> str:
+    """What looks at the dev set are to be judged by, by its name in the Trainer's history."""
+    return _DEV[DEV_SCORES[settings.dev_metric]] if settings.choose_by == "metric" else "eval_loss"
+
+
 def handed_on(history: list[dict], settings: Training) -> dict:
-    """After which updates the weights were taken that the phase hands on, and how they did on the dev set (on average)."""
-    updates = chosen_updates(history, settings.checkpoint, settings.averaged)
-    looks = [entry for entry in history if "eval_loss" in entry and entry["step"] in updates]
+    """After which updates the weights were taken that the phase hands on, and how they did on the dev set (on average).
+
+    `chosen_by` is what told the best look, and `reason` why it was the loss where that was not asked for; None where the last is taken.
+    """
+    by = judge(settings)
+    updates = chosen_updates(history, settings.checkpoint, settings.averaged, by)
+    looks = [look for look in looks_of(history) if look["step"] in updates]
     measured = {name: [look[key] for look in looks if look.get(key) is not None] for name, key in _DEV.items()}
-    return {"updates": updates, **{name: sum(values) / len(values) if values else None for name, values in measured.items()}}
+    chosen_by = judged_by(history, by) if settings.checkpoint in ("best", "average_best") else None
+    reason = None
+    if chosen_by not in (by, None):
+        reason = f"no {settings.dev_metric} was measured on the dev set" + ("" if settings.bleu_sentences else ": bleu_sentences is 0")
+    return {
+        "updates": updates,
+        "chosen_by": {theirs: ours for ours, theirs in _DEV.items()}.get(chosen_by),
+        "reason": reason,
+        **{name: sum(values) / len(values) if values else None for name, values in measured.items()},
+    }
 
 
 def _number(value: float | None) -> str:

@@ -1,0 +1,28 @@
+"""Accuracy, its interval and macro F1."""
+
+import numpy as np
+import pytest
+
+from workflow_scripts.evidence.accuracy import mean_accuracy, score, tally, wilson
+
+
+def test_wilsons_interval():
+    # Newcombe (1998), Table I: 81 of 263, and 0 of 20
+    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
+    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
+
+
+def test_scores_say_what_guessing_gets():
+    truth = ["a"] * 60 + ["b"] * 40
+    found = score(truth, ["a"] * 100, ["a", "b", "c"])
+    assert (found["accuracy"], found["chance"], found["at_chance"]) == (60, 60, True)
+    assert found["macro_f1"] == pytest.approx(100 * (2 * 60 / 160 + 0) / 2)
+    assert found["confusion"]["b"] == {"a": 40, "b": 0, "c": 0}
+    assert not score(truth, ["a"] * 58 + ["b"] * 42, ["a", "b"])["at_chance"]
+
+
+def test_the_mean_over_test_sets():
+    right = [np.array([1, 1, 0, 0]), np.array([1, 1, 1, 0])]
+    assert tally(right).shape == (4, 4) and mean_accuracy(tally(right).sum(axis=0)) == 62.5
+    unequal = [right[0], np.array([1, 0, 0])]
+    assert tally(unequal).shape == (7, 4) and mean_accuracy(tally(unequal).sum(axis=0)) == pytest.approx(100 * (1 / 2 + 1 / 3) / 2)

@@ -1,0 +1,134 @@
+"""The formats of parallel text."""
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.parallel import Documents, Source, read_pairs
+
+
+def write(path: Path, rows: list[str]) -> Path:
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def documents(**changes) -> Documents:
+    return Documents(**{"language": "de", **changes})
+
+
+def test_all_formats_read_alike(tmp_path):
+    expected = [("eins", "one"), ("zwei", "two")]
+    moses = {"de": str(write(tmp_path / "m.de", ["eins", "zwei"])), "en": str(write(tmp_path / "m.en", ["one", "two"]))}
+    tsv = tmp_path / "t.tsv.xz"
+    tsv.write_bytes(lzma.compress(b"x\tone\teins\nx\ttwo\tzwei\n"))
+    jsonl = write(tmp_path / "j.jsonl", [json.dumps({"t": {"de": a, "en": b}}) for a, b in expected])
+    for source in (
+        Source(files=moses),
+        Source(file=str(tsv), columns={"document": 1, "de": 3, "en": 2}),
+        Source(file=str(jsonl), columns={"de": "t.de", "en": "t.en"}),
+    ):
+        assert [(p.a, p.b) for p in read_pairs(source, ("de", "en"))] == expected
+
+
+@pytest.mark.parametrize(
+    "name, text, columns, message",
+    [
+        ("short.tsv", "a\tb\nc\n", {"de": 1, "en": 2}, r"short\.tsv, line 2: 1 column"),
+        ("bad.jsonl", '{"de": "a", "en": "b"}\n{"de": 1\n', {"de": "de", "en": "en"}, r"bad\.jsonl, line 2: not a JSON object"),
+        ("key.jsonl", '{"de": "a"}\n', {"de": "de", "en": "en"}, r"key\.jsonl, line 1.*'en'"),
+        ("zero.tsv", "a\tb\n", {"de": 0, "en": 2}, "numbers from 1"),
+        ("one.tsv", "a\tb\n", {"de": 1}, "has no entry for en"),
+    ],
+)
+def test_bad_files_name_file_and_line(tmp_path, name, text, columns, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        list(read_pairs(Source(file=str(tmp_path / name), columns=columns), ("de", "en")))
+
+
+def test_misaligned_moses_files(tmp_path):
+    files = {"de": str(write(tmp_path / "a.de", ["1", "2", "3"])), "en": str(write(tmp_path / "a.en", ["1", "2"]))}
+    with pytest.raises(InputError, match=r"a\.en ends after line 2.*a\.de goes on at line 3"):
+        list(read_pairs(Source(files=files), ("de", "en")))
+
+
+NCLS = """<doc id=7>
+<Article>
+The cat sat. It ate </s> well.
+</Article>
+<EN-REF1>
+A cat ate.
+</EN-REF1>
+<ZH-REF1>
+猫吃。
+</ZH-REF1>
+<ZH-REF1-human-corrected>
+一只猫吃了。
+</ZH-REF1-human-corrected>
+<ZH-REF2>
+很好。
+</ZH-REF2>
+</doc>
+<doc id=8>
+<Article>
+A dog barked.
+</Article>
+<ZH-REF1>
+狗叫。
+</ZH-REF1>
+</doc>
+"""
+
+
+def test_documents_of_ncls(tmp_path):
+    (tmp_path / "test.txt").write_text(NCLS, encoding="utf-8")
+    source = Source(file=str(tmp_path / "test.txt"), format="ncls", columns={"en": "Article", "zh": "ZH-REF"})
+    pairs = list(read_pairs(source, ("en", "zh"), documents(language="en")))
+    assert pairs == [
+        ("7", "The cat sat. </s> It ate </s> well.", "一只猫吃了。 很好。", 1),
+        ("8", "A dog barked.", "狗叫。", 18),
+    ]
+
+
+def test_documents_of_two_files_are_joined_by_their_ids(tmp_path):
+    summaries = [f"<doc id={i}>\n<EN-SUMMARY>\nno {i}\n</EN-SUMMARY>\n</doc>\n" for i in (3, 1)]
+    articles = [f"<doc id={i}>\n<short_text>\n第{i}。\n</short_text>\n</doc>\n" for i in (1, 2, 3)]
+    for name, content in (("sum.txt", summaries), ("text.txt", articles)):
+        (tmp_path / name).write_text("".join(content), encoding="utf-8")
+    files = {"zh": str(tmp_path / "text.txt"), "en": str(tmp_path / "sum.txt")}
+    source = Source(files=files, format="ncls", columns={"zh": "short_text", "en": "EN-SUMMARY"})
+    pairs = list(read_pairs(source, ("zh", "en"), documents(language="zh")))
+    assert [(p.a, p.b) for p in pairs] == [("第1。", "no 1"), ("第3。", "no 3")]
+
+
+def test_documents_of_jsonl_are_text_or_sentences(tmp_path):
+    rows = [
+        {"d": "Eins ist da. Zwei kommt.", "s": ["One.", "Two."]},
+        {"d": ["Dr. Drei kam. Ja.", "Vier </s> fünf"], "s": "Three </s> four"},
+    ]
+    path = write(tmp_path / "x.jsonl", [json.dumps(row) for row in rows])
+    source = Source(file=str(path), columns={"de": "d", "en": "s"})
+    found = [(p.a, p.b) for p in read_pairs(source, ("de", "en"), documents())]
+    assert found == [("Eins ist da. </s> Zwei kommt.", "One. Two."), ("Dr. Drei kam. Ja. </s> Vier </s> fünf", "Three four")]
+    assert next(read_pairs(source, ("de", "en"), documents(split=False))).a == "Eins ist da. Zwei kommt."
+
+
+ROWS = ["p\th1\tTitel\tTitle", "p\tpar\tEins. Zwei.\tx", "p\tpar\tDrei\tx", "p\thd_2\tKopf\tHead", "q\tpar\tVier\tFour", "q\tpar\tFünf\tx"]
+
+
+@pytest.mark.parametrize(
+    "summary, expected",
+    [
+        ("heading", [("p", "Eins. </s> Zwei. </s> Drei", "Title", 1), ("p", "", "Head", 4)]),
+        ("first", [("p", "Eins. </s> Zwei. </s> Drei </s> Kopf", "Title", 1), ("q", "Fünf", "Four", 5)]),
+    ],
+)
+def test_lines_are_grouped_to_documents(tmp_path, summary, expected):
+    columns = {"document": 1, "heading": 2, "de": 3, "en": 4}
+    source = Source(file=str(write(tmp_path / "x.tsv", ROWS)), columns=columns, summary=summary)
+    assert list(read_pairs(source, ("de", "en"), documents())) == expected
+    swapped = list(read_pairs(source, ("en", "de"), documents(language="en")))
+    assert (swapped[0].a.split(" </s> ")[:2], swapped[0].b) == (["x", "x"], "Titel")

@@ -1,0 +1,148 @@
+"""candidates: what words are replaced by: a lexicon's candidates for each word, scrambled for the control `random`.
+
+`Lookup` finds the candidates of words as they are spelt in text; `Lookups` has several target languages, one of which is drawn for each
+sentence.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from workflow_scripts.noise import philox
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.word_lists import read_lexicon
+from workflow_scripts.text.words import fold
+
+Candidates = dict[str, list[str]]
+"""Lower-cased word → its candidates in the other language, best first."""
+
+
+def load_candidates(path: Path) -> Candidates:
+    """Read a lexicon file. Raises `InputError` if it is empty."""
+    candidates: Candidates = {}
+    for word, candidate, _ in read_lexicon(path):
+        candidates.setdefault(word, []).append(candidate)
+    if not candidates:
+        raise InputError(f"{path}: the lexicon has no entries, nothing can be switched; look at mapping.json")
+    return candidates
+
+
+def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, seed: int) -> Candidates:
+    """Permute the target words of a lexicon among words of similar frequency: the lexicon of the control `random`.
+
+    The target words are sorted by frequency and divided into bins of `size` neighbours. One permutation within the bins renames all of
+    them, so that frequent words stay frequent, but no word keeps its translations. A candidate that equals its source word after this
+    is dropped; a word that would lose all candidates gets one of the most or least frequent words instead.
+
+    Args:
+        candidates: The lexicon.
+        counts: Frequency of each target word.
+        size: Words per bin.
+        seed: Seed of the permutation.
+    """
+    rng = philox.generator(seed, 1 << 32, 0)
+    targets = sorted({c for row in candidates.values() for c in row}, key=lambda word: (-counts[word], word))
+    renamed: dict[str, str] = {}
+    # the last bin is never a single word, which could only stay where it is
+    starts = [start for start in range(0, len(targets), size) if start == 0 or len(targets) - start > 1]
+    for start, end in zip(starts, [*starts[1:], len(targets)], strict=True):
+        group = targets[start:end]
+        order = rng.permutation(len(group))
+        # each word takes the name of the one before it in random order: a cycle, in which no word keeps its own name
+        for here, there in zip(order, np.roll(order, 1), strict=True):
+            renamed[group[here]] = group[there]
+    permuted = {word: [renamed[c] for c in row if renamed[c] != word] for word, row in candidates.items()}
+    return {word: row or [targets[0] if targets[0] != word else targets[-1]] for word, row in permuted.items()}
+
+
+class Lookup(dict):
+    """Word as spelt in the text → number of its row of candidates. Row 0 has no candidates.
+
+    It is a cache: it computes an entry when asked for the first time, and is emptied when it holds `limit` words.
+    """
+
+    limit = 1_000_000
+
+    def __init__(self, candidates: Candidates, code: str, into: str = ""):
+        super().__init__()
+        self.code, self.into = code, into
+        self.rows = [[], *candidates.values()]
+        self.choices = np.array([len(row) for row in self.rows])
+        self.folded = {word: number for number, word in enumerate(candidates, 1)}
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= self.limit:
+            self.clear()
+        self[word] = number = self.folded.get(fold(word, self.code), 0)
+        return number
+
+    def numbers(self, surface: list[str], *_: object) -> np.ndarray:
+        """The row number of each word; further arguments, which only `Lookups` needs, have no effect."""
+        return np.fromiter(map(self.__getitem__, surface), np.int64, len(surface))
+
+    def language_of(self, row: int) -> str:
+        """Language of the candidates in a row."""
+        return self.into
+
+
+class Lookups:
+    """Candidates in several languages, one of which is drawn for each sentence. The rows of all languages are concatenated."""
+
+    def __init__(self, lookups: list[Lookup]):
+        self.lookups = lookups
+        self.code = lookups[0].code
+        self.rows = [row for lookup in lookups for row in lookup.rows]
+        self.choices = np.concatenate([lookup.choices for lookup in lookups])
+        self.starts = np.cumsum([0, *(len(lookup.rows) for lookup in lookups[:-1])])
+        self.languages = [lookup.into for lookup in lookups for _ in lookup.rows]
+
+    def numbers(self, surface: list[str], before: np.ndarray, seed: int, stream: int, first: int) -> np.ndarray:
+        """The row number of each word. For a sentence, both sides of a round draw the same language.
+
+        `before` has the number of words before each sentence, and in all; `seed`, `stream` and `first` (number of the first sentence)
+        key the random choice as in `spans.choose_words`.
+        """
+        drawn = philox.integers(len(before) - 1, len(self.lookups), seed, _LANGUAGES + stream // 2, first)
+        of_word = np.repeat(drawn, np.diff(before))
+        found = (self.lookups[language][word] for language, word in zip(of_word.tolist(), surface, strict=True))
+        return np.fromiter(found, np.int64, len(surface)) + self.starts[of_word]
+
+    def language_of(self, row: int) -> str:
+        """Language of the candidates in a row."""
+        return self.languages[row]
+
+
+# random streams from here on draw languages; streams of the noise have smaller numbers
+_LANGUAGES = 1 << 33
+
+
+def load_lookups(
+    lexicons: tuple[Path, ...], code: str, into: tuple[str, ...], counts: Counter[str], size: int, scrambled: int | None = None
+) -> list[Lookup]:
+    """Read one lexicon for each language of `into`.
+
+    Args:
+        lexicons: Lexicon files, in the order of `into`.
+        code: Language of the text.
+        into: Languages of the candidates.
+        counts: Words of the text and their frequencies.
+        size: Words per bin, see `permute_candidates`.
+        scrambled: Seed of the permutation for the control `random`; None leaves the lexicons as they are.
+
+    Raises:
+        InputError: A lexicon is empty, or has no word of the text.
+    """
+    lookups = []
+    for path, other in zip(lexicons, into, strict=True):
+        candidates = load_candidates(path)
+        if not any(word in counts for word in candidates):
+            raise InputError(f"{path}: has no word of the text in {code}; give a dictionary {code}-{other} for it")
+        if scrambled is not None:
+            # without text in the other language, a target word counts as frequent as the words that it translates
+            frequency: Counter[str] = Counter()
+            for word, row in candidates.items():
+                frequency.update(dict.fromkeys(row, counts[word]))
+            candidates = permute_candidates(candidates, frequency, size, scrambled)
+        lookups.append(Lookup(candidates, code, other))
+    return lookups

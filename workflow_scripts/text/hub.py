@@ -1,0 +1,101 @@
+"""hub: a dataset of the Hugging Face hub, written as JSON lines."""
+
+import csv
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.fetching import first_cause, is_offline
+from workflow_scripts.text.files import read_lines, write_lines
+
+
+@dataclass
+class HuggingFace:
+    """A dataset of the Hugging Face hub."""
+
+    dataset: str
+    """Its id (owner/name)."""
+    config: str = "default"
+    """The subset."""
+    split: str = "train"
+    """The split."""
+    files: list[str] = field(default_factory=list)
+    """Names or patterns of files in the dataset (.parquet, .jsonl, .csv, .tsv), to be read instead of the hub's Parquet copy of the
+    split."""
+    revision: str | None = None
+    """The commit or tag. Name one to make the run repeatable."""
+
+
+def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
+    """Write the rows of a dataset to `output`, one JSON object per line, and return what to record: id, revision and files.
+
+    Files are kept in the hub's own cache (`HF_HOME`).
+
+    Raises:
+        InputError: The hub has no such dataset or file, refuses access, or cannot be reached.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+
+    patterns = wanted.files or [f"{wanted.config}/{wanted.split}/*.parquet"]
+    revision = wanted.revision if wanted.files or wanted.revision else "refs/convert/parquet"
+    included = " ".join(f"--include '{pattern}'" for pattern in patterns)
+    download = f"hf download {wanted.dataset} --repo-type dataset{f' --revision {revision}' if revision else ''} {included}"
+    try:
+        folder = Path(
+            snapshot_download(
+                wanted.dataset,
+                repo_type="dataset",
+                revision=revision,
+                allow_patterns=patterns,
+                local_files_only=is_offline(),
+                etag_timeout=30,
+            )
+        )
+    except (HFValidationError, GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError) as error:
+        raise InputError(
+            f"the hub has no dataset {wanted.dataset} {revision or ''} that you may read ({type(error).__name__}); "
+            "check the name, or run `hf auth login`"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); run `{download}` "
+            "where there is network, with the same HF_HOME"
+        ) from None
+    files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    if not files:
+        raise InputError(
+            f"{wanted.dataset}: has no {' or '.join(patterns)} in {revision or 'its main branch'}; check config and split, or name `files`"
+        )
+    rows = itertools.chain.from_iterable(map(_rows, files))
+    write_lines(output, (json.dumps(row, ensure_ascii=False, default=str) for row in rows))
+    names = [str(path.relative_to(folder)) for path in files]
+    return {"huggingface": wanted.dataset, "revision": folder.name, "files": names}
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a dataset's file. Class numbers are replaced by the names of the classes."""
+    if path.suffix == ".parquet":
+        from pyarrow import parquet
+
+        file = parquet.ParquetFile(path)
+        about = json.loads((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
+        features = about.get("info", {}).get("features", {})
+        names = {key: kind["names"] for key, kind in features.items() if isinstance(kind, dict) and kind.get("_type") == "ClassLabel"}
+        for batch in file.iter_batches():
+            for row in batch.to_pylist():
+                # −1 stands for no label
+                yield row | {key: known[row[key]] for key, known in names.items() if row[key] is not None and row[key] >= 0}
+    elif path.suffix in (".csv", ".tsv"):
+        with open(path, encoding="utf-8", newline="") as lines:
+            yield from csv.DictReader(lines, delimiter="," if path.suffix == ".csv" else "\t")
+    else:
+        for number, line in enumerate(read_lines(path), 1):
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise InputError(f"{path}, line {number}: is no JSON ({error}); .parquet, .csv, .tsv and JSON lines are read") from None

@@ -1,0 +1,70 @@
+"""identification: are the two sides of a parallel text in the languages that the configuration says, or swapped?
+
+Languages with different scripts are told apart by their letters, others by langid.py (Lui and Baldwin 2012).
+"""
+
+import functools
+from typing import Any
+
+import regex
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.languages import language
+from workflow_scripts.text.parallel import Pair
+
+_LINES_PER_VOTE = 20
+
+
+def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -> None:
+    """Raise `InputError` if the two sides look swapped; `where` is the text's name in the message.
+
+    If the languages have different scripts, letters of the wrong script are counted. Otherwise langid.py (in the package py3langid),
+    restricted to the two languages, classifies blocks of 20 lines, and the text is refused if most blocks look swapped. Nothing is
+    checked if langid.py does not know one of the languages.
+    """
+    a, b = (language(code) for code in languages)
+    sides = [[p.a for p in pairs], [p.b for p in pairs]]
+    if a.script != b.script:
+        for mine, other, lines in ((a, b, sides[0]), (b, a, sides[1])):
+            own, foreign = (sum(_script_count(line, row.script) for line in lines) for row in (mine, other))
+            if foreign > 2 * own and foreign > 20:
+                line = next(p.line for p, text in zip(pairs, lines, strict=True) if _script_count(text, other.script))
+                raise InputError(
+                    f"{where}, line {line}: the {mine.name} side is written in {other.script} script; "
+                    f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
+                )
+        return
+    if (identifier := _identifier(a.code, b.code)) is None:
+        return
+    swapped = votes = 0
+    for start in range(0, len(pairs), _LINES_PER_VOTE):
+        texts = [" ".join(lines[start : start + _LINES_PER_VOTE]) for lines in sides]
+        if min(map(len, texts)) < 100:
+            continue
+        votes += 1
+        swapped += identifier.classify(texts[0])[0] == b.code and identifier.classify(texts[1])[0] == a.code
+    if votes and swapped > votes / 2:
+        raise InputError(
+            f"{where}, line {pairs[0].line}: the {a.name} side reads as {b.name} and the {b.name} side as {a.name} "
+            f"({swapped} of {votes} chunks); exchange the columns or files of {a.code} and {b.code}"
+        )
+
+
+@functools.cache
+def _identifier(*codes: str) -> Any:
+    """langid.py's identifier, restricted to `codes`; None if it is not installed or does not know one of them."""
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+        identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+        identifier.set_languages(list(codes))
+    except (ImportError, ValueError):
+        return None
+    return identifier
+
+
+_SCRIPTS = {"Japanese": r"[\p{Hiragana}\p{Katakana}\p{Han}]"}
+
+
+def _script_count(line: str, script: str) -> int:
+    return len(regex.findall(_SCRIPTS.get(script, rf"\p{{{script}}}"), line))

@@ -1,0 +1,388 @@
+"""parallel: readers for parallel text. Each file format becomes a stream of `Pair`s.
+
+Formats: TSV, JSON lines, Moses (one file per language), the tagged files of the NCLS corpora, TMX translation memories, and the
+XML and SGML files of IWSLT and WMT.
+"""
+
+import functools
+import html
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import regex
+
+from workflow_scripts.limits import Positive
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import open_packed, read_lines
+from workflow_scripts.text.words import BREAK, sentences
+
+
+@dataclass
+class Source:
+    """Where parallel text comes from.
+
+    One TSV or JSONL file, a pair of Moses files, files in the format of the NCLS corpora, acquired data, or (dev and test sets only)
+    documents held out from the training source.
+    """
+
+    file: str | None = None
+    """A TSV or JSONL file; may end in .gz, .xz or .zst."""
+    columns: dict[str, int | str] = field(default_factory=dict)
+    """Language → column number (from 1, as in `cut -f`), key of a JSON object (`a.b` is key b inside a), or tag (`format: ncls`).
+    Two more entries are possible: `document` is the column that says which page or article a line belongs to, `heading` the column
+    that marks headings."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Language → file with one sentence per line (Moses format), or with the tags of this language (`format: ncls`)."""
+    data: str | None = None
+    """Name of acquired data (a block of `data`), used instead of `file`. If that block has `languages`, it replaces `columns` as well."""
+    format: Literal["ncls"] | None = None
+    """`ncls`: tagged text as in the NCLS corpora, given by `file` or `files` with `columns`. Without it, file names tell the format."""
+    summary: Literal["first", "heading"] | None = None
+    """For TSV files whose lines are parts of documents: which line is the summary. `first`: the first line of each `document`.
+    `heading`: each heading is the summary of the lines up to the next heading. A line is a heading if its `heading` column starts with
+    h, as in h1 or hd_3155364."""
+    held_out: Positive | None = None
+    """Take whole documents out of the training source until they hold about this many running sentences."""
+
+    def paths(self) -> list[str]:
+        """The files that this source reads."""
+        return [self.file] if self.file else list(self.files.values())
+
+
+@dataclass
+class Cut:
+    """The longest allowed side of a pair; longer sides are cut."""
+
+    words: Positive | None = None
+    """Number of words, as the segmenter counts them."""
+    characters: Positive | None = None
+    """Number of characters, blanks not counted."""
+
+
+@dataclass
+class Documents:
+    """Additional settings of a corpus of documents and their summaries."""
+
+    language: str
+    """Language of the documents; the summaries are in the other language."""
+    cut: dict[str, Cut] = field(default_factory=dict)
+    """Language → longest side. Zan et al. use 220 words for documents, and 130 words or 160 Chinese characters for summaries."""
+    split: bool = True
+    """Split documents that are running text into sentences, at closing punctuation. Lists of sentences stay as they are."""
+    min_words: Positive = 1
+    """Documents with fewer words are removed."""
+    empty: Literal["refuse", "remove"] = "refuse"
+    """What to do with a pair whose document or summary has no text: `refuse` stops with an error, `remove` leaves the pair out."""
+
+
+class Pair(NamedTuple):
+    """Two sentences that translate each other (or a document and its summary), and where they come from."""
+
+    document: str
+    """Name of the page or article; texts without documents are divided into blocks of neighbouring lines."""
+    a: str
+    b: str
+    line: int
+    """Line number in the file, from 1."""
+
+
+def read_pairs(source: Source, languages: tuple[str, str], documents: Documents | None = None) -> Iterator[Pair]:
+    """Yield the pairs of `source` in order, without blanks at either end of a side; the file is never held in memory as a whole.
+
+    With `documents`, the sentences of a document are joined by `</s>`. Those of a summary are joined by blanks, because a decoder
+    would stop at `</s>`.
+
+    Raises:
+        InputError: Names file and line for missing columns, files of different length, documents or summaries without text, and
+            anything that `files.read_lines` refuses.
+    """
+    clean = (clean_text, clean_text) if documents is None else tuple(_cleaner(documents, code) for code in languages)
+    columns = functools.partial(_columns, source, languages)
+    if source.format == "ncls":
+        pairs = _read_tagged(source, columns(), languages, clean)
+    elif source.files:
+        pairs = _read_moses(source.files, languages, clean)
+    elif source.file and source.summary and documents:
+        pairs = _read_grouped(Path(source.file), columns(), source.summary, languages, clean, documents.language)
+    elif source.file:
+        is_json = ".jsonl" in Path(source.file).name or ".ndjson" in Path(source.file).name
+        pairs = (_read_jsonl if is_json else _read_tsv)(Path(source.file), columns(), languages, clean)
+    else:
+        raise InputError("a corpus source needs `file` with `columns`, `files`, `data`, or (dev, test) `held_out`")
+    if documents and documents.empty == "refuse" and not source.summary:
+        pairs = _refuse_empty(pairs, source, languages, documents.language)
+    yield from pairs
+
+
+def _columns(source: Source, languages: tuple[str, str]) -> dict[str, int | str]:
+    if missing := [code for code in languages if code not in source.columns]:
+        raise InputError(f"{source.file}: `columns` has no entry for {' and '.join(missing)}; it has {source.columns}")
+    return source.columns
+
+
+def _refuse_empty(pairs: Iterator[Pair], source: Source, languages: tuple[str, str], document_language: str) -> Iterator[Pair]:
+    for pair in pairs:
+        if not (pair.a and pair.b):
+            code = languages[bool(pair.a)]
+            what = "document has no sentence" if code == document_language else "summary is empty"
+            path = source.file or source.files[code]
+            raise InputError(f"{path}, line {pair.line}: the {what}; correct the file, or set documents.empty: remove")
+        yield pair
+
+
+# ---------------------------------------------------------------------------------------------
+# text of one side
+
+Clean = Callable[[Any], str]
+"""Turns what a file holds for one side (a text, or a list of sentences) into one line."""
+
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff "
+
+
+def clean_text(text: str) -> str:
+    """`text` with single blanks and without NUL characters; empty if it holds only invisible characters."""
+    text = " ".join(text.replace("\0", "").split())
+    return text if text.strip(_INVISIBLE) else ""
+
+
+def _cleaner(documents: Documents, code: str) -> Clean:
+    return functools.partial(_document, split=documents.split) if code == documents.language else _summary
+
+
+def _document(text: str | list[str], split: bool) -> str:
+    """The sentences of a document, joined by breaks. Breaks that are in the text already also separate sentences."""
+    parts = [part for line in _listed(text) for part in line.split(BREAK)]
+    if split and isinstance(text, str):
+        parts = [sentence for part in parts for sentence in sentences(clean_text(part))]
+    return f" {BREAK} ".join(filter(None, map(clean_text, parts)))
+
+
+def _summary(text: str | list[str]) -> str:
+    """A summary as one line without breaks."""
+    return clean_text(" ".join(_listed(text)).replace(BREAK, " "))
+
+
+def _listed(text: str | list[str]) -> list[str]:
+    if not isinstance(text, str | list):
+        raise TypeError(f"{type(text).__name__} where a text or a list of sentences was expected")
+    return text if isinstance(text, list) else [text]
+
+
+# ---------------------------------------------------------------------------------------------
+# formats
+
+# Without a document column, neighbouring lines form blocks of this size, which are held out as documents are.
+BLOCK = 40
+
+Sides = tuple[Clean, ...]
+
+
+def block_of(number: int) -> str:
+    """Name of the block that line `number` (from 1) belongs to, in files without documents."""
+    return f"block {(number - 1) // BLOCK}"
+
+
+def dig(row: Any, key: int | str) -> Any:
+    """The value of a JSON object at a key; a key `a.b` is key b inside a. Raises `KeyError` or `TypeError` where there is none."""
+    for part in str(key).split("."):
+        row = row[part]
+    return row
+
+
+def _read_moses(files: dict[str, str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
+    path_a, path_b = (files.get(code) for code in languages)
+    if path_a is None or path_b is None:
+        raise InputError(f"files: {files} must name one file for each of {list(languages)}")
+    sides = read_lines(Path(path_a)), read_lines(Path(path_b))
+    number = 0
+    while True:
+        a, b = (next(side, None) for side in sides)
+        if a is None and b is None:
+            return
+        number += 1
+        if a is None or b is None:
+            short, long = (path_a, path_b) if a is None else (path_b, path_a)
+            raise InputError(
+                f"{short} ends after line {number - 1}, {long} goes on at line {number}: the two sides are not aligned; "
+                "both files need the same number of lines"
+            )
+        yield Pair(block_of(number), clean[0](a), clean[1](b), number)
+
+
+def _read_tsv(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
+    for number, row in _rows(path, columns):
+        a, b = (make(row[code]) for make, code in zip(clean, languages, strict=True))
+        yield Pair(row.get("document", block_of(number)), a, b, number)
+
+
+def _rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The lines of a TSV file: line number, and column name → cell."""
+    places = {name: column for name, column in columns.items() if isinstance(column, int) and column >= 1}
+    if len(places) < len(columns):
+        raise InputError(f"{path}: columns of a TSV file are numbers from 1, got {columns}")
+    last = max(places.values())
+    for number, line in enumerate(read_lines(path), 1):
+        cells = line.split("\t")
+        if len(cells) < last:
+            raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}")
+        yield number, {name: cells[place - 1] for name, place in places.items()}
+
+
+def _read_grouped(
+    path: Path, columns: dict[str, int | str], summary: str, languages: tuple[str, str], clean: Sides, document_language: str
+) -> Iterator[Pair]:
+    """Documents that span several lines of a TSV file: the first line (or each heading) is the summary of the lines after it."""
+    place = languages.index(document_language)
+    for start, group in _groups(_rows(path, columns), summary):
+        texts = [group[0][languages[1 - place]]]
+        texts.insert(place, BREAK.join(row[document_language] for row in group[1:]))
+        a, b = (make(text) for make, text in zip(clean, texts, strict=True))
+        yield Pair(group[0]["document"], a, b, start)
+
+
+def _groups(rows: Iterator[tuple[int, dict[str, str]]], summary: str) -> Iterator[tuple[int, list[dict[str, str]]]]:
+    """Lines that belong together, with the number of the first. Lines of a page before its first heading are left out."""
+    start, group = 0, []
+    for number, row in rows:
+        another = not group or row["document"] != group[0]["document"]
+        begins = row["heading"].startswith("h") if summary == "heading" else another
+        if group and (another or begins):
+            yield start, group
+            group = []
+        if begins:
+            start = number
+        if begins or group:
+            group.append(row)
+    if group:
+        yield start, group
+
+
+def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            row = json.loads(line)
+            a, b = (make(dig(row, columns[code])) for make, code in zip(clean, languages, strict=True))
+            document = str(dig(row, columns["document"])) if "document" in columns else block_of(number)
+            if "\\u" in line:
+                f"{a}{b}{document}".encode()  # half of a surrogate pair is not a character
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: not a JSON object with {columns} ({error}): {line[:80]!r}") from None
+        yield Pair(document, a, b, number)
+
+
+def _read_tagged(source: Source, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
+    """The documents of the NCLS corpora (Zhu et al. 2019), from one file, or from two files joined by the documents' ids.
+
+    A document reaches from ``<doc id=…>`` to ``</doc>``, each on a line of its own. In it, texts stand between lines such as
+    ``<Article>`` and ``</Article>``. A column `ZH-REF` collects the texts of all tags with this name, with or without a number
+    (``ZH-REF1``, ``ZH-REF2``, … are the sentences of one summary). Test sets also have tags that end in ``-human-corrected``; their
+    texts replace those of the tags without this ending. Where the articles are in a file of another corpus, such as the short texts
+    of LCSTS, the ids join the two files.
+    """
+    path_a, path_b = (Path(source.files.get(code) or source.file or "") for code in languages)
+    tag_a, tag_b = (str(columns[code]) for code in languages)
+    joined = None if path_a == path_b else {name: _tagged(path_b, line, tags, tag_b) for name, line, tags in _tagged_documents(path_b)}
+    for name, line, tags in _tagged_documents(path_a):
+        if joined is None or name in joined:
+            b = _tagged(path_a, line, tags, tag_b) if joined is None else joined[name]
+            yield Pair(name, clean[0](_tagged(path_a, line, tags, tag_a)), clean[1](b), line)
+
+
+_TAG = regex.compile(r"<(/?)([\w-]+)([^<>]*)>")
+
+
+def _tagged_documents(path: Path) -> Iterator[tuple[str, int, dict[str, str]]]:
+    """Id, first line and tag → text of each document. Raises `InputError` for a line that is out of place."""
+    name: str | None = None
+    start, tag = 0, ""
+    texts: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        line = line.strip()
+        found = _TAG.fullmatch(line)
+        closing, what = (bool(found[1]), found[2]) if found else (False, "")
+        if tag:
+            if closing and what == tag:
+                tag = ""
+            else:
+                texts[tag] = f"{texts[tag]} {line}".strip()
+        elif name is None and found and what == "doc" and not closing:
+            name, start, texts = found[3].partition("=")[2].strip(" \"'"), number, {}
+        elif name is not None and closing and what == "doc":
+            yield name, start, texts
+            name = None
+        elif name is not None and found and not closing:
+            tag, texts[what] = what, ""
+        elif line:
+            expected = "<doc id=…>" if name is None else "a tag or </doc>"
+            raise InputError(f"{path}, line {number}: expected {expected}, got {line[:60]!r}")
+    if name is not None:
+        raise InputError(f"{path}, line {start}: the document {name} has no end (</{tag or 'doc'}>)")
+
+
+def _tagged(path: Path, line: int, texts: dict[str, str], name: str) -> str | list[str]:
+    """The text of tag `name`, or the texts of its numbered or corrected variants. Raises `InputError` if there is none."""
+    variants = regex.compile(rf"{regex.escape(name)}(\d*)(-human-corrected)?", regex.IGNORECASE)
+    matches = sorted((match[2] or "", match[1], text) for tag, text in texts.items() if (match := variants.fullmatch(tag)))
+    # ordered by number; a corrected text comes later and replaces the other one
+    found = list({number: text for _, number, text in matches}.values())
+    if not found:
+        raise InputError(f"{path}, line {line}: the document has no <{name}>; it has {', '.join(texts) or 'no tags'}")
+    return found[0] if len(found) == 1 else found
+
+
+def read_tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
+    """The pairs of a TMX translation memory (plain, .gz or .xz); a language code in the file may have a region (en-GB).
+
+    Raises `InputError` for a file that cannot be read.
+    """
+    from lxml import etree
+
+    number = 0
+    try:
+        with open_packed(path) as file:
+            for _, unit in etree.iterparse(file, tag="{*}tu", recover=True, resolve_entities=False, huge_tree=True):
+                texts: dict[str, str] = {}
+                for variant in unit.iter("{*}tuv"):
+                    code = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
+                    text = " ".join("".join(part for segment in variant.iter("{*}seg") for part in segment.itertext()).split())
+                    texts.setdefault(regex.split(r"[-_]", code.lower())[0], text)
+                # free what has been read
+                unit.clear()
+                while unit.getprevious() is not None:
+                    del unit.getparent()[0]
+                if all(texts.get(code) for code in languages):
+                    number += 1
+                    yield Pair(block_of(number), texts[languages[0]], texts[languages[1]], number)
+    except (etree.LxmlError, OSError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read as TMX: {error}") from None
+
+
+_SEGMENT = regex.compile(r"<seg[^>]*>(.*?)</seg>", regex.IGNORECASE)
+_TITLE = regex.compile(r"<(title|description)>(.*?)</\1>")
+
+
+def is_tagged(path: Path) -> bool:
+    """Whether a file's name is that of IWSLT's or WMT's XML and SGML files."""
+    return path.suffix in (".xml", ".sgm", ".sgml") or path.name.startswith("train.tags.")
+
+
+def plain_sentences(path: Path) -> Iterable[str]:
+    """The sentences of one side's file: the segments of IWSLT's and WMT's XML, or the lines of any other file.
+
+    Of IWSLT's train.tags files these are the lines of the talks, their titles and descriptions; all other tagged lines are left out,
+    as is usual. Regular expressions read them, because these files are not well-formed XML.
+    """
+    if not is_tagged(path):
+        yield from read_lines(path)
+    elif path.name.startswith("train.tags."):
+        for line in map(str.strip, read_lines(path)):
+            if tagged := _TITLE.match(line):
+                yield tagged[2].strip()
+            elif not line.startswith("<"):
+                yield line
+    else:
+        for line in read_lines(path):
+            yield from (html.unescape(found).strip() for found in _SEGMENT.findall(line))
