@@ -10,10 +10,10 @@ from pathlib import Path
 
 from transformers import AutoTokenizer, MBartConfig, MBartForConditionalGeneration, set_seed
 
+from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.models.trimming import trim
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.training import save_model
 
 
 def main(tokenizer: str, output: str, width: str = "1024", layers: str = "12", *text: str) -> None:

@@ -54,7 +54,7 @@ def main(
 def sample(model: str, text: str, source: str, target: str, updates: int, tokens: int):
     """Codec, encoded pairs, which of them are trained on (the first `DEV` are the dev set), and rows of an update."""
     from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.training.training import encode_pairs
+    from workflow_scripts.training.rows import encode_pairs
 
     codec = load_codec(model)
     pairs = encode_pairs(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, MAX_LENGTH)
@@ -68,7 +68,8 @@ def sample(model: str, text: str, source: str, target: str, updates: int, tokens
 def ours(model: str, text: str, source: str, target: str, updates: int, tokens: int, _: int) -> dict:
     """Our loop."""
     from workflow_scripts.training.loop import load_model, train
-    from workflow_scripts.training.training import Dev, ParallelText, Training, plan_batches
+    from workflow_scripts.training.rows import Dev, ParallelText, plan_batches
+    from workflow_scripts.training.settings import Training
 
     settings = Training(
         updates=updates,
@@ -107,7 +108,8 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
     from workflow_scripts.training.loop import dev_loss, load_model
-    from workflow_scripts.training.training import Dev, Training
+    from workflow_scripts.training.rows import Dev
+    from workflow_scripts.training.settings import Training
 
     counted: list[int] = []
     times: list[float] = []

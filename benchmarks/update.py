@@ -20,10 +20,12 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import load_model, pick_loss
-from workflow_scripts.training.training import ParallelText, Row, Training, collate, plan_batches
+from workflow_scripts.training.rows import ParallelText, plan_batches
+from workflow_scripts.training.settings import Training
 
 ROUNDS = 3
 OURS = "ours"

@@ -31,7 +31,7 @@ rule pretext:
         keep_diverged=of(inputs.keep_diverged),
         settings=of(inputs.phase_settings, "pretext"),
     shell:
-        "exec python -m workflow_scripts.training.training --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
+        "exec python -m workflow_scripts.training.training restore --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
         "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
@@ -76,7 +76,7 @@ rule finetune:
         keep_diverged=of(inputs.keep_diverged),
         settings=of(inputs.phase_settings, "finetune"),
     shell:
-        "exec python -m workflow_scripts.training.training --start {input.start:q} "
+        "exec python -m workflow_scripts.training.training translate --start {input.start:q} "
         "--train-source {input.train_source:q} --train-target {input.train_target:q} "
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "

@@ -31,21 +31,9 @@ def phase_files(folder):
 
 
 def finetune(folder, start, out, settings, **changes):
-    training.main(
-        start,
-        out / "model",
-        out / "curve.tsv",
-        out / "training.json",
-        out / "checkpoints",
-        languages=("de", "en"),
-        **{
-            "train_source": folder / "train.de",
-            "train_target": folder / "train.en",
-            "dev_source": folder / "dev.de",
-            "dev_target": folder / "dev.en",
-            "threads": 1,
-            "settings": settings,
-            **changes,
-        },
-    )
+    """A task phase; a pretext phase where `changes` name a folder `noised`."""
+    text = {f"{part}_{side}": folder / f"{part}.{code}" for part in ("train", "dev") for side, code in (("source", "de"), ("target", "en"))}
+    files = {"start": start, "model": out / "model", "curve": out / "curve.tsv", "report": out / "training.json"}
+    told = {**files, "checkpoints": out / "checkpoints", "languages": ("de", "en"), "threads": 1, "settings": settings, **changes}
+    training.restore(**told) if "noised" in changes else training.translate(**text, **told)
     return load_file(out / "model" / "model.safetensors")

@@ -13,7 +13,7 @@ from tiny_models import small_model
 from benchmarks import random_mbart
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.loop import load_model
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 NAMES = sorted(path.stem for path in Path("benchmarks").glob("*.py") if path.stem != "__init__")
 

@@ -32,6 +32,19 @@ def test_plain_values_become_dataclasses_everywhere():
         from_plain(Outer, {"inner": {"rte": 1}})
 
 
+@dataclass
+class Needy:
+    rate: float
+
+
+def test_settings_are_never_taken_for_another_class_with_the_same_fields():
+    with pytest.raises(TypeError, match="union of several dataclasses"):
+        from_plain(Inner | Needy, {"rate": 0.5})
+    assert from_plain(list[Needy | None], [{"rate": 0.5}, None]) == [Needy(0.5), None]
+    with pytest.raises(InputError, match=r"Needy: the setting\(s\) \['rate'\] must be given"):
+        from_plain(Needy, {})
+
+
 def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path):
     (tmp_path / "f").write_text("old")
     with pytest.raises(RuntimeError), atomic(tmp_path / "f") as file:
@@ -52,7 +65,7 @@ def command(*arguments):
 
 def test_command_lines_read_like_a_manual():
     done = command("workflow_scripts.lexicon.mapping", "--help")
-    assert done.returncode == 0 and "--search-cutoff" in done.stdout and "k of CSLS" in done.stdout
+    assert done.returncode == 0 and "--search-cutoff" in done.stdout and "CSLS" in done.stdout
 
 
 def test_flags_and_a_settings_block_do_the_same(tmp_path):

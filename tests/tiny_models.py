@@ -1,17 +1,23 @@
 """Small models in the formats of the real ones, made where a test needs them."""
 
+import json
 from pathlib import Path
 
 import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tokenizers import BertWordPieceTokenizer
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertTokenizer,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    M2M100Tokenizer,
     MBart50Tokenizer,
     MBartConfig,
     MBartForConditionalGeneration,
     MBartTokenizer,
+    NllbTokenizer,
     XLMRobertaConfig,
     XLMRobertaForMaskedLM,
     XLMRobertaTokenizer,
@@ -20,7 +26,7 @@ from transformers import (
 from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
 
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.backbone import mbart_tokenizer
+from workflow_scripts.training.small import mbart_tokenizer
 
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
 
@@ -32,18 +38,28 @@ def manual_pairs(n: int) -> tuple[list[str], list[str]]:
     return [a for a, _ in chosen], [b for _, b in chosen]
 
 
-def train_sentencepiece(folder: Path, size: int = 400, normaliser: str = "identity") -> Path:
+def train_sentencepiece(folder: Path, size: int = 400, normaliser: str = "identity", kind: str = "unigram") -> Path:
     """A SentencePiece model of some manual text."""
     text = folder / "text.txt"
     text.write_text("\n".join(line for side in manual_pairs(500) for line in side) + "\n", encoding="utf-8")
     sentencepiece.SentencePieceTrainer.train(
-        input=str(text), model_prefix=str(folder / "spm"), vocab_size=size, normalization_rule_name=normaliser, minloglevel=2
+        input=str(text),
+        model_prefix=str(folder / "spm"),
+        vocab_size=size,
+        model_type=kind,
+        normalization_rule_name=normaliser,
+        minloglevel=2,
     )
     return folder / "spm.model"
 
 
 def small_model(folder: Path, family: str = "mbart") -> Path:
-    """A tiny mBART with random weights: `mbart` as Crossgap makes it, `cc25` and `mbart50` with the tokenizers of the hub's models."""
+    """A tiny model that writes text, with random weights.
+
+    `mbart` is as Crossgap makes it, `cc25` and `mbart50` have the tokenizers of the hub's models; `nllb` and `m2m100` are small_m2m100's.
+    """
+    if family in ("nllb", "m2m100"):
+        return small_m2m100(folder, family)
     model = train_sentencepiece(folder)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
@@ -72,6 +88,38 @@ def small_model(folder: Path, family: str = "mbart") -> Path:
         tokenizer_class={"cc25": "MBartTokenizer", "mbart50": "MBart50Tokenizer"}.get(family),
     )
     MBartForConditionalGeneration(config).save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder / "model"
+
+
+def small_m2m100(folder: Path, kind: str = "nllb") -> Path:
+    """A tiny M2M-100 (`m2m100`) or NLLB (`nllb`) with random weights, in the format of the hub's models."""
+    model = train_sentencepiece(folder, kind="bpe")
+    pieces = [piece.piece for piece in ModelProto.FromString(model.read_bytes()).pieces][3:]
+    ids = {piece: number for number, piece in enumerate(("<s>", "<pad>", "</s>", "<unk>", *pieces))}
+    made_up = 0
+    if kind == "nllb":
+        # a piece's rank among the merges is its place in SentencePiece's model
+        merges = [(piece[:at], piece[at:]) for piece in pieces for at in range(1, len(piece)) if {piece[:at], piece[at:]} <= ids.keys()]
+        tokenizer = NllbTokenizer(vocab=ids, merges=merges)
+    else:
+        made_up = 8  # rows of the embeddings that no piece has
+        (folder / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
+        tokenizer = M2M100Tokenizer(str(folder / "vocab.json"), str(model), num_madeup_words=made_up)
+        made_up += len(tokenizer.lang_token_to_id)  # which transformers does not count
+    set_seed(1)
+    config = M2M100Config(
+        vocab_size=len(tokenizer) + made_up,
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        max_position_embeddings=256,
+    )
+    M2M100ForConditionalGeneration(config).save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
     return folder / "model"
 

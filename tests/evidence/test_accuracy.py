@@ -1,9 +1,8 @@
 """Accuracy, its interval and macro F1."""
 
-import numpy as np
 import pytest
 
-from workflow_scripts.evidence.accuracy import mean_accuracy, score, tally, wilson
+from workflow_scripts.evidence.accuracy import score, wilson
 
 
 def test_wilsons_interval():
@@ -19,10 +18,3 @@ def test_scores_say_what_guessing_gets():
     assert found["macro_f1"] == pytest.approx(100 * (2 * 60 / 160 + 0) / 2)
     assert found["confusion"]["b"] == {"a": 40, "b": 0, "c": 0}
     assert not score(truth, ["a"] * 58 + ["b"] * 42, ["a", "b"])["at_chance"]
-
-
-def test_the_mean_over_test_sets():
-    right = [np.array([1, 1, 0, 0]), np.array([1, 1, 1, 0])]
-    assert tally(right).shape == (4, 4) and mean_accuracy(tally(right).sum(axis=0)) == 62.5
-    unequal = [right[0], np.array([1, 0, 0])]
-    assert tally(unequal).shape == (7, 4) and mean_accuracy(tally(unequal).sum(axis=0)) == pytest.approx(100 * (1 / 2 + 1 / 3) / 2)

@@ -8,11 +8,12 @@ from transformers import AutoModelForSeq2SeqLM
 
 from workflow_scripts.evidence import representation
 from workflow_scripts.evidence.representation import Representation, mean_vector, measure, retrieval, sentence_vectors
-from workflow_scripts.models.tokenisation import decoder_input, load_codec
+from workflow_scripts.models.batches import decoder_input
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, checksums, read_json
 
 
-@pytest.mark.parametrize("family", ["mbart", "mbart50"])
+@pytest.mark.parametrize("family", ["mbart", "mbart50", "nllb"])
 def test_vectors_do_not_depend_on_the_batch(tmp_path, family):
     folder = small_model(tmp_path, family)
     codec, network = load_codec(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()

@@ -28,7 +28,7 @@ def test_scores_are_those_of_seqeval(tags):
             "precision": precision_score(truth, given),
             "recall": recall_score(truth, given),
         }
-    assert {name: score(sums) / 100 for name, score in SCORES.items()} == pytest.approx(expected)
+    assert {name: score(sums) for name, score in SCORES.items()} == pytest.approx(expected)
 
 
 def test_spans():
@@ -46,7 +46,7 @@ def test_a_sentence_is_counted_whatever_stood_before_it():
 
 def test_where_there_is_nothing_to_find_scores_are_nothing():
     sums = count([["O", "O"]], [["O", "O"]]).sum(axis=0)
-    assert SCORES["f1"](sums) == SCORES["precision"](sums) == SCORES["recall"](sums) == 0 and SCORES["accuracy"](sums) == 100
+    assert SCORES["f1"](sums) == SCORES["precision"](sums) == SCORES["recall"](sums) == 0 and SCORES["accuracy"](sums) == 1
     assert count([], []).sum(axis=0).tolist() == np.zeros(5).tolist()
 
 

@@ -1,25 +1,26 @@
-"""mBART's two tag formats."""
+"""Tag formats of the families that write text."""
 
 import shutil
 
 import pytest
 from tiny_models import manual_pairs, small_model, train_sentencepiece
 
-from workflow_scripts.models.tokenisation import decoder_input, load_codec
+from workflow_scripts.models.batches import decoder_input
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 
 
-@pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50"])
+@pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50", "nllb", "m2m100"])
 def codec(request, tmp_path_factory):
     return request.param, load_codec(small_model(tmp_path_factory.mktemp(request.param), request.param))
 
 
 def test_families_and_their_formats(codec):
     kind, codec = codec
-    assert codec.family == ("mbart50" if kind == "mbart50" else "mbart")
+    assert codec.family == {"mbart50": "mbart50", "nllb": "m2m100", "m2m100": "m2m100"}.get(kind, "mbart")
     row = codec.encode(["Öffnen Sie die Datei."], "de")[0]
     eos, tag = codec.tokenizer.eos_token_id, codec.tag("de")
-    if kind == "mbart50":
+    if kind not in ("mbart", "cc25"):
         assert row[0] == tag and row[-1] == eos and decoder_input(row)[:2] == [eos, tag]
         assert codec.generate_arguments("en") == {"decoder_start_token_id": eos, "forced_bos_token_id": codec.tag("en")}
     else:
@@ -34,12 +35,16 @@ def test_the_hub_tokenizers_own_format_is_the_same(codec):
         assert codec.tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>"]) == [0, 1, 2, 3]
         assert codec.tokenizer.convert_tokens_to_ids("<mask>") == len(codec.tokenizer) - 1
         return
+    line = "Wählen Sie eine Zeile aus."
+    codec.tokenizer.src_lang = {"nllb": "deu_Latn", "m2m100": "de"}.get(kind, "de_DE")
+    assert codec.tokenizer(line)["input_ids"] == codec.encode([line], "de")[0]
+    codec.tokenizer.tgt_lang = {"nllb": "eng_Latn", "m2m100": "en"}.get(kind, "en_XX")
+    assert codec.tokenizer(text_target=line)["input_ids"] == codec.encode([line], "en")[0]
+    if kind in ("nllb", "m2m100"):
+        return
     ids = codec.tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>", "ar_AR", "de_DE", "<mask>"])
     pieces = len(codec.tokenizer) - (26 if kind == "cc25" else 53)
     assert ids == [0, 1, 2, 3, pieces, pieces + 2, len(codec.tokenizer) - 1]
-    line = "Wählen Sie eine Zeile aus."
-    codec.tokenizer.src_lang = "de_DE"
-    assert codec.tokenizer(line)["input_ids"] == codec.encode([line], "de")[0]
 
 
 def test_text_comes_back(codec):
@@ -52,10 +57,14 @@ def test_text_comes_back(codec):
 
 
 def test_special_tokens_in_the_text_are_text_and_masks_are_masks(codec):
-    _, codec = codec
+    kind, codec = codec
     mask = codec.tokenizer.mask_token_id
+    if kind == "m2m100":
+        with pytest.raises(InputError, match=r"M2M-100 .* has no <mask>, so it cannot restore"):
+            codec.pieces(["das <mask> Fenster"], 50, masks=True)
+        return
     assert codec.pieces(["das <mask> Fenster"], 50, masks=True)[0].count(mask) == 1
-    row = codec.pieces(["das <mask> </s> de_DE Fenster"], 50)[0]
+    row = codec.pieces(["das <mask> </s> de_DE deu_Latn Fenster"], 50)[0]
     assert not {mask, codec.tokenizer.eos_token_id, codec.tag("de")} & set(row)
 
 
@@ -64,14 +73,15 @@ def test_breaks_of_documents_are_the_end_of_a_sentence(codec):
     documents = load_codec(codec.tokenizer.name_or_path, documents=True)
     first, second, mask = "Öffnen Sie die Datei.", "das <mask> de_DE Fenster", codec.tokenizer.mask_token_id
     eos, tag = codec.tokenizer.eos_token_id, codec.tag("de")
-    alone = codec.pieces([first, second], 99, masks=True)
-    (row,) = documents.encode([f"{first} </s> {second}"], "de", masks=True)
-    assert [i for i in row if i != tag] == [*alone[0], eos, *alone[1], eos] and row.count(tag) == 1 and row.count(mask) == 1
+    masks = mask is not None
+    alone = codec.pieces([first, second], 99, masks=masks)
+    (row,) = documents.encode([f"{first} </s> {second}"], "de", masks=masks)
+    assert [i for i in row if i != tag] == [*alone[0], eos, *alone[1], eos] and row.count(tag) == 1 and row.count(mask) == masks
     # cut anywhere, a row has no empty sentence before its end
     for length in range(4, len(row) + 1):
-        (cut,) = documents.encode([f"{first} </s> {second}"], "de", length, masks=True)
+        (cut,) = documents.encode([f"{first} </s> {second}"], "de", length, masks=masks)
         body = [i for i in cut if i != tag]
-        assert len(cut) <= length and body[-1] == eos != body[-2] and body[:-1] == row[int(kind == "mbart50") :][: len(body) - 1]
+        assert len(cut) <= length and body[-1] == eos != body[-2] and body[:-1] == row[int(row[0] == tag) :][: len(body) - 1]
 
 
 def test_long_rows_keep_their_tag(codec):

@@ -4,15 +4,16 @@ import pytest
 import torch
 from tiny_models import manual_pairs, small_model, train_sentencepiece
 
+from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.loop import generate, load_model
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.settings import Training
 
 
-@pytest.mark.parametrize("family", ["mbart", "cc25", "mbart50"])
+@pytest.mark.parametrize("family", ["mbart", "cc25", "mbart50", "nllb"])
 def test_a_trimmed_model_reads_and_writes_as_before(tmp_path, family):
     whole = small_model(tmp_path, family)
     german, english = (side[:8] for side in manual_pairs(8))
@@ -67,6 +68,14 @@ def test_a_trimmed_tokenizer_normalises_as_before(tmp_path):
     )
     pieces = [load_codec(folder).tokenizer.tokenize("Ｚeile\u2026 zeile öffnen") for folder in (whole, tmp_path / "trimmed")]
     assert pieces[0] == pieces[1] and "<unk>" not in pieces[1]
+
+
+def test_a_tokenizer_that_asks_sentencepiece_cannot_be_trimmed(tmp_path):
+    whole = small_model(tmp_path, "m2m100")
+    (tmp_path / "train.de").write_text("Eine Zeile\n", encoding="utf-8")
+    files = [tmp_path / name for name in ("trimmed", "b.json", "c.tsv")]
+    with pytest.raises(InputError, match=r"M2M100Tokenizer\) cannot be trimmed; leave `trim` out"):
+        backbone.main(*files, languages=("de",), task_text=(tmp_path / "train.de",), settings=Backbone(model=str(whole), trim=True))
 
 
 def test_trimming_needs_text(tmp_path):

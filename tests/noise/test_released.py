@@ -17,7 +17,7 @@ from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import MASK
-from workflow_scripts.training.training import NoisedRounds
+from workflow_scripts.training.rows import NoisedRounds
 
 PIECES = [f"{'▁' if i % 3 == 0 else ''}p{i}" for i in range(60)]
 CANDIDATES = {piece: ["▁x", "y", "z"] for piece in PIECES}

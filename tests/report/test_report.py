@@ -413,6 +413,9 @@ def test_a_bad_mapping_and_a_given_dictionary_are_said(tmp_path):
     assert "judged bad (few mutual neighbours)" in report(root, tmp_path)[0]
     put(lexicon / "lexicon.json", {**read_json(lexicon / "lexicon.json"), "dictionary": "my/words.txt"})
     assert "the lexicon is the dictionary my/words.txt" in report(root, tmp_path)[0]
+    put(lexicon / "lexicon.json", {**read_json(lexicon / "lexicon.json"), "dictionary": None, "aligned": True})
+    (lexicon / "mapping.json").unlink()
+    assert "It is an upper bound for lexicons that never see" in report(root, tmp_path)[0]
 
 
 def test_mixed_commits_warn(tmp_path):

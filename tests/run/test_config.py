@@ -97,6 +97,8 @@ def test_the_schema_is_generated():
         ("corpora/../x", DEFAULT["corpora"]["help"], "names are folders"),
         ("arms/csr/0/updates", 7, "same number of updates"),
         ("arms/csr/0/data", "noise", "codeswitch"),
+        ("experiments/help-de-en/arms", ["csr", "randm"], "arms: 'randm' is not defined, did you mean 'random'"),
+        ("experiments/help-de-en/arms", ["scratch"], "arms: none of the run's arms"),
         ("arms/csr/0/training", {"dropuot": 1}, "did you mean 'dropout'"),
         ("arms/csr", [{"data": "mask", "updates": 2000}], "one `data: task` phase"),
         ("backbones/bible/small/text", {"de": "x"}, "no text for 'en'"),
@@ -547,3 +549,16 @@ EXPERIMENT = "experiments/help-modules"
 def test_mistakes_in_a_classification_are_named(path, value, message):
     with pytest.raises(InputError, match=message):
         config.load(classified(path, value))
+
+
+def test_experiments_with_other_arms_may_have_other_updates():
+    raw = changed("experiments/help-de-en/arms", ["finetune", "csr"])
+    raw["arms"]["long"] = [{"data": "task", "updates": 9000}]
+    raw["run"]["arms"] = ["finetune", "csr", "long"]
+    raw["experiments"]["another"] = {**raw["experiments"]["help-de-en"], "arms": ["long"]}
+    raw["run"]["experiments"] = ["help-de-en", "another"]
+    loaded = config.load(raw)
+    assert [config.arms_of(loaded, loaded.experiments[name]) for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
+    raw["experiments"]["another"]["arms"] = ["finetune", "long"]
+    with pytest.raises(InputError, match=r"experiments\.another\.arms: all arms need the same number of updates"):
+        config.load(raw)

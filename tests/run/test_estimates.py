@@ -7,7 +7,7 @@ from transformers import MBartConfig, MBartForConditionalGeneration
 from workflow_scripts.run.estimates import MBART_LARGE, Shape, gpu_gigabytes, training_memory
 from workflow_scripts.tasks.experiment import Trained, of_training
 from workflow_scripts.training import loop as trainer
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 
 def phase(training: Training) -> Trained:

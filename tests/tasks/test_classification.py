@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,24 +13,15 @@ from safetensors.torch import load_file
 from test_checkpoints import run_until, same
 from tiny_models import MANUAL, small_encoder, small_model
 
+from workflow_scripts.evidence.average import Significance
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import classification
-from workflow_scripts.tasks.classification import (
-    Batches,
-    Classification,
-    Finetuning,
-    Reader,
-    Significance,
-    label_scores,
-    load_classifier,
-    predict,
-    some_of,
-    summed_loss,
-    switched_examples,
-)
+from workflow_scripts.tasks.classification import Classification, Finetuning, load_classifier, predict, switched_examples
+from workflow_scripts.tasks.finetuning import Batches, some_of
+from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.training import backbone
@@ -171,7 +163,13 @@ def test_killed_while_finetuning_it_ends_with_the_same_weights(models, tables, t
     out = tmp_path / "cut"
     paths = {"start": models["cc25"], "train": tables / "train.tsv", "dev": tables / "dev.tsv", "model": out / "model"}
     paths |= {"curve": out / "curve.tsv", "report": out / "training.json", "checkpoints": out / "checkpoints"}
-    line = ["python", "-m", "workflow_scripts.tasks.classification", "finetune", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
+    line = [
+        sys.executable,
+        "-m",
+        "workflow_scripts.tasks.classification",
+        "finetune",
+        *(str(x) for k, v in paths.items() for x in (f"--{k}", v)),
+    ]
     line += ["--threads", "1", "--settings", json.dumps(plain)]
     assert run_until(line, 10, signal.SIGKILL)[0] == -signal.SIGKILL
     assert same(finetune(tables, models["cc25"], out, epochs=3, classification=chosen), whole)
@@ -192,9 +190,8 @@ def test_patience_ends_it(models, tables, tmp_path):
 
 
 def test_every_example_comes_once_in_each_epoch(models, tables):
-    settings = Finetuning("en", LABELS, 2, Classification(**{**SETTINGS, "micro_batch": 6}))
-    examples = read_table(tables / "train.tsv")[:50]
-    batches = Batches(examples, Reader(models["cc25"], 40), settings, 1, None)
+    made = Reader(models["cc25"], 40).rows(read_table(tables / "train.tsv")[:50], "en", LABELS)
+    batches = Batches(lambda epoch: made, 50, 2, Classification(**{**SETTINGS, "micro_batch": 6}), 1)
     assert batches.epoch_sizes == [16, 16, 16, 2] and len(batches) == 24
     rows = [Counter(tuple(ids) for part in range(e * 12, e * 12 + 12) for ids, label in batches[part] if label != [-100]) for e in (0, 1)]
     assert rows[0] == rows[1] and rows[0].total() == 50

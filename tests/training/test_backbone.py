@@ -7,9 +7,11 @@ from tiny_models import manual_pairs, small_model
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, checksums, read_json
+from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
-from workflow_scripts.training.backbone import Backbone, Small, own_lines
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.small import Small, denoised, own_lines
 
 
 def parallel(folder):
@@ -59,7 +61,7 @@ def run(folder, settings, **arguments):
 
 def test_no_line_is_read_in_two_languages_and_no_held_out_sentence_at_all(tmp_path):
     german, english = parallel(tmp_path)
-    forbidden = {backbone.leak_key(german[0]), backbone.leak_key(english[1])}
+    forbidden = {leak_key(german[0]), leak_key(english[1])}
     sides = [list(own_lines(small(tmp_path), ("de", "en"), code, forbidden)) for code in ("de", "en")]
     rows = [{lines.index(line) for line in side} for lines, side in zip((german, english), sides, strict=True)]
     assert rows[0] and rows[1] and not rows[0] & rows[1]
@@ -95,11 +97,11 @@ def test_missing_text_and_short_text_are_refused(tmp_path):
         run(tmp_path, Backbone(kind="small", small=small(tmp_path, dev_lines=1000)))
 
 
-@pytest.mark.parametrize("family", ["cc25", "mbart50"])
+@pytest.mark.parametrize("family", ["cc25", "mbart50", "nllb", "m2m100"])
 def test_a_folder_in_the_hubs_format_is_loaded(tmp_path, family):
     folder = small_model(tmp_path, family)
     report = run(tmp_path, Backbone(kind="hub", model=str(folder)))
-    assert report["family"] == ("mbart50" if family == "mbart50" else "mbart")
+    assert report["family"] == {"cc25": "mbart", "mbart50": "mbart50"}.get(family, "m2m100")
     assert load_codec(tmp_path / "out" / "model").encode(["Datei"], "de") == load_codec(folder).encode(["Datei"], "de")
     assert report["revision"] is None and report["checksums"] == checksums(folder.iterdir())
 
@@ -124,7 +126,7 @@ def test_a_model_that_is_not_to_be_had_says_what_to_do(tmp_path, monkeypatch):
 
 def test_denoised_rows_restore_their_line():
     lines = manual_pairs(50)[0]
-    rows = [row.split("\t") for row in backbone.denoised(lines, "de", Small().noise, 1, 0)]
+    rows = [row.split("\t") for row in denoised(lines, "de", Small().noise, 1, 0)]
     assert [original for _, original in rows] == lines and sum("<mask>" in noised for noised, _ in rows) > 45
 
 

@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import random
 import resource
 import shutil
 import signal
@@ -31,7 +30,10 @@ from workflow_scripts.training.checkpoints import (
     prune,
     update_of,
 )
-from workflow_scripts.training.training import LOSS_ONLY, Training
+from workflow_scripts.training.curve import LOSS_ONLY
+from workflow_scripts.training.settings import Training
+
+SIGNALLED = str(Path(__file__).parents[1] / "signalled.py")
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +48,15 @@ def command(folder, start, out, settings, launcher=("-m",)):
     flags = [flag for pair in text for flag in pair.split("=")]
     outputs = ["--start", start, "--model", out / "model", "--curve", out / "curve.tsv", "--report", out / "training.json"]
     arguments = [*outputs, "--checkpoints", out / "checkpoints", "--languages", "de", "en", "--threads", "1", *flags]
-    line = [sys.executable, *launcher, "workflow_scripts.training.training", *arguments, "--settings", json.dumps(settings)]
+    line = [sys.executable, *launcher, "workflow_scripts.training.training", "translate", *arguments, "--settings", json.dumps(settings)]
     return [str(part) for part in line]
 
 
 def run_until(line, update, number):
-    """Run a phase and send a signal once it has logged `update`; return status and output."""
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    output = ""
-    for row in process.stdout:
-        output += row
-        if row.startswith(f"update {update}/"):
-            # never at the same point of an update
-            time.sleep(random.random() / 50)
-            process.send_signal(number)
-    return process.wait(), output
+    """Run a phase that sends itself a signal once it has logged `update`; return status and output."""
+    line = [line[0], SIGNALLED, f"update {update}/", str(int(number)), *line[1:]]
+    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
 
 
 def same(one, other):
@@ -171,7 +167,7 @@ def test_several_gpus_are_shared_by_torchrun(monkeypatch):
     called = []
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     monkeypatch.setattr(training.os, "execv", lambda *arguments: called.append(arguments))
-    monkeypatch.setattr(sys, "argv", ["training", "--seed", "1"])
+    monkeypatch.setattr(sys, "argv", ["training", "translate", "--seed", "1"])
     for name in ("WORLD_SIZE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
     training.launch()
@@ -179,7 +175,7 @@ def test_several_gpus_are_shared_by_torchrun(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
     training.launch()
     assert called[0][1][1:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
-    assert called[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "workflow_scripts.training.training", "--seed", "1"]
+    assert called[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "workflow_scripts.training.training", "translate", "--seed", "1"]
     monkeypatch.setenv("WORLD_SIZE", "8")
     training.launch()
     assert len(called) == 1

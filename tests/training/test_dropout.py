@@ -8,7 +8,7 @@ from torch import nn
 
 from workflow_scripts.training.dropout import dropout, quick_dropout
 from workflow_scripts.training.loop import load_model
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 CPU = torch.device("cpu")
 

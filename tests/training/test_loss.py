@@ -8,7 +8,7 @@ from tiny_models import small_model
 from workflow_scripts.training import loss
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 
 def test_smoothed_loss_is_the_definition_and_adds_up_over_small_batches():

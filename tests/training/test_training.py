@@ -9,11 +9,14 @@ from phases import TINY, finetune, phase_files
 from safetensors.torch import load_file
 from tiny_models import manual_pairs
 
+from workflow_scripts.models.batches import collate
+from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json, write_json
-from workflow_scripts.training import training
-from workflow_scripts.training.loop import average_weights, generate, load_model
-from workflow_scripts.training.training import Training, collate, compactly, encode_pairs, plan_batches, split_batch
+from workflow_scripts.training.curve import CURVE
+from workflow_scripts.training.loop import average_weights, load_model
+from workflow_scripts.training.rows import NoisedRounds, ParallelText, compactly, encode_pairs, plan_batches, split_batch
+from workflow_scripts.training.settings import Training
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +83,7 @@ def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
     folder, start = setup
     finetune(folder, start, tmp_path, Training(updates=40, evaluate_every=20, **TINY))
     curve = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
-    assert curve[0] == list(training.CURVE)
+    assert curve[0] == list(CURVE)
     losses = [float(row[2]) for row in curve[1:] if row[2]]
     dev = [(int(row[0]), float(row[4]), float(row[5])) for row in curve[1:] if row[5]]
     assert losses[-1] < losses[0] - 0.3
@@ -98,7 +101,7 @@ def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
 def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
     folder, start = setup
     codec = load_codec(start)
-    rounds = training.NoisedRounds(folder / "noised", ("de", "en"), codec, 64)
+    rounds = NoisedRounds(folder / "noised", ("de", "en"), codec, 64)
     assert rounds.count == 2 and rounds.rows == 100 and rounds.epoch(2) == rounds.epoch(0) != rounds.epoch(1)
     tags = {row[1][-1] for row in rounds.epoch(0)}
     assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] == target[-1] for source, target in rounds.epoch(0))
@@ -128,8 +131,8 @@ def test_pairs_are_the_same_for_all_seeds(setup):
     folder, start = setup
     codec = load_codec(start)
     files = folder / "train.de", folder / "train.en", ("de", "en"), codec
-    some = training.ParallelText(*files, Training(pairs=50))
-    assert some.rows == 50 and some.epoch(0) == training.ParallelText(*files, Training(pairs=50)).epoch(3)
+    some = ParallelText(*files, Training(pairs=50))
+    assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50)).epoch(3)
     everything = encode_pairs(*files, 256)
     assert all(row in everything for row in some.epoch(0))
 
@@ -201,7 +204,7 @@ def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
         for code in ("de", "en"):
             (tmp_path / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(f"{' '.join(shuffled)}\t{line}\n".encode()))
     write_json(tmp_path / "codeswitch.json", {"unit": "piece"})
-    (noised, original), _ = training.NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
+    (noised, original), _ = NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
     assert list(original) == codec.encode([line], "de")[0]
     assert codec.tokenizer.convert_ids_to_tokens(noised[:-2]) == shuffled and noised[-2:] == original[-2:]
 

@@ -1,11 +1,9 @@
-"""accuracy: how many answers are right: accuracy with its interval, macro F1, and the counts that tests of significance need."""
+"""accuracy: how many answers are right: accuracy with its interval, and macro F1."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 
 def score(truth: list[str], given: list[str], labels: list[str]) -> dict[str, Any]:
@@ -54,29 +52,3 @@ def macro_f1(confusion: Counter[tuple[str, str]], labels: Sequence[str]) -> floa
         if answered + true:
             found.append(2 * confusion[label, label] / (answered + true))
     return sum(found) / len(found)
-
-
-def tally(right: list[np.ndarray]) -> np.ndarray:
-    """Counts from which `mean_accuracy` computes its score: examples × (right answers in each test set, answers in each test set).
-
-    If all test sets have the same number of examples, they are taken for translations of each other and share their rows: drawing a row
-    then draws the example in all languages. Otherwise each test set has rows of its own.
-
-    Args:
-        right: For each test set, whether each answer is right.
-    """
-    sizes, width = [len(one) for one in right], len(right)
-    together = len(set(sizes)) == 1
-    counts = np.zeros((sizes[0] if together else sum(sizes), 2 * width))
-    at = 0
-    for place, one in enumerate(right):
-        counts[at : at + len(one), place] = one
-        counts[at : at + len(one), width + place] = 1
-        at += 0 if together else len(one)
-    return counts
-
-
-def mean_accuracy(sums: np.ndarray) -> float:
-    """The mean of the test sets' accuracies in per cent, from the column sums of `tally`."""
-    right, all_of_them = np.split(np.asarray(sums), 2)
-    return float(100 * np.mean(right / all_of_them))

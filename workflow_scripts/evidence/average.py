@@ -30,7 +30,7 @@ class Significance:
 
 def compare_everywhere(
     counts: dict[tuple[str, str, int], np.ndarray],
-    score: Score,
+    share: Score,
     names: Sequence[str],
     testsets: Sequence[str],
     seeds: Sequence[int],
@@ -38,7 +38,8 @@ def compare_everywhere(
 ) -> dict[str, Any]:
     """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds (seed None).
 
-    `counts` has, by arm, test set and seed, an array of examples × counts, of whose sum `score` makes a score. Test sets of as
+    `counts` has, by arm, test set and seed, an array of examples × counts, of whose sum `share` makes a score from 0 to 1;
+    differences are in points of a hundred. Test sets of as
     many examples each are taken for translations of each other, line by line, and drawn together for their average.
     """
     pairs = [(mine, other) for at, mine in enumerate(names) for other in names[:at]]
@@ -47,8 +48,8 @@ def compare_everywhere(
         some = testsets if testset == AVERAGE else [testset]
         statistics = {(name, seed): side_by_side([counts[name, one, seed] for one in some]) for name in names for seed in seeds}
         for seed in [*seeds, None]:
-            mine = {key: rows for key, rows in statistics.items() if seed in (None, key[1])}
-            for (arm, other), found in compare(mine, mean_score(score, len(some)), pairs, settings).items():
+            mine = {key: found for key, found in statistics.items() if seed in (None, key[1])}
+            for (arm, other), found in compare(mine, mean_score(share, len(some)), pairs, settings).items():
                 rows.append({"testset": testset, "seed": seed, "arm": arm, "other": other, **found})
     covers = {"seed": COVERS["seed"], "seeds": COVERS["seed" if len(seeds) == 1 else settings.test]}
     return {"baseline": names[0], "pairs": rows, "covers": covers, "settings": asdict(settings)}
@@ -69,6 +70,6 @@ def side_by_side(counts: Sequence[np.ndarray]) -> np.ndarray:
     return made
 
 
-def mean_score(score: Score, testsets: int) -> Score:
-    """The mean over test sets of `score`, of the sums of their counts in the order of `side_by_side`."""
-    return lambda sums: float(np.mean([score(part) for part in np.split(np.asarray(sums), testsets)]))
+def mean_score(share: Score, testsets: int) -> Score:
+    """The mean over test sets, in per cent, of a score from 0 to 1 of the sums of their counts in the order of `side_by_side`."""
+    return lambda sums: float(100 * np.mean([share(part) for part in np.split(np.asarray(sums), testsets)]))

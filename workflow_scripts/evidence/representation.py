@@ -16,7 +16,6 @@ Besides, the mean cosine of the pairs, and retrieval: how often a sentence's nea
 the sentences of the other language is its translation.
 """
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -27,10 +26,11 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Positive
+from workflow_scripts.models.batches import Row, by_length, collate, decoder_input
+from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, atomic, checksums, run, write_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.training import Row, collate
 
 
 @dataclass
@@ -67,20 +67,19 @@ def main(
     `unaligned` are files of more text in the two languages. In the text of `documents`, `</s>` stands between sentences.
     Raises `InputError` where there is no sentence.
     """
-    from transformers import AutoModelForSeq2SeqLM
+    from transformers import AutoModel
 
     if threads:
         torch.set_num_threads(threads)
     codec = load_codec(model, documents)
-    network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
+    network = AutoModel.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
     rows = [read_rows(path, code, codec, network, settings.sentences) for path, code in zip((source, target), languages, strict=True)]
     if len(rows[0]) != len(rows[1]):
         raise InputError(f"{source} has {len(rows[0])} lines, {target} {len(rows[1])}; they must be aligned")
     layers, kept = measure(network, codec.tokenizer.pad_token_id, rows, settings)
     with atomic(vectors, "wb") as file:
         np.savez_compressed(file, source=kept[0].astype(np.float16), target=kept[1].astype(np.float16))
-    depth = network.config.encoder_layers + 1
-    tag_format = {"mbart": "encoder X </s> LANG, decoder LANG X </s>", "mbart50": "encoder LANG X </s>, decoder </s> LANG X"}[codec.family]
+    depth = getattr(network.config, codec.form.size["layers"]) + 1
     report = {
         **layers[-1],
         "sentences": len(rows[0]),
@@ -89,7 +88,7 @@ def main(
         "layers": {"encoder": layers[:depth], "decoder": layers[depth:]},
         "text": [str(source), str(target)],
         "checksums": checksums((source, target, *unaligned)),
-        "tag_format": f"{tag_format}; own language's tag; last non-padding position of the last decoder layer",
+        "tag_format": f"{tag_format(codec)}; {_E[codec.form.decoder]}",
         "settings": asdict(settings),
     }
     if unaligned:
@@ -103,9 +102,22 @@ def main(
     write_json(output, report)
 
 
+_E = {
+    True: "own language's tag; last non-padding position of the last decoder layer",
+    False: "mean over the positions of the last layer",
+}
+"""What e is, with a decoder and without one."""
+
+
+def tag_format(codec: Codec) -> str:
+    """What encoder and decoder read of a text X, for the report."""
+    row = [{"text": "X", "tag": "LANG"}.get(part) or getattr(codec.tokenizer, f"{part}_token") for part in codec.form.row]
+    return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row))}" if codec.form.decoder else "")
+
+
 def read_rows(path: Path, code: str, codec: Codec, network: torch.nn.Module, sentences: int) -> list[list[int]]:
     """Ids of the first lines of a file."""
-    rows = codec.encode(list(islice(read_lines(path), sentences)), code, network.config.max_position_embeddings)
+    rows = codec.encode(list(islice(read_lines(path), sentences)), code, longest_row(network.config))
     if not rows:
         raise InputError(f"{path} has no line to represent")
     return rows
@@ -122,7 +134,7 @@ def measure(
     chosen = [i * pairs // settings.retrieval for i in range(settings.retrieval)] if pairs > settings.retrieval else range(pairs)
     place = {pair: at for at, pair in enumerate(chosen)}
     squared = cosines = totals = held = None
-    for batch in batches([max(map(len, pair)) for pair in zip(*rows, strict=True)], settings.batch_tokens):
+    for batch in by_length([max(map(len, pair)) for pair in zip(*rows, strict=True)], settings.batch_tokens):
         sides = np.stack([sentence_vectors(network, pad, [side[i] for i in batch]) for side in rows])
         if held is None:
             _, depth, _, width = sides.shape
@@ -149,35 +161,26 @@ def measure(
     return layers, held[:, -1]
 
 
-def batches(lengths: list[int], tokens: int) -> Iterator[list[int]]:
-    """Indices in batches of at most `tokens` tokens, padding included; neighbours are of like length."""
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[index] > tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    yield batch
-
-
 @torch.no_grad()
 def sentence_vectors(network: torch.nn.Module, pad: int, rows: list[list[int]]) -> np.ndarray:
     """e of each row in each layer, encoder first, each from its embeddings on (layers × rows × width, float32)."""
+    family = family_of(network.config)
     batch: list[Row] = [(row, row) for row in rows]
-    tensors = {name: value.to(network.device) for name, value in collate(batch, pad).items()}
+    tensors = {name: value.to(network.device) for name, value in collate(batch, pad, family.decoder).items()}
     last = (tensors.pop("labels") != -100).sum(dim=1) - 1
-    states = network.base_model(**tensors, use_cache=False, output_hidden_states=True)
+    cache = {"use_cache": False} if family.decoder else {}
+    found = network.base_model(**tensors, **cache, output_hidden_states=True)
+    encoder, decoder = [getattr(found, name) for name in family.states] if family.decoder else (getattr(found, family.states[0]), ())
     there = tensors["attention_mask"].unsqueeze(-1)
-    encoder = [(layer * there).sum(dim=1) / there.sum(dim=1) for layer in states.encoder_hidden_states]
-    decoder = [layer[torch.arange(len(rows)), last] for layer in states.decoder_hidden_states]
-    return torch.stack([*encoder, *decoder]).float().cpu().numpy()
+    means = [(layer * there).sum(dim=1) / there.sum(dim=1) for layer in encoder]
+    return torch.stack([*means, *(layer[torch.arange(len(rows)), last] for layer in decoder)]).float().cpu().numpy()
 
 
 def mean_vector(network: torch.nn.Module, pad: int, rows: list[list[int]], tokens: int) -> np.ndarray:
     """The mean of the last decoder layer's e over all rows (width)."""
     total = sum(
         sentence_vectors(network, pad, [rows[i] for i in batch])[-1].sum(axis=0, dtype=np.float64)
-        for batch in batches([len(row) for row in rows], tokens)
+        for batch in by_length([len(row) for row in rows], tokens)
     )
     return total / len(rows)
 

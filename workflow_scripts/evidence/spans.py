@@ -46,23 +46,23 @@ def spans(tags: Tags) -> set[tuple[str, int, int]]:
 
 
 def accuracy(sums: np.ndarray) -> float:
-    """Words with the right tag, in per cent."""
-    return 100 * _share(sums[0], sums[1])
+    """Words with the right tag, from 0 to 1."""
+    return _share(sums[0], sums[1])
 
 
 def precision(sums: np.ndarray) -> float:
-    """Spans that are right among those given, in per cent."""
-    return 100 * _share(sums[2], sums[3])
+    """Spans that are right among those given, from 0 to 1."""
+    return _share(sums[2], sums[3])
 
 
 def recall(sums: np.ndarray) -> float:
-    """Spans that are found among the true ones, in per cent."""
-    return 100 * _share(sums[2], sums[4])
+    """Spans that are found among the true ones, from 0 to 1."""
+    return _share(sums[2], sums[4])
 
 
 def f1(sums: np.ndarray) -> float:
-    """The harmonic mean of precision and recall of spans, in per cent."""
-    return 100 * _share(2 * sums[2], sums[3] + sums[4])
+    """The harmonic mean of precision and recall of spans, from 0 to 1."""
+    return _share(2 * sums[2], sums[3] + sums[4])
 
 
 def _share(part: float, whole: float) -> float:

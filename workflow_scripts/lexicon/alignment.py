@@ -1,7 +1,7 @@
 """Which words of a parallel text stand for one another, by a statistical aligner.
 
-For judging lexicons only: no stage learns from it. The aligner is fast_align (Dyer, Chahuneau and
-Smith 2013), in the systran-align package.
+It judges lexicons, and makes a lexicon that is an upper bound (`mapping.mode: aligned`); nothing else learns from it. The aligner is
+fast_align (Dyer, Chahuneau and Smith 2013), in the systran-align package.
 """
 
 import itertools

@@ -36,11 +36,12 @@ class Lexicon:
     csls_neighbours: Positive = 10
     """k of CSLS."""
     min_score: float | None = None
-    """Candidates with a lower score are left out; nothing is by default."""
+    """Candidates with a lower score are left out; nothing is by default. The score is the similarity by `retrieval`; with
+    `mapping.mode: aligned` it is the share of a word's links in the text that go to the candidate."""
     numbers: bool = False
     """Whether words without a letter get candidates. The neighbours of a number are other numbers, which no model can restore."""
     align: bool = True
-    """Whether a statistical aligner judges the lexicon on the parallel text; the lexicon itself never sees that."""
+    """Whether a statistical aligner judges the lexicon on the parallel text; only with `mapping.mode: aligned` is it made from that."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
@@ -54,6 +55,7 @@ def main(
     mapped_a: Path | None = None,
     mapped_b: Path | None = None,
     dictionary: Path | None = None,
+    aligned: bool = False,
     model: Path | None = None,
     text_a: Path | None = None,
     text_b: Path | None = None,
@@ -61,7 +63,7 @@ def main(
     threads: int = 0,
     settings: Lexicon = Lexicon(),
 ) -> None:
-    """Write both lexicons, from mapped vectors or from a given dictionary, and what they are worth.
+    """Write both lexicons, from mapped vectors, a given dictionary or parallel text, and what they are worth.
 
     Args:
         lexicon_ab: Where the lexicon from the first language into the second goes: word, candidate, rank, score.
@@ -72,6 +74,7 @@ def main(
         mapped_b: The second language's.
         dictionary: A word list that is the lexicon, instead of vectors: two words a line, separated by a tab or
             a blank (MUSE's format).
+        aligned: Whether a statistical aligner makes the lexicon from `text_a` and `text_b`, instead of vectors.
         model: The model whose pieces the vectors are of; without one they are words. Of pieces, only lower-case whole words
             can be judged by `gold`.
         text_a: Text that the lexicon is for, to count how much of it the lexicon covers.
@@ -81,10 +84,12 @@ def main(
         threads: CPU threads; 0 takes torch's choice.
 
     Raises:
-        InputError: The input is bad, or neither or both of vectors and dictionary are given.
+        InputError: The input is bad, or not exactly one of vectors, dictionary and alignment is asked for.
     """
-    if bool(dictionary) == bool(mapped_a or mapped_b) or bool(mapped_a) != bool(mapped_b):
-        raise InputError("give either --mapped-a and --mapped-b, or --dictionary")
+    if [bool(dictionary), bool(mapped_a or mapped_b), aligned].count(True) != 1 or bool(mapped_a) != bool(mapped_b):
+        raise InputError("give either --mapped-a and --mapped-b, or --dictionary, or --aligned")
+    if aligned and not (text_a and text_b):
+        raise InputError("--aligned needs the parallel text: give --text-a and --text-b")
     gold_ab = read_gold(gold, languages) if gold else {}
     if model:
         gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}
@@ -93,11 +98,15 @@ def main(
         if not (pairs := read_dictionary(dictionary, languages)):
             raise InputError(f"{dictionary}: is empty")
         sides = from_dictionary(pairs)
-    else:
+    elif not aligned:
         if threads:
             set_threads(threads)
         sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
-    links = count_links(text_a, text_b, segment) if text_a and text_b and settings.align else Counter()
+    links = count_links(text_a, text_b, segment) if text_a and text_b and (settings.align or aligned) else Counter()
+    if aligned:
+        sides = from_links(links)
+        # the aligner cannot judge what it made itself
+        links = Counter()
     directions = {}
     backwards = Counter({(b, a): n for (a, b), n in links.items()})
     for i, path, codes, text, truth, linked in (
@@ -122,6 +131,7 @@ def main(
             "directions": directions,
             "gold": str(gold) if gold else None,
             "dictionary": str(dictionary) if dictionary else None,
+            "aligned": aligned,
             "checksums": checksums((text_a, text_b, gold, dictionary)),
             "settings": asdict(settings),
         },
@@ -192,6 +202,24 @@ def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:
     return Side(ranked[0], set(ranked[1])), Side(ranked[1], set(ranked[0]))
 
 
+# links that occur once may be the aligner's guess
+_LINKS = 2
+
+
+def from_links(links: Counter[tuple[str, str]]) -> tuple[Side, Side]:
+    """What an aligner linked at least twice in parallel text; the score is the share of a word's links that go to the translation."""
+    ranked: tuple[Ranked, Ranked] = ({}, {})
+    for i in (0, 1):
+        totals: Counter[str] = Counter()
+        for pair, n in links.items():
+            totals[pair[i]] += n
+        # the most frequent words come first, as in vectors, and equally good translations in the order of the alphabet
+        for pair, n in sorted(links.items(), key=lambda link: (-totals[link[0][i]], link[0][i], -link[1], link[0][1 - i])):
+            if n >= _LINKS:
+                ranked[i].setdefault(pair[i], []).append((pair[1 - i], n / totals[pair[i]]))
+    return Side(ranked[0], set(ranked[1])), Side(ranked[1], set(ranked[0]))
+
+
 _LETTER = regex.compile(r"\p{L}")
 _SPECIAL = regex.compile(r"<.*>|\[.*\]|▁")
 
@@ -256,10 +284,6 @@ def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict
                 hits[k] += rank is not None and rank < k
         result[name] = {"gold_words": len(gold), "covered": covered, **{f"p@{k}": hits[k] / max(1, covered) for k in (1, 5, 10)}}
     return result
-
-
-# links that occur once may be the aligner's guess
-_LINKS = 2
 
 
 def judge_switched(counts: Counter[str], entries: Ranked, gold: Gold, links: Counter[tuple[str, str]]) -> dict[str, float]:

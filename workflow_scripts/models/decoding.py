@@ -12,12 +12,14 @@ import tempfile
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Natural, Positive
+from workflow_scripts.models.families import longest_row
+from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.files import read_lines
@@ -45,13 +47,6 @@ class Decoding:
     `generate` takes float16, bfloat16 and float32, and the others for `auto`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode."""
-
-
-class Hypothesis(NamedTuple):
-    """A translation, and its log-probability divided by a power of its length."""
-
-    score: float
-    text: str
 
 
 def main(
@@ -101,7 +96,7 @@ def positions(model: Path) -> int:
     """The longest row that the model can read, in pieces; longer sentences are cut."""
     from transformers import AutoConfig
 
-    return AutoConfig.from_pretrained(model).max_position_embeddings
+    return longest_row(AutoConfig.from_pretrained(model))
 
 
 def with_huggingface(
@@ -109,8 +104,6 @@ def with_huggingface(
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each line by Hugging Face's `generate`."""
     from transformers import AutoModelForSeq2SeqLM
-
-    from workflow_scripts.training.loop import beam_search
 
     device = pick_device(settings.device)
     named = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
@@ -190,9 +183,9 @@ _CUBLAS = "libcublas.so.12"
 def convert(model: Path, codec: Codec, folder: Path) -> Path:
     """The model in CTranslate2's format.
 
-    Two entries of its `config.json` are set here: the decoder of an mBART-50 starts with `</s>`,
-    that of an mBART with the tag alone, which the target prefix gives; and a tokenizer without a
-    start token (mBART-50's) would leave a null that CTranslate2 cannot read.
+    Two entries of its `config.json` are set here: the decoder's first token, which is `</s>` or, where a
+    family's decoder starts with the tag alone, none, as the target prefix gives the tag; and a tokenizer
+    without a start token (mBART-50's) would leave a null that CTranslate2 cannot read.
     """
     from ctranslate2.converters import TransformersConverter
 
@@ -200,7 +193,7 @@ def convert(model: Path, codec: Codec, folder: Path) -> Path:
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
     config["bos_token"] = config.get("bos_token") or "<s>"
-    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.family == "mbart50" else None
+    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else None
     file.write_text(json.dumps(config), encoding="utf-8")
     return folder
 

@@ -1,14 +1,7 @@
-"""Text to ids and back, with mBART's language tags, for both families.
+"""Text to ids and back, with the language's tag in the form of each family (see `families`).
 
-===========  ==================  ==================  ======================
-family       encoder reads       decoder starts      labels
-===========  ==================  ==================  ======================
-``mbart``    ``X </s> LANG``     ``LANG Y``          ``Y </s> LANG``
-``mbart50``  ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
-===========  ==================  ==================  ======================
-
-In both families the decoder's input is the labels rotated by one place to the right, so that every
-row of a batch may have a language of its own. The sentences of a document are joined by `</s>`.
+Labels have the form of what the encoder reads, and the decoder's input is the labels rotated by one place, so that every row of
+a batch may have a language of its own. The sentences of a document are joined by `</s>`.
 """
 
 import functools
@@ -17,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.models.families import FAMILIES, Family, family_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
@@ -31,16 +25,25 @@ class Codec:
 
     tokenizer: Any
     family: str
+    """Name of its family in the table."""
     documents: bool = False
     """Whether lines are documents: `</s>` in them stands between two sentences. In other text it is text."""
 
+    @property
+    def form(self) -> Family:
+        """What the table says of the family."""
+        return FAMILIES[self.family]
+
     def tag(self, code: str) -> int:
         """Id of the language tag; raises `InputError` for a language that the model does not know."""
-        name = language(code).tag
-        tag = self.tokenizer.convert_tokens_to_ids(name)
-        if tag is None or tag == self.tokenizer.unk_token_id:
-            raise InputError(f"the backbone's vocabulary has no tag {name} for {code!r}; choose a backbone that knows the language")
-        return tag
+        names = [form.format(**vars(language(code))) for form in self.form.tags]
+        for name in names:
+            tag = self.tokenizer.convert_tokens_to_ids(name)
+            if tag is not None and tag != self.tokenizer.unk_token_id:
+                return tag
+        raise InputError(
+            f"the backbone's vocabulary has no tag {' or '.join(names)} for {code!r}; choose a backbone that knows the language"
+        )
 
     def pieces(self, lines: list[str], max_length: int, masks: bool = False) -> list[list[int]]:
         """Ids of the pieces alone, cut to leave room for `</s>` and tag.
@@ -62,14 +65,18 @@ class Codec:
         return rows
 
     def _ids(self, lines: list[str], masks: bool) -> list[list[int]]:
+        if masks and self.tokenizer.mask_token is None:
+            raise InputError(
+                f"the backbone's vocabulary ({self.form.title}) has no {MASK}, so it cannot restore masked text; choose another"
+            )
         specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())
-        if any("<" in line or "_" in line for line in lines):
+        if any("<" in line or "_" in line or "[" in line for line in lines):
             lines = [defuse(line, specials) for line in lines]
         return self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"] if lines else []
 
     def encode(self, lines: list[str], code: str, max_length: int = 1024, masks: bool = False) -> list[list[int]]:
         """Rows as the encoder reads them; as labels they have the same form."""
-        return self._framed(self.pieces(lines, max_length, masks), code)
+        return self.framed(self.pieces(lines, max_length, masks), code)
 
     def encode_pairs(self, lines: list[str], others: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
         """Rows of pairs of texts, ``X </s> </s> Y`` in the place of X; of a pair that is too long, the longer text is cut first."""
@@ -78,7 +85,7 @@ class Codec:
         for first, second in zip(self.pieces(lines, sys.maxsize), self.pieces(others, sys.maxsize), strict=True):
             kept = max(room - len(second), room - room // 2)
             rows.append([*first[:kept], eos, eos, *second[: room - min(len(first), kept)]])
-        return self._framed(rows, code)
+        return self.framed(rows, code)
 
     def tokens(self, lines: list[str]) -> list[list[str]]:
         """The pieces of each line as text; what the vocabulary lacks is `<unk>`."""
@@ -86,11 +93,15 @@ class Codec:
 
     def encode_tokens(self, lines: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
         """Rows, like those of `encode`, of lines that are pieces already, separated by blanks."""
-        return self._framed([self.tokenizer.convert_tokens_to_ids(line.split())[: max_length - 2] for line in lines], code)
+        return self.framed([self.tokenizer.convert_tokens_to_ids(line.split())[: max_length - 2] for line in lines], code)
 
-    def _framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
-        tag, eos = self.tag(code), self.tokenizer.eos_token_id
-        return [[*ids, eos, tag] if self.family == "mbart" else [tag, *ids, eos] for ids in rows]
+    def framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
+        """Rows of pieces as the encoder reads them: with the tag of the language, and what else the family has."""
+        at = self.form.row.index("text")
+        parts = [
+            self.tag(code) if part == "tag" else getattr(self.tokenizer, f"{part}_token_id") for part in self.form.row if part != "text"
+        ]
+        return [[*parts[:at], *ids, *parts[at:]] for ids in rows]
 
     def decode(self, rows: list[list[int]]) -> list[str]:
         """Text of rows of ids, without special tokens."""
@@ -98,14 +109,9 @@ class Codec:
 
     def generate_arguments(self, code: str) -> dict[str, int]:
         """What Hugging Face's `generate` needs to start in a language."""
-        if self.family == "mbart":
-            return {"decoder_start_token_id": self.tag(code)}
-        return {"decoder_start_token_id": self.tokenizer.eos_token_id, "forced_bos_token_id": self.tag(code)}
-
-
-def decoder_input(labels: list[int]) -> list[int]:
-    """Labels rotated by one place: what the decoder reads to predict them."""
-    return [labels[-1], *labels[:-1]]
+        if self.form.starts_with_end:
+            return {"decoder_start_token_id": self.tokenizer.eos_token_id, "forced_bos_token_id": self.tag(code)}
+        return {"decoder_start_token_id": self.tag(code)}
 
 
 def defuse(line: str, specials: set[str]) -> str:
@@ -119,17 +125,23 @@ def defuse(line: str, specials: set[str]) -> str:
 def load_codec(folder: Path | str, documents: bool = False) -> Codec:
     """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to; for text that is `documents`, or not.
 
-    Raises `InputError` when the folder is not there.
+    Raises `InputError` when the folder is not there, or of a family that is not known.
     """
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder; a model in Hugging Face's format is needed")
-    from transformers import AutoConfig, AutoTokenizer
+    return Codec(load_tokenizer(folder), family_of(folder).name, documents)
+
+
+def load_tokenizer(folder: Path | str) -> Any:
+    """The tokenizer in a folder, which normalises text as the model's SentencePiece did."""
+    from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     restore_normaliser(tokenizer, Path(folder))
-    config = AutoConfig.from_pretrained(folder)
-    declared = f"{type(tokenizer).__name__} {tokenizer.init_kwargs.get('tokenizer_class')} {getattr(config, 'tokenizer_class', '')}"
-    return Codec(tokenizer, "mbart50" if "MBart50" in declared else "mbart", documents)
+    # transformers 5 takes M2M-100's tags for text: `decode` would write them, and CTranslate2 miss them in the vocabulary
+    if tags := [tag for tag in getattr(tokenizer, "lang_token_to_id", ()) if tag not in tokenizer.all_special_tokens]:
+        tokenizer.add_special_tokens({"additional_special_tokens": tags}, replace_extra_special_tokens=False)
+    return tokenizer
 
 
 def restore_normaliser(tokenizer, folder: Path) -> None:
@@ -138,7 +150,8 @@ def restore_normaliser(tokenizer, folder: Path) -> None:
     transformers builds mBART's tokenizer anew and leaves that out; an ellipsis or a full-width letter would
     be unknown to it.
     """
-    if tokenizer.backend_tokenizer.normalizer is not None:
+    # a tokenizer that is not fast (M2M-100's) asks SentencePiece itself
+    if not tokenizer.is_fast or tokenizer.backend_tokenizer.normalizer is not None:
         return
     from tokenizers import Tokenizer, normalizers
 

@@ -33,7 +33,7 @@ from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.languages import language
-from workflow_scripts.training.training import DEV_SCORES
+from workflow_scripts.training.settings import DEV_SCORES
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
 REPRESENTATION_METRICS = {

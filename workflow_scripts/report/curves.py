@@ -8,7 +8,7 @@ import numpy as np
 
 from workflow_scripts.report.study import Study, summary
 from workflow_scripts.tasks.experiment import Phase
-from workflow_scripts.training.training import DEV_SCORES
+from workflow_scripts.training.settings import DEV_SCORES
 
 ENOUGH_POINTS = 8
 """Points that a curve of the dev loss needs before the page says when it reached a loss between two of them."""

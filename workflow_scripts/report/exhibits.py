@@ -22,12 +22,16 @@ def lexicon(study: Study) -> dict[str, Any]:
     """Quality of mapping and lexicon, and entries of each direction."""
     report = study.json(study.lexicon / "lexicon.json")
     examples = {direction: lexicon_examples(study.lexicon / f"{direction}.tsv") for direction in report["directions"]}
-    mapping = None if report["dictionary"] else study.json(study.lexicon / "mapping.json")
+    mapping = study.json(study.lexicon / "mapping.json") if _has_mapping(report) else None
     others = {}
     for name, folder in study.other_lexicons.items():
         other = study.json(folder / "lexicon.json")
-        others[name] = {**other, "mapping": None if other["dictionary"] else study.json(folder / "mapping.json")}
-    return {**report, "mapping": mapping, "examples": examples, "others": others}
+        others[name] = {"aligned": False, **other, "mapping": study.json(folder / "mapping.json") if _has_mapping(other) else None}
+    return {"aligned": False, **report, "mapping": mapping, "examples": examples, "others": others}
+
+
+def _has_mapping(report: dict[str, Any]) -> bool:
+    return not report["dictionary"] and not report.get("aligned")
 
 
 def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tuple[str, list[tuple[str, float]]]]:

@@ -24,7 +24,7 @@ from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
 from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Source
 from workflow_scripts.text.tagged import has_spans
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:
@@ -274,6 +274,8 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
             if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
                 yield f"lexicons.{name}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
     mode = lexicon.mapping.mode
+    for corpus in [corpus for corpus, block in corpora.items() if mode == "aligned" and block.documents]:
+        yield f"lexicons.{name}.mapping.mode: aligned needs sentences and their translations; corpus {corpus!r} has documents and summaries"
     for pair in sorted(pairs):
         if mode in ("semi_supervised", "supervised", "dictionary") and pair not in lexicon.dictionary:
             yield f"lexicons.{name}.dictionary: mapping.mode {mode} needs one for {pair!r}"

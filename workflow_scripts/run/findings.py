@@ -18,11 +18,11 @@ from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.decoding import why_not_on_gpu
+from workflow_scripts.models.families import family_of
 from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import writes_text
 from workflow_scripts.stage import InputError, resource, told
-from workflow_scripts.tasks.classification import ENCODERS
 from workflow_scripts.tasks.experiment import lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons
@@ -36,7 +36,8 @@ from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
-from workflow_scripts.training.backbone import Backbone, Small
+from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.small import Small
 
 Jobs = dict[str, dict[str, Any]]
 """Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them.
@@ -141,8 +142,8 @@ def _to_acquire(block: Data) -> str:
 
 
 def _is_awaited(*paths: str) -> bool:
-    """Whether one of these is acquired only when the run begins."""
-    return any(path.startswith("results/data/") and not Path(path).exists() for path in paths)
+    """Whether one of these is acquired, or made, only when the run begins."""
+    return any(path.startswith(("results/data/", "results/lexicons/")) and not Path(path).exists() for path in paths)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -283,11 +284,11 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> 
     ):
         if not any(path.stat().st_size for pattern in patterns for path in folder.glob(pattern)):
             raise InputError(f"{folder}: no {what} is there; download or copy the model again")
-    kind = _read_model_config(folder).get("model_type")
-    if encoder_will_do and kind in ENCODERS:
-        return f"{folder}, an encoder ({kind})"
-    if kind != "mbart":
-        raise InputError(f"{folder}: is a model of type {kind!r}; an mBART is needed")
+    family = family_of(folder)
+    if encoder_will_do and not family.decoder:
+        return f"{folder}, an encoder ({family.model_type})"
+    if not family.decoder:
+        raise InputError(f"{folder}: is a model of type {family.model_type!r}; an mBART is needed, or an M2M-100 or NLLB")
     from workflow_scripts.models.tokenisation import load_codec
 
     try:

@@ -123,9 +123,9 @@ def mapping_sources(config: Config, w: Wildcards) -> dict[str, str]:
 
 
 def lexicon_sources(config: Config, w: Wildcards) -> dict[str, str]:
-    """Mapped vectors, or the dictionary that takes their place; and the gold lexicon."""
+    """Mapped vectors, or what takes their place: a dictionary, or (by the flag `--aligned`) the text alone; and the gold lexicon."""
     gold = word_list(config, w, "gold")
-    if config.lexicons[w.lexicon].mapping.mode == "dictionary":
+    if not config.lexicons[w.lexicon].mapping.maps:
         return word_list(config, w, "dictionary") | gold
     folder = paths.lexicon_folder(config, w.corpus, w.lexicon)
     return {"mapped_a": f"{folder}/{w.a}.mapped.vec", "mapped_b": f"{folder}/{w.b}.mapped.vec"} | gold
@@ -358,7 +358,8 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
     experiment = config.experiments[w.experiment]
     return max(
         (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for phases in config.arms.values()
+        for arm, phases in config.arms.items()
+        if experiment.arms is None or arm in experiment.arms
         for phase in phases
         if phase.noise == w.noise
         for point in grid_points(experiment) or [None]

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.training.training import Training
+from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config, LexiconStages

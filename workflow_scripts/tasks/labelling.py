@@ -133,7 +133,7 @@ def finetune(
             given = tags_of_sentences(dev_windows, [labels[i] for i in logits.argmax(dim=1).tolist()])
             counted = spans.count([example.label.split(" ") for example in held_out], given).sum(axis=0)
             loss = float(torch.nn.functional.cross_entropy(logits, dev_numbers))
-            return {"eval_loss": loss, "eval_error": 1 - spans.SCORES[metric](counted) / 100}
+            return {"eval_loss": loss, "eval_error": 1 - spans.SCORES[metric](counted)}
 
         train_head(
             network,
@@ -199,12 +199,12 @@ def score(table: list[Example], given: list[list[str]], word_list: spans.WordLis
     low, high = interval(counts, metric)
     trivial = spans.count(truth, [word_list.tag(sentence) for sentence in words]).sum(axis=0)
     confusion = Counter((a, b) for tags, answers in zip(truth, given, strict=True) for a, b in zip(tags, answers, strict=True))
-    chance = {name: of(trivial) for name, of in spans.SCORES.items()}
+    chance = {name: 100 * of(trivial) for name, of in spans.SCORES.items()}
     return {
         "metric": metric,
         "examples": len(table),
         "words": int(counts[:, 1].sum()),
-        **{name: of(counts.sum(axis=0)) for name, of in spans.SCORES.items()},
+        **{name: 100 * of(counts.sum(axis=0)) for name, of in spans.SCORES.items()},
         "low": low,
         "high": high,
         "chance": chance[metric],
@@ -217,10 +217,10 @@ def score(table: list[Example], given: list[list[str]], word_list: spans.WordLis
 
 
 def interval(counts: np.ndarray, metric: str, samples: int = 1_000) -> tuple[float, float]:
-    """The 95 % interval of a score by bootstrap over sentences (percentiles); the words of one sentence are not drawn apart."""
+    """The 95 % interval of a score, in per cent, by bootstrap over sentences, whose words depend on each other."""
     drawn = drawn_scores({("", 0): counts}, spans.SCORES[metric], samples, np.random.default_rng(1))
     low, high = np.percentile(drawn["", 0], [2.5, 97.5])
-    return float(low), float(high)
+    return float(100 * low), float(100 * high)
 
 
 def compare_arms(

@@ -1,4 +1,4 @@
-"""One table of languages: tags of mBART-25 and mBART-50, script, segmenter, tokenisers of sacreBLEU and ROUGE.
+"""One table of languages: tags of mBART-25, mBART-50 and NLLB, script, segmenter, tokenisers of sacreBLEU and ROUGE.
 
 Codes are ISO 639-1 (as in `mBART`'s own tags). The 25 languages of `mbart-large-cc25` and the 50
 of `mbart-large-50` are there, so that a model's tags need no second list.
@@ -18,6 +18,8 @@ class Language:
     name: str
     tag: str
     """mBART's language token, the same in both families."""
+    nllb: str
+    """NLLB's language token: ISO 639-3 and ISO 15924, as in Flores-200."""
     script: str
     """Unicode script of the running text, as in a regular expression's ``\\p{Script}``."""
     in_cc25: bool
@@ -85,6 +87,17 @@ ur Urdu ur_PK Arabic;          xh Xhosa xh_ZA Latin;          gl Galician gl_ES 
 sl Slovene sl_SI Latin
 """
 
+# of Arabic the standard language, of Chinese simplified characters
+_NLLB_ROWS = """
+ar arb_Arab; cs ces_Latn; de deu_Latn; en eng_Latn; es spa_Latn; et est_Latn; fi fin_Latn; fr fra_Latn; gu guj_Gujr
+hi hin_Deva; it ita_Latn; ja jpn_Jpan; kk kaz_Cyrl; ko kor_Hang; lt lit_Latn; lv lvs_Latn; my mya_Mymr; ne npi_Deva
+nl nld_Latn; ro ron_Latn; ru rus_Cyrl; si sin_Sinh; tr tur_Latn; vi vie_Latn; zh zho_Hans; af afr_Latn; az azj_Latn
+bn ben_Beng; fa pes_Arab; he heb_Hebr; hr hrv_Latn; id ind_Latn; ka kat_Geor; km khm_Khmr; mk mkd_Cyrl; ml mal_Mlym
+mn khk_Cyrl; mr mar_Deva; pl pol_Latn; ps pbt_Arab; pt por_Latn; sv swe_Latn; sw swh_Latn; ta tam_Taml; te tel_Telu
+th tha_Thai; tl tgl_Latn; uk ukr_Cyrl; ur urd_Arab; xh xho_Latn; gl glg_Latn; sl slv_Latn
+"""
+_NLLB = dict(row.split() for row in _NLLB_ROWS.strip().replace("\n", ";").split(";"))
+
 _SEGMENTERS = {"zh": "jieba", "ja": "mecab", "th": "pythainlp"}
 _ROUGE_BY_CHARACTERS = ("zh", "ja", "km", "my")
 _BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab", "th": "flores200", "km": "flores200", "my": "flores200"}
@@ -94,6 +107,7 @@ LANGUAGES: dict[str, Language] = {
         code,
         name,
         tag,
+        _NLLB[code],
         script,
         code in _CC25,
         _SEGMENTERS.get(code, "unicode"),

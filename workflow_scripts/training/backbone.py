@@ -1,57 +1,19 @@
 """backbone: the pretrained multilingual model that everything starts from.
 
-Either one that exists (`facebook/mbart-large-cc25`, `facebook/mbart-large-50`, a local folder), or
-the built-in small mBART, pretrained here by mBART's own task (Liu et al. 2020): 35 % of the words
-of a line masked in spans, one mask a span, λ = 3.5, sentences permuted; the model restores the
-line. Its monolingual text is of another domain than the task, and no sentence comes in two
-languages, as the gap that Crossgap bridges is the one between such a model and a bilingual task.
+Either one that exists (`facebook/mbart-large-cc25`, `facebook/nllb-200-distilled-600M`, a local folder), or one that is
+pretrained here (`small`).
 """
 
-import math
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from workflow_scripts.limits import Positive
-from workflow_scripts.noise.spans import Noise, denoise
+from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, run, write_json
-from workflow_scripts.text.corpus import leak_key
-from workflow_scripts.text.files import write_lines
-from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import MASK, read_sentences, words_of
-from workflow_scripts.training.training import Training, write_curve
-from workflow_scripts.training.training import main as train_phase
-
-
-@dataclass
-class Small:
-    """The built-in small mBART: its shape and its pretraining."""
-
-    text: dict[str, str] = field(default_factory=dict)
-    """Language → monolingual text, a line a paragraph or verse; or `task` for the task's own training text."""
-    disjoint: bool = True
-    """The files are translations of each other line by line: language i of n reads every n-th line from i."""
-    vocabulary: Positive = 4_000
-    """SentencePiece pieces for all languages together."""
-    d_model: Positive = 192
-    """Width."""
-    layers: Positive = 2
-    """Layers of the encoder, and of the decoder."""
-    heads: Positive = 4
-    """Attention heads."""
-    ffn: Positive = 512
-    """Width of the feed-forward layers."""
-    max_positions: Positive = 512
-    """Longest row in pieces."""
-    dev_lines: Positive = 200
-    """Lines a language that are kept back to measure the denoising loss."""
-    noise: Noise = field(default_factory=Noise)
-    """mBART's span noise."""
-    training: Training = field(default_factory=Training)
-    """The pretraining phase."""
+from workflow_scripts.text.words import read_sentences
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.small import Small, pretrain
 
 
 @dataclass
@@ -94,6 +56,8 @@ def main(
     pretraining text. With `encoder_will_do` a model may be loaded that has no decoder, to classify with.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
+    from workflow_scripts.training.curve import write_curve
+
     if settings.kind == "hub":
         details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do)
         write_curve(curve, [])
@@ -114,260 +78,63 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
     `text` is all that the experiments read and write, for trimming. Returns what ``backbone.json`` says of the model, with the
     commit that the hub's `revision` stands for, or the checksums of a folder's files.
     """
-    from transformers import AutoConfig
+    from transformers import AutoModel
 
+    from workflow_scripts.models.networks import save_model
     from workflow_scripts.models.tokenisation import load_codec
     from workflow_scripts.models.trimming import trim
-    from workflow_scripts.tasks.classification import ENCODERS
     from workflow_scripts.training.loop import load_model
-    from workflow_scripts.training.training import save_model
 
     if not settings.model:
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
-    local, revision = settings.model, None
-    if not Path(local).is_dir():
-        from huggingface_hub import snapshot_download
-
-        try:
-            local = snapshot_download(
-                settings.model, revision=settings.revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"]
-            )
-        except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
+    local, revision = located(settings)
+    family = family_of(local)
+    if not family.decoder:
+        about = f"backbone {settings.model!r} is an encoder ({family.model_type})"
+        if not encoder_will_do:
             raise InputError(
-                f"backbone {settings.model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
-                f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {settings.model}`, then set HF_HUB_OFFLINE=1"
-            ) from None
-        revision = Path(local).name
-    origin = {
+                f"{about}, which has nothing to write text with: an mBART is needed for translation and for arms with a pretext phase, "
+                "or an M2M-100 or NLLB; let the classification name `arms` that only finetune"
+            )
+        if settings.trim:
+            raise InputError(f"{about}; only a model that writes text can be trimmed, leave `trim` out")
+    codec = load_codec(local)
+    for code in languages if family.tags else ():
+        codec.tag(code)
+    pieces = len(codec.tokenizer)
+    # an encoder goes without the head that it was pretrained with
+    network = load_model(local, Training(dropout=0.1), seed=0) if family.decoder else AutoModel.from_pretrained(local)
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
+        if settings.trim:
+            if not text:
+                raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
+            codec = trim(network, codec, (line for path in text for line in read_sentences(path)), Path(folder))
+        save_model(network, codec.tokenizer, output)
+    return {
         "model": settings.model,
         "revision": revision,
         "checksums": {} if revision else checksums(path for path in sorted(Path(local).iterdir()) if path.is_file()),
-    }
-    if Path(local).is_dir() and (kind := AutoConfig.from_pretrained(local).model_type) != "mbart":
-        if kind not in ENCODERS:
-            raise InputError(f"backbone {settings.model!r} is a {kind} model; an mBART is needed")
-        if not encoder_will_do:
-            raise InputError(
-                f"backbone {settings.model!r} is an encoder ({kind}), which has nothing to write text with: an mBART is needed for "
-                "translation and for arms with a pretext phase; let the classification name `arms` that only finetune"
-            )
-        if settings.trim:
-            raise InputError(f"backbone {settings.model!r} is an encoder ({kind}); only an mBART can be trimmed, leave `trim` out")
-        return {**origin, **fetch_encoder(Path(local), output)}
-    codec = load_codec(local)
-    for code in languages:
-        codec.tag(code)
-    network = load_model(local, Training(dropout=0.1), seed=0)
-    pieces = len(codec.tokenizer)
-    if settings.trim:
-        if not text:
-            raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
-        with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
-            codec = trim(network, codec, (line for path in text for line in read_sentences(path)), Path(folder))
-            save_model(network, codec.tokenizer, output)
-    else:
-        save_model(network, codec.tokenizer, output)
-    return {
-        **origin,
-        "family": codec.family,
+        "family": family.name if family.decoder else family.model_type,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
-        "vocabulary_before_trimming": pieces,
+        **({"vocabulary_before_trimming": pieces} if family.decoder else {}),
     }
 
 
-def fetch_encoder(local: Path, output: Path) -> dict:
-    """Save a model such as mBERT or XLM-R in place, without the head that it was pretrained with."""
-    from transformers import AutoModel, AutoTokenizer
+def located(settings: Backbone) -> tuple[str, str | None]:
+    """The folder of a model, downloaded from the hub if need be, and the commit of the hub's; raises `InputError` where there is none."""
+    if Path(settings.model).is_dir():
+        return settings.model, None
+    from huggingface_hub import snapshot_download
 
-    from workflow_scripts.models.tokenisation import restore_normaliser
-    from workflow_scripts.training.training import save_model
-
-    tokenizer = AutoTokenizer.from_pretrained(local)
-    restore_normaliser(tokenizer, local)
-    network = AutoModel.from_pretrained(local)
-    save_model(network, tokenizer, output)
-    return {
-        "family": network.config.model_type,
-        "parameters": sum(p.numel() for p in network.parameters()),
-        "vocabulary": len(tokenizer),
-    }
-
-
-# ---------------------------------------------------------------------------------------------
-# the small mBART
-
-
-def pretrain(
-    small: Small,
-    languages: tuple[str, ...],
-    task_text: tuple[Path, ...],
-    held_out: tuple[Path, ...],
-    output: Path,
-    curve: Path,
-    checkpoints: Path,
-    seed: int,
-    threads: int,
-    minutes: float,
-    attempt: int,
-) -> dict:
-    """Make vocabulary and model, denoise, and measure the denoising loss against a unigram model."""
-    if missing := [code for code in languages if code not in small.text]:
-        raise InputError(f"backbone: `small.text` names no text for {', '.join(missing)}; it has {', '.join(small.text) or 'none'}")
-    forbidden = {leak_key(line) for path in held_out for line in read_sentences(path)} - {""}
-    with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
-        folder = Path(name)
-        lines = {code: list(own_lines(small, languages, code, forbidden, task_text)) for code in languages}
-        for code, text in lines.items():
-            if len(text) < 4 * small.dev_lines:
-                where = "the task's own text" if small.text[code] == "task" else small.text[code]
-                raise InputError(f"{where}: {len(text)} lines are left for {code}; at least {4 * small.dev_lines} are needed")
-        build_model(small, languages, [*(line for text in lines.values() for line in text)], task_text, folder, seed)
-        # enough rounds if every word were one token, as in the codeswitch stage
-        total = sum(len(words_of(text, code).starts) for code, text in lines.items())
-        rounds = max(1, -(-small.training.updates * small.training.batch_tokens // total))
-        noised = folder / "noised"
-        for side, (code, text) in enumerate(lines.items()):
-            dev, train = text[: small.dev_lines], text[small.dev_lines :]
-            write_lines(noised / f"dev.{code}.tsv.zst", denoised(dev, code, small.noise, seed, 2**31 + side))
-            for number in range(rounds):
-                write_lines(
-                    noised / f"round{number}.{code}.tsv.zst", denoised(train, code, small.noise, seed, number * len(languages) + side)
-                )
-        train_phase(
-            folder / "start",
-            output,
-            curve,
-            folder / "training.json",
-            checkpoints,
-            languages=languages,
-            noised=noised,
-            seed=seed,
-            threads=threads,
-            minutes=minutes,
-            attempt=attempt,
-            settings=small.training,
-        )
-        return {
-            "sentences": {code: len(text) for code, text in lines.items()},
-            "checksums": checksums(small.text[code] for code in languages if small.text[code] != "task"),
-            **measure(output, noised, languages, small.training),
-        }
-
-
-def own_lines(small: Small, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()) -> Iterator[str]:
-    """The pretraining lines of one language: its share, without empty lines and dev or test sentences."""
-    place = list(languages).index(code)
-    files = [Path(small.text[code])]
-    if small.text[code] == "task":
-        files = [path for path in task_text if path.suffix == f".{code}"]
-    for path in files:
-        for number, line in enumerate(read_sentences(path)):
-            if small.disjoint and number % len(languages) != place:
-                continue
-            # a tab would end the noised half of a row
-            if (line := " ".join(line.split())) and leak_key(line) not in forbidden:
-                yield line
-
-
-def denoised(lines: list[str], code: str, noise: Noise, seed: int, stream: int) -> Iterator[str]:
-    """Rows ``noised TAB original`` of mBART's noise."""
-    for noised, line in zip(denoise(words_of(lines, code), noise, seed, stream), lines, strict=True):
-        yield f"{noised}\t{line}"
-
-
-def build_model(small: Small, languages: tuple[str, ...], lines: list[str], task_text: tuple[Path, ...], folder: Path, seed: int) -> None:
-    """A SentencePiece vocabulary with mBART's layout of ids, and a model with random weights, in ``folder/start``."""
-    import sentencepiece
-    from transformers import MBartConfig, MBartForConditionalGeneration, set_seed
-
-    text = folder / "vocabulary.txt"
-    write_lines(text, (line for source in (lines, *(read_sentences(path) for path in task_text)) for line in source))
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(text),
-        model_prefix=str(folder / "sentencepiece"),
-        vocab_size=small.vocabulary,
-        character_coverage=0.9995,
-        model_type="unigram",
-        num_threads=1,
-        max_sentence_length=16384,
-        hard_vocab_limit=False,
-        normalization_rule_name="identity",  # the text is NFC already
-        minloglevel=2,
-    )
-    tokenizer = mbart_tokenizer(folder / "sentencepiece.model", languages)
-    set_seed(seed)
-    config = MBartConfig(
-        vocab_size=len(tokenizer),
-        d_model=small.d_model,
-        encoder_layers=small.layers,
-        decoder_layers=small.layers,
-        encoder_attention_heads=small.heads,
-        decoder_attention_heads=small.heads,
-        encoder_ffn_dim=small.ffn,
-        decoder_ffn_dim=small.ffn,
-        max_position_embeddings=small.max_positions,
-        scale_embedding=True,
-        # CTranslate2's converter reads these two, which a config made today lacks
-        normalize_before=True,
-        normalize_embedding=True,
-        forced_eos_token_id=None,
-    )
-    MBartForConditionalGeneration(config).save_pretrained(folder / "start")
-    tokenizer.save_pretrained(folder / "start")
-
-
-def mbart_tokenizer(model: Path, languages: tuple[str, ...]):
-    """A SentencePiece model as a tokenizer with mBART's ids: <s> 0, <pad> 1, </s> 2, <unk> 3, pieces, tags, <mask>."""
-    import sentencepiece
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
-    tags = [language(code).tag for code in languages]
-    tokenizer = Tokenizer(models.Unigram([*((t, 0.0) for t in ("<s>", "<pad>", "</s>", "<unk>")), *pieces], unk_id=3))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
-    )
-    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
-    tokenizer.add_special_tokens([AddedToken(tag, special=True) for tag in tags])
-    tokenizer.add_special_tokens([AddedToken(MASK, special=True, lstrip=True)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-        mask_token=AddedToken(MASK, special=True, lstrip=True),
-        additional_special_tokens=tags,
-        clean_up_tokenization_spaces=False,
-    )
-
-
-def measure(model: Path, noised: Path, languages: tuple[str, ...], training: Training) -> dict:
-    """The denoising loss on lines that were kept back, beside that of a unigram model, in nats per label.
-
-    The unigram model knows how often each piece occurs in the first round's originals (add-one).
-    """
-    from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.training.loop import dev_loss, load_model
-    from workflow_scripts.training.training import Dev, NoisedRounds
-
-    codec = load_codec(model)
-    network = load_model(model, training, seed=0)
-    rounds = NoisedRounds(noised, languages, codec, training.max_length)
-    dev = [Dev(rounds.read("dev", code), code) for code in languages]
-    counts = Counter(i for _, labels in rounds.epoch(0) for i in labels)
-    total = sum(counts.values()) + len(codec.tokenizer)
-    labels = [i for part in dev for _, row in part.rows for i in row]
-    return {
-        "family": codec.family,
-        "parameters": sum(p.numel() for p in network.parameters()),
-        "vocabulary": len(codec.tokenizer),
-        "denoising_loss": dev_loss(network, codec, dev),
-        "unigram_loss": -sum(math.log((counts[i] + 1) / total) for i in labels) / len(labels),
-    }
+    try:
+        local = snapshot_download(settings.model, revision=settings.revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
+    except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
+        raise InputError(
+            f"backbone {settings.model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
+            f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {settings.model}`, then set HF_HUB_OFFLINE=1"
+        ) from None
+    return local, Path(local).name
 
 
 if __name__ == "__main__":

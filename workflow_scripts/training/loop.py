@@ -1,4 +1,4 @@
-"""trainer: the training loop behind `training`, on Hugging Face's Trainer.
+"""loop: the training loop behind `training`, on Hugging Face's Trainer.
 
 The Trainer brings mixed precision, accumulation, checkpoints, resuming and TensorBoard; ours are the
 batches (by token budget), the loss and the dev set. An item of its dataset is a whole batch, or the
@@ -17,28 +17,21 @@ from typing import Any
 import torch
 from torch import distributed
 from tqdm import tqdm
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments, set_seed
+from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from workflow_scripts.device import pick_device, pick_precision
-from workflow_scripts.models.decoding import Hypothesis
+from workflow_scripts.models.batches import Row, collate
+from workflow_scripts.models.networks import last_states, load_network, output_layer
+from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, read_json
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, judged_by, last_complete_checkpoint, looks_without_gain, prune
+from workflow_scripts.training.curve import LOSS_ONLY, judge
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
-from workflow_scripts.training.training import (
-    LOSS_ONLY,
-    Dev,
-    NoisedRounds,
-    ParallelText,
-    Row,
-    Training,
-    collate,
-    judge,
-    plan_batches,
-    split_batch,
-)
+from workflow_scripts.training.rows import Dev, Rounds, plan_batches, split_batch
+from workflow_scripts.training.settings import Training
 
 
 class Diverged(InputError):
@@ -52,7 +45,7 @@ class Diverged(InputError):
 def train(
     network: PreTrainedModel,
     codec: Codec,
-    rounds: ParallelText | NoisedRounds,
+    rounds: Rounds,
     dev: list[Dev],
     folder: Path,
     seed: int,
@@ -91,7 +84,7 @@ def train(
         network,
         [part for update in updates for part in split_batch(update, parts)],
         parts // processes,
-        lambda rows: collate(rows, codec.tokenizer.pad_token_id),
+        lambda rows: collate(rows, codec.tokenizer.pad_token_id, codec.form.decoder),
         pick_loss(network, settings, precision),
         look,
         watch,
@@ -193,8 +186,7 @@ def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> C
     states_for_logits(network)
     return lambda outputs, labels, num_items_in_batch=None: linear_smoothed_loss(
         outputs.logits,
-        network.lm_head.weight,
-        network.final_logits_bias,
+        *output_layer(network),
         labels,
         settings.label_smoothing,
         num_items_in_batch,
@@ -368,11 +360,11 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
     batch: list[Row] = []
     for row in [*rows, None]:
         if batch and (row is None or (len(batch) + 1) * max(map(len, row)) > tokens):
-            tensors = {k: v.to(network.device) for k, v in collate(batch, codec.tokenizer.pad_token_id).items()}
+            tensors = {k: v.to(network.device) for k, v in collate(batch, codec.tokenizer.pad_token_id, codec.form.decoder).items()}
             target = tensors.pop("labels")
             with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-                states = network.model(**tensors, use_cache=False).last_hidden_state
-            total += float(linear_smoothed_loss(states, network.lm_head.weight, network.final_logits_bias, target, 0.0, 1, states.dtype))
+                states = last_states(network, **tensors)
+            total += float(linear_smoothed_loss(states, *output_layer(network), target, 0.0, 1, states.dtype))
             labels += int((target != -100).sum())
             batch = []
         batch.append(row)
@@ -397,60 +389,6 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     return metric.corpus_score(hypotheses, [dev.references[: settings.bleu_sentences]]).score
 
 
-def generate(network: PreTrainedModel, codec: Codec, rows: list[list[int]], code: str, beam_size: int, **choices: int) -> list[str]:
-    """The best translation of each row, see `beam_search`."""
-    return [found[0].text for found in beam_search(network, codec, rows, code, beam_size, **choices)]
-
-
-@torch.no_grad()
-def beam_search(
-    network: PreTrainedModel,
-    codec: Codec,
-    rows: list[list[int]],
-    code: str,
-    beam_size: int,
-    n_best: int = 1,
-    max_length: int | None = None,
-    batch: int = 128,
-    min_length: int = 0,
-    tokens: int = 0,
-) -> list[list[Hypothesis]]:
-    """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
-
-    `batch` rows are translated at once, or as many as have so many `tokens`, padding included.
-    Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
-    ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
-    """
-    network.eval()
-    positions = network.config.max_position_embeddings - 2
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
-    translations: list[list[Hypothesis]] = [[] for _ in rows]
-    while order:
-        size = max(1, tokens // len(rows[order[0]])) if tokens else batch
-        chosen, order = order[:size], order[size:]
-        sources = [torch.tensor(rows[i]) for i in chosen]
-        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
-        output = network.generate(
-            input_ids=padded,
-            attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
-            num_beams=beam_size,
-            # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
-            early_stopping=beam_size > 1,
-            num_return_sequences=n_best,
-            min_new_tokens=min_length,
-            max_new_tokens=max_length or min(int(1.2 * padded.shape[1]) + 10, positions),
-            do_sample=False,
-            return_dict_in_generate=True,
-            output_scores=n_best > 1,
-            **codec.generate_arguments(code),
-        )
-        scores = getattr(output, "sequences_scores", None)
-        scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
-        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
-            translations[chosen[place // n_best]].append(Hypothesis(score, line))
-    return translations
-
-
 def average_weights(network: PreTrainedModel, files: list[Path]) -> None:
     """Load the mean of several checkpoints into `network`."""
     from safetensors.torch import load_file
@@ -464,9 +402,6 @@ def average_weights(network: PreTrainedModel, files: list[Path]) -> None:
 
 
 def load_model(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False) -> PreTrainedModel:
-    """The model in `folder` (or hub id), with the phase's dropout; random weights for `from_scratch`."""
-    set_seed(seed)
-    overrides = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout, "activation_dropout": 0.0}
-    if from_scratch:
-        return AutoModelForSeq2SeqLM.from_config(AutoConfig.from_pretrained(folder, **overrides))
-    return AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **overrides)
+    """The model in `folder` (or hub id) that writes text, with the phase's dropout; random weights for `from_scratch`."""
+    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    return load_network(folder, "text", **chosen, seed=seed, from_scratch=from_scratch)

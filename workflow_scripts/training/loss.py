@@ -8,8 +8,10 @@ matrix itself.
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from transformers import PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput
+
+from workflow_scripts.models.networks import last_states
 
 # scores that are held at a time: 0.5 GB in float32
 _ENTRIES = 1 << 27
@@ -88,13 +90,13 @@ class _LinearSmoothedLoss(torch.autograd.Function):
         return *scaled, None, None, None, None
 
 
-def states_for_logits(network: nn.Module) -> None:
-    """Have `network`, while it trains, return the decoder's last states where its logits would be, for `linear_smoothed_loss`."""
+def states_for_logits(network: PreTrainedModel) -> None:
+    """Have `network`, while it trains, return its last states where its logits would be, for `linear_smoothed_loss`."""
     whole = network.forward
 
     def forward(**inputs):
         if not network.training:
             return whole(**inputs)
-        return Seq2SeqLMOutput(logits=network.model(**inputs).last_hidden_state)
+        return Seq2SeqLMOutput(logits=last_states(network, **inputs))
 
     network.forward = forward

@@ -1,0 +1,41 @@
+"""The average over test sets: what is drawn together, and how arms compare on it."""
+
+import numpy as np
+import pytest
+
+from workflow_scripts.evidence.average import AVERAGE, Significance, compare_everywhere, mean_score, side_by_side
+
+
+def share(sums: np.ndarray) -> float:
+    return sums[0] / sums[1]
+
+
+def answers(*right: int) -> np.ndarray:
+    return np.array([[one, 1] for one in right])
+
+
+def test_the_mean_over_test_sets():
+    counts = [answers(1, 1, 0, 0), answers(1, 1, 1, 0)]
+    made = side_by_side(counts)
+    assert made.shape == (4, 4) and mean_score(share, 2)(made.sum(axis=0)) == 62.5
+    unequal = [counts[0], answers(1, 0, 0)]
+    made = side_by_side(unequal)
+    assert made.shape == (7, 4) and mean_score(share, 2)(made.sum(axis=0)) == pytest.approx(100 * (1 / 2 + 1 / 3) / 2)
+
+
+def test_arms_are_compared_on_each_test_set_and_on_average():
+    draw = np.random.default_rng(1)
+    counts = {
+        (arm, testset, seed): answers(*(draw.random(200) < chance))
+        for arm, chance in (("base", 0.5), ("better", 0.8))
+        for testset in ("de", "en")
+        for seed in (1, 2)
+    }
+    found = compare_everywhere(counts, share, ["base", "better"], ["de", "en"], [1, 2], Significance(samples=200))
+    rows = {(row["testset"], row["seed"]): row for row in found["pairs"]}
+    assert set(rows) == {(testset, seed) for testset in ("de", "en", AVERAGE) for seed in (1, 2, None)}
+    for seed in (1, 2, None):
+        mean = (rows["de", seed]["difference"] + rows["en", seed]["difference"]) / 2
+        assert rows[AVERAGE, seed]["difference"] == pytest.approx(mean) and rows[AVERAGE, seed]["p"] < 0.05
+    one = 100 * (counts["better", "de", 1][:, 0].mean() - counts["base", "de", 1][:, 0].mean())
+    assert rows["de", 1]["difference"] == pytest.approx(one)

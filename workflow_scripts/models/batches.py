@@ -1,0 +1,47 @@
+"""Rows of ids, and batches of tensors made from them."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+Row = tuple[Sequence[int], Sequence[int]]
+"""Ids of one row: what the encoder reads, and the labels."""
+
+
+def decoder_input(labels: list[int]) -> list[int]:
+    """Labels rotated by one place: what the decoder reads to predict them."""
+    return [labels[-1], *labels[:-1]]
+
+
+def collate(rows: list[Row], pad: int, decoder: bool = True) -> dict[str, torch.Tensor]:
+    """A batch of tensors (rows × longest): encoder ids and mask, labels (−100 where padded), and the decoder's ids.
+
+    Without a `decoder`, each id that is read has a label of its own, which is −100 where none is wanted.
+    """
+    padded = torch.nn.utils.rnn.pad_sequence
+    sources, labels = ([torch.tensor(row[side]) for row in rows] for side in (0, 1))
+    input_ids = padded(sources, batch_first=True, padding_value=pad)
+    batch = {
+        "input_ids": input_ids,
+        "attention_mask": padded([torch.ones_like(source) for source in sources], batch_first=True, padding_value=0),
+    }
+    if decoder:
+        # a row without labels (−100) needs some id
+        shifted = [torch.tensor(decoder_input(row[1])).clamp_min(0) for row in rows]
+        batch["decoder_input_ids"] = padded(shifted, batch_first=True, padding_value=pad)
+        return {**batch, "labels": padded(labels, batch_first=True, padding_value=-100)}
+    wide = torch.full_like(input_ids, -100)
+    for line, label in zip(wide, labels, strict=True):
+        line[: len(label)] = label
+    return {**batch, "labels": wide}
+
+
+def by_length(lengths: list[int], tokens: int) -> Iterator[list[int]]:
+    """Indices in batches of at most `tokens` tokens, padding included; neighbours are of like length."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[index] > tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    yield batch

@@ -1,0 +1,164 @@
+"""families: what Crossgap knows of each family of pretrained models, in one table.
+
+A family is a kind of network together with its form of input. Everything else asks this table instead of the name of a
+model's type, so that a new family is one entry, and a tiny model of it in `tests/tiny_models.py`.
+
+===========  ==================  ==================  ======================
+family       encoder reads       decoder starts      labels
+===========  ==================  ==================  ======================
+``mbart``    ``X </s> LANG``     ``LANG Y``          ``Y </s> LANG``
+``mbart50``  ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
+``m2m100``   ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
+``xlmr``     ``<s> X </s>``      (no decoder)        (as the encoder reads)
+``mbert``    ``[CLS] X [SEP]``   (no decoder)        (as the encoder reads)
+===========  ==================  ==================  ======================
+
+The decoder's input is always the labels rotated by one place to the right.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.stage import InputError
+
+
+class Family(NamedTuple):
+    """One family of models, as plain data."""
+
+    name: str
+    """Its name in this table."""
+    title: str
+    """Its name for people."""
+    model_type: str
+    """`model_type` in the model's ``config.json``."""
+    row: tuple[str, ...]
+    """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
+    heads: dict[str, str]
+    """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
+    it, `labelling` tags its words. Classes that transformers lacks are in `tagger`."""
+    dropout: tuple[str, str]
+    """Settings of the dropout of residuals and embeddings, and of attention weights."""
+    states: tuple[str, ...]
+    """Where the hidden states of all layers are found in the output, the encoder's first."""
+    size: dict[str, str]
+    """Our name → the setting in ``config.json``: width, feed-forward width, layers and heads of the encoder, layers of the decoder."""
+    tokenizer: str = ""
+    """A part of the tokenizer class' name that tells the family from another one of the same `model_type`."""
+    tags: tuple[str, ...] = ()
+    """Forms of the language's tag, made from a row of the table of languages; the first that the vocabulary has is used."""
+    starts_with_end: bool = False
+    """Whether the decoder's input starts with `</s>`; else with the language's tag."""
+    off: tuple[str, ...] = ()
+    """Settings that are 0 while Crossgap trains: kinds of dropout that the paper does not have."""
+    reserved_positions: int = 0
+    """Positions that no piece can have, of those that ``config.json`` counts."""
+
+    @property
+    def decoder(self) -> bool:
+        """Whether it has a decoder, and so can write text."""
+        return "decoder_hidden_states" in self.states
+
+
+_BART_SIZE = {
+    "width": "d_model",
+    "feed_forward": "encoder_ffn_dim",
+    "heads": "encoder_attention_heads",
+    "layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+}
+_BERT_SIZE = {"width": "hidden_size", "feed_forward": "intermediate_size", "heads": "num_attention_heads", "layers": "num_hidden_layers"}
+_MBART = Family(
+    name="mbart",
+    title="mBART",
+    model_type="mbart",
+    row=("text", "eos", "tag"),
+    heads={
+        "text": "AutoModelForSeq2SeqLM",
+        "classification": "AutoModelForSequenceClassification",
+        "labelling": "MBartForTokenClassification",
+    },
+    dropout=("dropout", "attention_dropout"),
+    states=("encoder_hidden_states", "decoder_hidden_states"),
+    size=_BART_SIZE,
+    tags=("{tag}",),
+    off=("activation_dropout",),
+)
+_MBERT = Family(
+    name="mbert",
+    title="mBERT",
+    model_type="bert",
+    row=("cls", "text", "sep"),
+    heads={
+        "text": "AutoModelForMaskedLM",
+        "classification": "AutoModelForSequenceClassification",
+        "labelling": "AutoModelForTokenClassification",
+    },
+    dropout=("hidden_dropout_prob", "attention_probs_dropout_prob"),
+    states=("hidden_states",),
+    size=_BERT_SIZE,
+)
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        # a family comes before the others of its `model_type` if its tokenizer tells it from them
+        _MBART._replace(name="mbart50", title="mBART-50", tokenizer="MBart50", row=("tag", "text", "eos"), starts_with_end=True),
+        _MBART,
+        _MBART._replace(
+            name="m2m100",
+            title="M2M-100 or NLLB",
+            model_type="m2m_100",
+            row=("tag", "text", "eos"),
+            heads={"text": "AutoModelForSeq2SeqLM", "labelling": "M2M100ForTokenClassification"},
+            tags=("{nllb}", "__{code}__"),
+            starts_with_end=True,
+            off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
+        ),
+        # the position of padding, and all before it, are not used
+        _MBERT._replace(name="xlmr", title="XLM-R", model_type="xlm-roberta", reserved_positions=2),
+        _MBERT,
+        # bart (VECO's form for generation) takes its place here
+    )
+}
+
+
+def family_of(model: Any) -> Family:
+    """The family of a model: of a folder in Hugging Face's format, or of a configuration of transformers.
+
+    Raises `InputError` for a family that Crossgap does not know, with the nearest one that it knows, and for a folder without
+    a readable ``config.json``.
+    """
+    if isinstance(model, str | Path):
+        where, config = f"{model}: ", _read(Path(model) / "config.json")
+        tokenizer = _read(Path(model) / "tokenizer_config.json", missing_ok=True).get("tokenizer_class")
+        kind, declared = config.get("model_type"), f"{config.get('tokenizer_class')} {tokenizer}"
+    else:
+        where, kind, declared = "", getattr(model, "model_type", None), str(getattr(model, "tokenizer_class", None))
+    for family in FAMILIES.values():
+        if family.model_type == kind and family.tokenizer in declared:
+            return family
+    near = difflib.get_close_matches(str(kind), {name for family in FAMILIES.values() for name in (family.name, family.model_type)}, n=1)
+    guess = f"; the nearest that is known is {near[0]}" if near else ""
+    raise InputError(f"{where}is a model of type {kind!r}, none that Crossgap knows ({titles()}){guess}")
+
+
+def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:
+    if missing_ok and not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); download or copy the model again") from None
+
+
+def titles(families: Iterable[Family] | None = None) -> str:
+    """Families by their names for people, for a message; all by default."""
+    return ", ".join(dict.fromkeys(family.title for family in families or FAMILIES.values()))
+
+
+def longest_row(config: Any) -> int:
+    """The longest row, in pieces, that a model of this configuration can read."""
+    return config.max_position_embeddings - family_of(config).reserved_positions

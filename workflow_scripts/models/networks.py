@@ -1,0 +1,79 @@
+"""networks: a model with the head that a task needs, loaded, taken apart and saved."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.functional import gelu
+
+from workflow_scripts.models.families import FAMILIES, family_of, titles
+from workflow_scripts.stage import InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def load_network(
+    folder: Path | str,
+    head: str,
+    *,
+    dropout: float,
+    attention_dropout: float,
+    seed: int,
+    labels: list[str] | None = None,
+    from_scratch: bool = False,
+    **settings: Any,
+) -> "PreTrainedModel":
+    """The model in `folder` (or a hub id) in float32, with the head for a task, one of those in the table of families.
+
+    What it has no weights for is drawn from `seed`: the head, or with `from_scratch` everything. `labels` are those of a head
+    that classifies or tags; without them the head is the model's own. `settings` are more of the configuration's. Raises
+    `InputError` for a family without such a head.
+    """
+    import transformers
+
+    transformers.set_seed(seed)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    family = family_of(config)
+    if head not in family.heads:
+        able = titles(each for each in FAMILIES.values() if head in each.heads)
+        raise InputError(f"{folder}: is a model of the family {family.title}, which has no head for {head}; those that have one: {able}")
+    changes: dict[str, Any] = dict(zip(family.dropout, (dropout, attention_dropout), strict=True))
+    if head == "text":
+        changes |= dict.fromkeys(family.off, 0.0)
+    else:
+        changes["classifier_dropout"] = dropout
+    if labels:
+        changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
+    config.update({**changes, **settings})
+    from workflow_scripts.models import tagger
+
+    kind = getattr(transformers, family.heads[head], None) or getattr(tagger, family.heads[head])
+    return kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
+
+
+def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:
+    """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one."""
+    if family_of(network.config).decoder:
+        return network.base_model(**inputs, use_cache=False).last_hidden_state
+    head = network.lm_head
+    return head.layer_norm(gelu(head.dense(network.base_model(**inputs).last_hidden_state)))
+
+
+def output_layer(network: "PreTrainedModel") -> tuple[torch.Tensor, torch.Tensor]:
+    """The matrix (vocabulary × width) and the bias (vocabulary) that make a piece's score from the last states."""
+    layer = network.get_output_embeddings()
+    bias = getattr(network, "final_logits_bias", layer.bias)
+    return layer.weight, layer.weight.new_zeros(len(layer.weight)) if bias is None else bias.flatten()
+
+
+def save_model(network: "PreTrainedModel", tokenizer: Any, folder: Path) -> None:
+    """Write model and tokenizer; the folder takes its name when all is there."""
+    temporary = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    network.save_pretrained(temporary)
+    tokenizer.save_pretrained(temporary)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(temporary, folder)

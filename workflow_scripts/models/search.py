@@ -1,0 +1,72 @@
+"""search: translations of encoded rows by Hugging Face's `generate`, greedily or with a beam."""
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from workflow_scripts.models.tokenisation import Codec
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class Hypothesis(NamedTuple):
+    """A translation, and its log-probability divided by a power of its length."""
+
+    score: float
+    text: str
+
+
+def generate(network: "PreTrainedModel", codec: Codec, rows: list[list[int]], code: str, beam_size: int, **choices: int) -> list[str]:
+    """The best translation of each row, see `beam_search`."""
+    return [found[0].text for found in beam_search(network, codec, rows, code, beam_size, **choices)]
+
+
+@torch.no_grad()
+def beam_search(
+    network: "PreTrainedModel",
+    codec: Codec,
+    rows: list[list[int]],
+    code: str,
+    beam_size: int,
+    n_best: int = 1,
+    max_length: int | None = None,
+    batch: int = 128,
+    min_length: int = 0,
+    tokens: int = 0,
+) -> list[list[Hypothesis]]:
+    """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
+
+    `batch` rows are translated at once, or as many as have so many `tokens`, padding included.
+    Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
+    ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
+    """
+    network.eval()
+    positions = network.config.max_position_embeddings - 2
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    translations: list[list[Hypothesis]] = [[] for _ in rows]
+    while order:
+        size = max(1, tokens // len(rows[order[0]])) if tokens else batch
+        chosen, order = order[:size], order[size:]
+        sources = [torch.tensor(rows[i]) for i in chosen]
+        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
+        output = network.generate(
+            input_ids=padded,
+            attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
+            num_beams=beam_size,
+            # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
+            early_stopping=beam_size > 1,
+            num_return_sequences=n_best,
+            min_new_tokens=min_length,
+            max_new_tokens=max_length or min(int(1.2 * padded.shape[1]) + 10, positions),
+            do_sample=False,
+            return_dict_in_generate=True,
+            output_scores=n_best > 1,
+            **codec.generate_arguments(code),
+        )
+        scores = getattr(output, "sequences_scores", None)
+        scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
+        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
+            translations[chosen[place // n_best]].append(Hypothesis(score, line))
+    return translations

@@ -1,0 +1,79 @@
+"""heads: examples with labels as a model's head reads them, what the head answers, and its loss."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from workflow_scripts.models.batches import Row, decoder_input
+from workflow_scripts.models.families import longest_row
+from workflow_scripts.models.tokenisation import defuse, load_codec
+from workflow_scripts.text.labelled import Example
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class Reader:
+    """Examples as rows of ids and batches of tensors, in the form of the model in `folder`."""
+
+    def __init__(self, folder: Path, max_length: int):
+        from transformers import AutoConfig
+
+        config = AutoConfig.from_pretrained(folder)
+        self.codec = load_codec(folder)
+        self.tokenizer = self.codec.tokenizer
+        self.is_encoder = not self.codec.form.decoder
+        self.has_types = getattr(config, "type_vocab_size", 1) > 1
+        self.max_length = min(max_length, longest_row(config))
+
+    def rows(self, examples: Sequence[Example], code: str, labels: list[str]) -> list[Row]:
+        """Ids of each example, and the number of its label."""
+        texts, pairs = [example.text for example in examples], [example.pair for example in examples]
+        numbers = {label: [number] for number, label in enumerate(labels)}
+        ids = self._encode(texts, pairs if any(pairs) else None, code)
+        return list(zip(ids, [numbers[example.label] for example in examples], strict=True))
+
+    def _encode(self, texts: list[str], pairs: list[str] | None, code: str) -> list[list[int]]:
+        if not self.is_encoder:
+            return (
+                self.codec.encode_pairs(texts, pairs, code, self.max_length) if pairs else self.codec.encode(texts, code, self.max_length)
+            )
+        specials = set(self.tokenizer.all_special_tokens)
+        sides = [[defuse(line, specials) for line in side] for side in (texts, pairs) if side]
+        return self.tokenizer(*sides, truncation="longest_first", max_length=self.max_length)["input_ids"]
+
+    def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:
+        """A batch: ids and mask (rows × longest), the decoder's ids if there is one, and the labels' numbers (−100 for none)."""
+        padded, pad = torch.nn.utils.rnn.pad_sequence, self.tokenizer.pad_token_id
+        ids = padded([torch.tensor(row) for row, _ in rows], batch_first=True, padding_value=pad)
+        mask = padded([torch.ones(len(row), dtype=torch.long) for row, _ in rows], batch_first=True)
+        batch = {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([label for _, (label,) in rows])}
+        if not self.is_encoder:
+            decoder = [torch.tensor(decoder_input(row)) for row, _ in rows]
+            batch["decoder_input_ids"] = padded(decoder, batch_first=True, padding_value=pad)
+        elif self.has_types:
+            ends = (ids == self.tokenizer.sep_token_id).long()
+            batch["token_type_ids"] = (ends.cumsum(dim=1) - ends).clamp(max=1) * mask
+        return batch
+
+
+@torch.no_grad()
+def label_scores(network: "PreTrainedModel", reader: Reader, rows: list[list[int]], precision: str, batch: int = 64) -> torch.Tensor:
+    """The head's output for each row (rows × labels), in float32."""
+    network.eval()
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+    scores = torch.empty(len(rows), network.config.num_labels)
+    for start in range(0, len(order), batch):
+        chosen = order[start : start + batch]
+        tensors = {k: v.to(network.device) for k, v in reader.collate([(rows[i], [-100]) for i in chosen]).items() if k != "labels"}
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            scores[chosen] = network(**tensors).logits.float().cpu()
+    return scores
+
+
+def summed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
+    """Cross-entropy per label (of an example, or a word) of the whole update, so that small batches add up to it exactly."""
+    loss = torch.nn.functional.cross_entropy(outputs.logits.float().flatten(0, -2), labels.flatten(), ignore_index=-100, reduction="sum")
+    return loss / (num_items_in_batch if num_items_in_batch is not None else (labels != -100).sum())

@@ -1,0 +1,55 @@
+"""curve: the learning curve of a phase, and what is said of the weights that it hands on."""
+
+import math
+from pathlib import Path
+
+from workflow_scripts.stage import atomic
+from workflow_scripts.training.checkpoints import chosen_updates, judged_by, looks_of
+from workflow_scripts.training.settings import DEV_SCORES, Training
+
+_DEV = {name: f"eval_{name.removeprefix('dev_')}" for name in ("dev_loss", *DEV_SCORES.values())}
+"""What is measured on the dev set → its name in the Trainer's history."""
+LOSS_ONLY = "eval_loss_only"
+"""The dev loss between two looks, in the Trainer's history: without a checkpoint, so it is nothing to choose from."""
+CURVE = ("update", "seconds", "loss", "learning_rate", *_DEV)
+
+
+def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURVE) -> None:
+    """Write the curve as TSV: training loss, dev loss (nats per label) and dev BLEU or ROUGE-L, or other `columns`, by update and time."""
+    names = {"step": "update", **{theirs: ours for ours, theirs in _DEV.items()}, "eval_accuracy": "dev_accuracy", LOSS_ONLY: "dev_loss"}
+    with atomic(path) as file:
+        file.write("\t".join(columns) + "\n")
+        for entry in history:
+            row = {names.get(k, k): v for k, v in entry.items()}
+            if "loss" in row or "dev_loss" in row:
+                file.write("\t".join(_number(row.get(name)) for name in columns) + "\n")
+
+
+def judge(settings: Training) -> str:
+    """What looks at the dev set are to be judged by, by its name in the Trainer's history."""
+    return _DEV[DEV_SCORES[settings.dev_metric]] if settings.choose_by == "metric" else "eval_loss"
+
+
+def handed_on(history: list[dict], settings: Training) -> dict:
+    """After which updates the weights were taken that the phase hands on, and how they did on the dev set (on average).
+
+    `chosen_by` is what told the best look, and `reason` why it was the loss where that was not asked for; None where the last is taken.
+    """
+    by = judge(settings)
+    updates = chosen_updates(history, settings.checkpoint, settings.averaged, by)
+    looks = [look for look in looks_of(history) if look["step"] in updates]
+    measured = {name: [look[key] for look in looks if look.get(key) is not None] for name, key in _DEV.items()}
+    chosen_by = judged_by(history, by) if settings.checkpoint in ("best", "average_best") else None
+    reason = None
+    if chosen_by not in (by, None):
+        reason = f"no {settings.dev_metric} was measured on the dev set" + ("" if settings.bleu_sentences else ": bleu_sentences is 0")
+    return {
+        "updates": updates,
+        "chosen_by": {theirs: ours for ours, theirs in _DEV.items()}.get(chosen_by),
+        "reason": reason,
+        **{name: sum(values) / len(values) if values else None for name, values in measured.items()},
+    }
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.6g}"

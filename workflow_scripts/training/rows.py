@@ -1,0 +1,148 @@
+"""rows: the text of a phase as rows of ids, and the batches that are planned from them."""
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from workflow_scripts.models.batches import Row
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.settings import Training
+
+
+class Rounds(Protocol):
+    """What a phase trains on: rows that may differ from epoch to epoch."""
+
+    rows: int
+    """Rows of an epoch."""
+
+    def epoch(self, number: int) -> list[Row]:
+        """The rows of an epoch."""
+
+
+class ParallelText:
+    """Rows of the translation task, the same in every epoch."""
+
+    def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
+        rows = encode_pairs(source, target, languages, codec, settings.max_length)
+        if settings.pairs is not None and settings.pairs < len(rows):
+            # not the run's seed: all seeds and arms share one choice
+            chosen = np.random.default_rng(len(rows)).permutation(len(rows))[: settings.pairs]
+            rows = [rows[i] for i in sorted(chosen)]
+        self._rows = rows
+        self.rows = len(rows)
+
+    def epoch(self, number: int) -> list[Row]:
+        """The rows of an epoch."""
+        return self._rows
+
+
+class NoisedRounds:
+    """Rows of a restore task: round r of either language is epoch r, read when its turn comes."""
+
+    def __init__(self, folder: Path, languages: tuple[str, ...], codec: Codec, max_length: int):
+        self.folder, self.languages, self.codec, self.max_length = folder, languages, codec, max_length
+        self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
+        if not self.count:
+            raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
+        report = folder / "codeswitch.json"
+        self.pieces = report.exists() and read_json(report)["unit"] == "piece"
+        self._current = -1, []
+        self.rows = len(self.epoch(0))
+
+    def epoch(self, number: int) -> list[Row]:
+        """Rows (noised, original) of both languages; after the last round the first comes again."""
+        number %= self.count
+        if self._current[0] != number:
+            self._current = number, [row for code in self.languages for row in self.read(f"round{number}", code)]
+        return self._current[1]
+
+    def read(self, name: str, code: str) -> list[Row]:
+        """Rows of one file of one language."""
+        import zstandard
+
+        path = self.folder / f"{name}.{code}.tsv.zst"
+        with zstandard.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            pairs = [line.rstrip("\n").split("\t") for line in file]
+        noised, original = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
+        if self.pieces:
+            rows = compactly(lambda some: self.codec.encode_tokens(some, code, self.max_length), noised)
+        else:
+            rows = compactly(lambda some: self.codec.encode(some, code, self.max_length, masks=True), noised)
+        return list(zip(rows, compactly(lambda some: self.codec.encode(some, code, self.max_length), original), strict=True))
+
+
+def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:
+    """Rows of two aligned files of plain text."""
+    sides = [
+        compactly(lambda some, code=code: codec.encode(some, code, max_length), _lines(path))
+        for path, code in zip((source, target), languages, strict=True)
+    ]
+    if len(sides[0]) != len(sides[1]):
+        raise InputError(f"{source} has {len(sides[0])} lines, {target} {len(sides[1])}; they must be aligned")
+    if not sides[0]:
+        raise InputError(f"{source}: is empty")
+    return list(zip(*sides, strict=True))
+
+
+def compactly(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) -> list[array]:
+    """What `encode` makes of the lines, some of them at a time, in four bytes an id; lists would need ten times as much."""
+    return [array("i", ids) for start in range(0, len(lines), 10_000) for ids in encode(lines[start : start + 10_000])]
+
+
+def _lines(path: Path) -> list[str]:
+    return list(read_lines(path))
+
+
+@dataclass
+class Dev:
+    """Dev rows in one target language; references where translations are wanted."""
+
+    rows: list[Row]
+    language: str
+    references: list[str] | None = None
+
+
+def plan_batches(rounds: Rounds, tokens: int, batches: int, seed: int) -> Iterator[list[Row]]:
+    """`batches` batches of at most `tokens` tokens each, padding included.
+
+    An epoch's rows are shuffled, sorted by length within pools of some hundred batches, cut into
+    batches and shuffled again, so that little is padded and the order stays random.
+    """
+    made = epoch = 0
+    while made < batches:
+        rng = np.random.default_rng([seed, epoch])
+        rows = rounds.epoch(epoch)
+        lengths = np.array([max(len(source), len(target)) for source, target in rows])
+        if lengths.max() > tokens:
+            raise InputError(
+                f"a row has {lengths.max()} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length"
+            )
+        order = rng.permutation(len(rows))
+        pool = max(1, int(100 * tokens / lengths.mean()))
+        cut: list[list[int]] = []
+        for start in range(0, len(order), pool):
+            part = order[start : start + pool]
+            batch: list[int] = []
+            for index in part[np.argsort(lengths[part], kind="stable")]:
+                if (len(batch) + 1) * lengths[index] > tokens:
+                    cut.append(batch)
+                    batch = []
+                batch.append(int(index))
+            cut.append(batch)
+        for index in rng.permutation(len(cut)):
+            if made == batches:
+                return
+            made += 1
+            yield [rows[i] for i in cut[index]]
+        epoch += 1
+
+
+def split_batch(rows: list[Row], parts: int) -> list[list[Row]]:
+    """A batch in `parts` of nearly equal numbers of rows and lengths; where rows do not suffice, a part has one without labels."""
+    return [rows[part::parts] or [(rows[0][0], [-100])] for part in range(parts)]

@@ -1,0 +1,72 @@
+"""settings: those of one phase of training, shared by all that trains."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
+
+
+@dataclass
+class Training:
+    """Settings of one phase. The defaults are the paper's."""
+
+    updates: Positive = 25_000
+    """Updates of the weights."""
+    batch_tokens: Positive = 8_192
+    """Tokens per update, padding included, counted on the longer side."""
+    micro_batch_tokens: Positive | None = None
+    """Tokens that go through a device at once, and a row more at most; such parts add up to an update. All at once by default."""
+    learning_rate: AboveZero = 3e-5
+    """Peak of the learning rate."""
+    warmup_updates: Natural = 2_500
+    """Linear warm-up; then polynomial decay."""
+    decay_power: NotNegative = 1.0
+    """Power of the decay to zero; 1 is linear."""
+    label_smoothing: ShareBelowOne = 0.2
+    """Mass that is spread over the vocabulary."""
+    loss: Literal["chunked", "plain"] = "chunked"
+    """`chunked` never holds the scores of all tokens at once; `plain` is PyTorch's, and equal to rounding."""
+    dropout: ShareBelowOne = 0.3
+    """Dropout of residuals and embeddings."""
+    attention_dropout: ShareBelowOne = 0.1
+    """Dropout of attention weights."""
+    adam_betas: tuple[ShareBelowOne, ShareBelowOne] = (0.9, 0.98)
+    """Decay of Adam's moments."""
+    adam_eps: AboveZero = 1e-6
+    """Adam's epsilon."""
+    weight_decay: NotNegative = 0.0
+    """Decoupled weight decay."""
+    max_grad_norm: NotNegative = 0.0
+    """Clip gradients to this norm; 0 is off, as in the paper."""
+    max_length: Annotated[int, Limits(ge=3)] = 256
+    """Longer rows are cut to so many pieces."""
+    pairs: Positive | None = None
+    """Translate from so many pairs only, chosen at random once for all seeds: a low-resource setting. All by default."""
+    evaluate_every: Positive = 1_000
+    """Updates between two looks at the dev set, and two checkpoints."""
+    loss_every: Natural | None = None
+    """Updates between two points of the curve of the dev loss, which needs no checkpoint: a quarter of `evaluate_every` by default
+    in the task phase; 0 measures it at looks only, as a pretext phase does by default."""
+    bleu_sentences: Natural = 500
+    """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU, or ROUGE-L, off."""
+    dev_metric: Literal["BLEU", "ROUGE-L"] = "BLEU"
+    """What is measured of them. For the task summarisation it is ROUGE-L unless said otherwise."""
+    checkpoint: Literal["best", "last", "average", "average_best"] = "best"
+    """What the phase hands on: the best, the last, or the mean of the last or best `averaged`; `choose_by` says which is better."""
+    choose_by: Literal["metric", "loss"] = "metric"
+    """What tells the better of two looks, for `checkpoint` and `patience`: the score that `dev_metric` names, or the dev loss. A pretext
+    phase has no such score, and neither has a task phase with `bleu_sentences: 0`: there the loss decides, and `training.json` says so."""
+    averaged: Positive = 5
+    """Checkpoints that an average is the mean of."""
+    patience: Natural = 0
+    """End the phase when so many looks at the dev set in a row were no better than the best (`choose_by`); 0 never does."""
+    log_every: Positive = 50
+    """Updates between two points of the curve."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """`auto` is bfloat16 autocast on a GPU that has it, float32 on a CPU."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to train."""
+
+
+DEV_SCORES = {"BLEU": "dev_bleu", "ROUGE-L": "dev_rouge"}
+"""`dev_metric` → its column in the curve."""
