@@ -429,7 +429,7 @@ def test_text_from_elsewhere_does_not_keep_where_it_came_from(above, found):
     "experiments, message",
     [
         ({"a": {"like": "help-de-em"}}, "experiments.a.like: 'help-de-em' is not defined, did you mean 'help-de-en'?"),
-        ({"a": {"like": "something else"}}, "experiments.a.like: 'something else' is not defined, there is help-de-en, a"),
+        ({"a": {"like": "something else"}}, "experiments.a.like: 'something else' is not defined; there is help-de-en, a"),
         ({"a": {"like": "b"}, "b": {"like": "c"}, "c": {"like": "b"}}, "experiments.c.like: leads back to itself (a → b → c → b)"),
         ({"a": {"like": "a"}}, "experiments.a.like: leads back to itself (a → a); define one of them without `like`"),
         ({"a": {"like": ["help-de-en"]}}, "experiments.a.like: wants the name of one definition in experiments, got ['help-de-en']"),

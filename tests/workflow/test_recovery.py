@@ -172,7 +172,7 @@ def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(do
         run = subprocess.run(command, cwd=done, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         return run.returncode, run.stdout + run.stderr
 
-    resume = ["make", "resume", "VENV=venv", f"ARGS={target}"]
+    resume = ["make", "resume", "VENV=venv", "VERBOSE=1", f"ARGS={target}"]
     environment = pausing(tmp_path / "bin", 24)
     driver = subprocess.Popen([programs / "snakemake", "--cores", "2", target], cwd=done, env=environment, stderr=subprocess.DEVNULL)
     trainer = paused(driver, folder)  # while others try
