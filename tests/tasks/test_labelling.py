@@ -20,7 +20,7 @@ from workflow_scripts.text.tagged import join_words, split_words
 
 UD = Path("resources/universal-dependencies")
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
-FAMILIES = ["mbart", "mbart50", "bert", "xlm-roberta"]
+FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
 
 
 @pytest.fixture(scope="module")
