@@ -1,4 +1,5 @@
-# make demo: set everything up and run the main job, to results/report.html
+# make demo: set everything up and run the main job, to results/report.html; it says every minute how far it is (VERBOSE=1: all that
+#   Snakemake says)
 # make test: set everything up and run the tests
 # make test-comet: the tests of COMET, whose own environment is 1.4 GB
 # make test-mtdata: the tests of mtdata, whose own environment is 60 MB
@@ -9,11 +10,14 @@
 PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
+# by its path, since it is no stage and needs nothing but Python; in place of the shell, so that a signal to make reaches it
+HERE := $(dir $(realpath $(firstword $(MAKEFILE_LIST))))
+RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)workflow_scripts/run/progress.py")
 
 .PHONY: demo test test-comet test-mtdata test-slurm test-plug lint picture resume setup clean
 
 demo: setup
-	. $(BIN)/activate && snakemake --cores all
+	. $(BIN)/activate && $(RUN) --cores all
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup $(VENV)/.browser
@@ -43,7 +47,8 @@ picture: setup $(VENV)/.browser
 	. $(BIN)/activate && python tests/picture.py results/report.html docs/images/report.png
 
 # After a killed run: unless another Snakemake is at work here, stop what that run left behind (training writes a checkpoint),
-# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm"
+# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm".
+# Like make demo it says every minute how far it is, or with VERBOSE=1 all that Snakemake says.
 resume: setup
 	@for pid in $$(pgrep -x snakemake; pgrep -f '[p]ython[^ ]* .*-m snakemake( |$$)'); do \
 	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
@@ -60,7 +65,7 @@ resume: setup
 	  fi; \
 	done
 	. $(BIN)/activate && snakemake --unlock $(ARGS) && \
-	  snakemake $(if $(filter --profile% --cores% --jobs% -c% -j%,$(ARGS)),,--cores all) $(ARGS)
+	  $(RUN) $(if $(filter --profile% --cores% --jobs% -c% -j%,$(ARGS)),,--cores all) $(ARGS)
 
 setup: $(VENV)/.complete
 

@@ -33,9 +33,10 @@ rule lexicon:
     conda:
         "../envs/crossgap.yaml"
     params:
+        aligned=lambda w: "--aligned" if CONFIG.lexicons[w.lexicon].mapping.mode == "aligned" else "",
         sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
         settings=of(inputs.lexicon_settings),
     shell:
-        "python -m workflow_scripts.lexicon.lexicon {params.sources:q} --text-a {input.text_a:q} --text-b {input.text_b:q} "
+        "python -m workflow_scripts.lexicon.lexicon {params.sources:q} {params.aligned} --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "
         "--languages {wildcards.a:q} {wildcards.b:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,9 +1,11 @@
 """Test modules may import each other's helpers; all tests run from the repository's root."""
 
 import os
+import random
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 os.chdir(Path(__file__).parent.parent)
@@ -11,10 +13,27 @@ for folder in (Path(__file__).parent, *(path for path in Path(__file__).parent.i
     sys.path.insert(0, str(folder))
 
 
+def pytest_configure(config):
+    """One server for the processes that the tests of whole runs start; it imports nothing before the first of them."""
+    if sys.platform == "linux" and not hasattr(config, "workerinput"):
+        import warm
+
+        config.add_cleanup(warm.start())
+
+
 def pytest_collection_modifyitems(items):
     """The longest first, so that two workers end together, and at the head two that do not compile the same code at once."""
     first = ["test_workflow.py", "test_checkpoints.py", "test_recovery.py", "test_summarisation.py", "test_inference.py"]
     items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Random numbers that no other test has a part in."""
+    random.seed(1)
+    np.random.seed(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(1)
 
 
 @pytest.fixture

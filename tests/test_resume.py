@@ -1,6 +1,7 @@
 """`make resume`: goes on after a killed Snakemake, and only when no other one may be at work."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 SNAKEFILE = """
 rule slow:
     output: "done"
-    shell: "test -e go && touch {output} || sleep 20"
+    shell: "test -e go && touch {output} || sleep 600"
 """
 
 
@@ -27,13 +28,14 @@ def test_no_lock_is_cleared_while_a_snakemake_may_live_here_or_on_another_host(t
         run = subprocess.run(["make", "resume", "VENV=venv", "ARGS=--cores 1"], cwd=tmp_path, capture_output=True, text=True)
         return run.returncode, run.stdout + run.stderr
 
-    driver = subprocess.Popen([sys.executable, "-m", "snakemake", "--cores", "1"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    driver = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True)
     while not list(tmp_path.glob(".snakemake/log/*")) or "rule slow" not in next(tmp_path.glob(".snakemake/log/*")).read_text():
         assert driver.poll() is None
         time.sleep(0.05)
     status, said = resume()
     assert status and f"snakemake is at work here (process {driver.pid})" in said
-    driver.kill()
+    os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
     (log,) = tmp_path.glob(".snakemake/log/*")
     here = log.read_text()

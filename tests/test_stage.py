@@ -1,13 +1,18 @@
 """Command lines, atomic files, plain settings."""
 
 import json
+import os
 import resource
+import stat
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from workflow_scripts import folder_for_compiled
 from workflow_scripts.stage import InputError, atomic, from_plain, provenance, read_json, write_json
 
 
@@ -32,6 +37,19 @@ def test_plain_values_become_dataclasses_everywhere():
         from_plain(Outer, {"inner": {"rte": 1}})
 
 
+@dataclass
+class Needy:
+    rate: float
+
+
+def test_settings_are_never_taken_for_another_class_with_the_same_fields():
+    with pytest.raises(TypeError, match="union of several dataclasses"):
+        from_plain(Inner | Needy, {"rate": 0.5})
+    assert from_plain(list[Needy | None], [{"rate": 0.5}, None]) == [Needy(0.5), None]
+    with pytest.raises(InputError, match=r"Needy: the setting\(s\) \['rate'\] must be given"):
+        from_plain(Needy, {})
+
+
 def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path):
     (tmp_path / "f").write_text("old")
     with pytest.raises(RuntimeError), atomic(tmp_path / "f") as file:
@@ -52,7 +70,7 @@ def command(*arguments):
 
 def test_command_lines_read_like_a_manual():
     done = command("workflow_scripts.lexicon.mapping", "--help")
-    assert done.returncode == 0 and "--search-cutoff" in done.stdout and "k of CSLS" in done.stdout
+    assert done.returncode == 0 and "--search-cutoff" in done.stdout and "CSLS" in done.stdout
 
 
 def test_flags_and_a_settings_block_do_the_same(tmp_path):
@@ -90,7 +108,19 @@ def test_a_value_that_is_none_is_explained(tmp_path):
     for wrong, said in (
         (["{}", "--kind", "swap"], "codeswitch"),
         (["{}", "--seed", "one"], "seed"),
-        (["{rate: 1}"], "wants one JSON value"),
+        (["{rate: 1}"], "needs one JSON value"),
     ):
         done = command(*shared, *wrong)
         assert done.returncode and said in done.stdout + done.stderr and "Traceback" not in done.stderr
+
+
+def test_compiled_functions_find_a_folder_where_neither_source_nor_home_can_be_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert folder_for_compiled(tmp_path / "absent", tmp_path) is None
+    folder = folder_for_compiled(tmp_path / "absent")
+    assert Path(folder).parent == tmp_path and stat.S_IMODE(Path(folder).stat().st_mode) == 0o700
+    assert folder_for_compiled(tmp_path / "absent") == folder
+    another = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: another)
+    with pytest.raises(PermissionError, match="belongs to another user; set NUMBA_CACHE_DIR"):
+        folder_for_compiled(tmp_path / "absent")

@@ -1,9 +1,8 @@
-"""What every stage shares: its command line, atomic files, clear errors and provenance.
+"""What all stages share: command line, atomic files, error messages and provenance.
 
-A stage is a function ``main(<input and output paths>, settings)``; `settings` is a dataclass that
-stands beside it. `run(main)` makes the command line from the signature, so that each stage can be
-used alone (``python -m workflow_scripts.lexicon.mapping --help``). A Snakemake rule hands the whole
-settings block over as one JSON value (``--settings``).
+A stage is a function ``main(<input and output paths>, settings)``, where `settings` is a dataclass defined in the same module.
+`run(main)` makes a command line from the signature, so that each stage can be used on its own
+(``python -m workflow_scripts.lexicon.mapping --help``). Snakemake rules pass all settings as one JSON value (``--settings``).
 """
 
 import contextlib
@@ -16,27 +15,28 @@ import json
 import os
 import subprocess
 import sys
+import types
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
+from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 class InputError(Exception):
-    """Bad input, told in one message: which file, which line, which value, and the way out."""
+    """Bad input. The message names file, line and value, and says what to do about it."""
 
 
 class Stopped(Exception):
-    """A stage ended early, with a checkpoint that the same call goes on from."""
+    """A stage ended early and left a checkpoint, from which the same command continues."""
 
 
 def run(main: Any) -> None:
-    """Run `main` (a function, or a mapping of subcommand → function) from the command line.
+    """Run `main` with the arguments of the command line; `main` is a function, or a mapping from subcommand to function.
 
-    Exit status 1 and one line on standard error for an `InputError`, `Stopped` or a full disk; anything
-    else is a bug and shows its traceback.
+    On an `InputError`, on `Stopped` and on a full disk, the process ends with status 1 and one line on standard error. Any other exception
+    is a bug and shows its traceback.
     """
     arguments = sys.argv[1:]
     if isinstance(main, dict):
@@ -50,7 +50,7 @@ def run(main: Any) -> None:
             try:
                 plain = json.loads(arguments[at + 1])
             except (IndexError, ValueError) as error:
-                raise InputError(f"--settings wants one JSON value: {error}") from None
+                raise InputError(f"--settings needs one JSON value: {error}") from None
             settings = from_plain(settings_type, plain)
             del arguments[at : at + 2]
             main = functools.partial(main, settings=settings)
@@ -61,7 +61,7 @@ def run(main: Any) -> None:
 
         tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
     except (InputError, Stopped) as reason:
-        # under torchrun one of the processes says it for all
+        # under torchrun, only the first process prints the message
         sys.exit(f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}" if is_first_process() else 1)
     except OSError as reason:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -70,12 +70,15 @@ def run(main: Any) -> None:
 
 
 def is_first_process() -> bool:
-    """Whether this process speaks and writes for all: the only one, or the first under torchrun."""
+    """Whether this process prints and writes files: true for a single process and for the first one under torchrun."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:
-    """`--name value …` flags as keyword arguments, without tyro (a bare GPU node has none); None where tyro has to explain."""
+    """Parse flags `--name value …` into keyword arguments without tyro, which some environments lack.
+
+    Returns None where the arguments do not fit; tyro then explains what is wrong.
+    """
     hints = get_type_hints(main.func)
     found: dict[str, list[str]] = {}
     for argument in arguments:
@@ -113,36 +116,51 @@ def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any
 
 
 def from_plain(kind: Any, value: Any) -> Any:
-    """A settings dataclass from plain JSON values; dataclasses nested in it, in its lists and mappings too."""
-    if is_dataclass(kind) and isinstance(value, dict):
+    """Make an instance of the settings dataclass `kind` from plain JSON values; also those nested in its fields, lists and mappings.
+
+    A field may be a dataclass or None. Unions of several dataclasses are refused (`TypeError`), because one settings class could be taken
+    for another that has the same fields. This needs no library, so that stages run in environments that have few of them.
+
+    Raises:
+        InputError: There is no setting of this name, or a setting without default is missing.
+    """
+    if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
         hints = get_type_hints(kind)
         known = {field.name for field in fields(kind)}
         if unknown := set(value) - known:
             raise InputError(f"{kind.__name__}: unknown setting(s) {sorted(unknown)}; known: {sorted(known)}")
+        required = {field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING}
+        if missing := required - set(value):
+            raise InputError(f"{kind.__name__}: the setting(s) {sorted(missing)} must be given")
         return kind(**{name: from_plain(hints[name], item) for name, item in value.items()})
     parts = get_args(kind)
-    if isinstance(value, dict) and get_origin(kind) is dict:
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return from_plain(parts[0], value)
+    if isinstance(value, dict) and origin is dict:
         return {name: from_plain(parts[1], item) for name, item in value.items()}
-    if isinstance(value, list) and get_origin(kind) is list:
+    if isinstance(value, list) and origin is list:
         return [from_plain(parts[0], item) for item in value]
-    if isinstance(value, list) and get_origin(kind) is tuple:
+    if isinstance(value, list) and origin is tuple:
         return tuple(value)
-    choices = [part for part in parts if is_dataclass(part)]
-    if choices and isinstance(value, dict):
-        # of several kinds, the one that has all these settings
-        return from_plain(next((kind for kind in choices if value.keys() <= {f.name for f in fields(kind)}), choices[0]), value)
+    if origin in (Union, types.UnionType):
+        classes = [part for part in parts if is_dataclass(part)]
+        if len(classes) > 1:
+            raise TypeError(f"{kind}: settings cannot be a union of several dataclasses")
+        others = [part for part in parts if part is not type(None)]
+        return from_plain(classes[0] if classes and isinstance(value, dict) else others[0] if len(others) == 1 else None, value)
     return value
 
 
 def resource(path: str) -> str:
-    """A configured file: as given if it is there, else in the repository (the embedded resources)."""
+    """The path of a configured file: as given if it exists, else relative to the repository (where the embedded resources are)."""
     inside = ROOT / path
     return path if os.path.exists(path) or not inside.exists() else str(inside)
 
 
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
-    """Open a temporary file beside `path`; it takes the name only when the block ends well."""
+    """Open a temporary file in the folder of `path`, and rename it to `path` if the block ends without an exception."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -155,7 +173,7 @@ def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write `content` with its provenance, atomically."""
+    """Write `content` and the `provenance` as JSON, atomically."""
     with atomic(path) as file:
         json.dump({**content, "provenance": provenance()}, file, indent=1, ensure_ascii=False, default=float)
         file.write("\n")
@@ -167,12 +185,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def told(error: Exception) -> str:
-    """An error that nobody expected, in one line."""
+    """An unexpected exception in one line: its class and the first line of its message."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
 
 
 def checksum(path: Path | str) -> str:
-    """SHA-256 of a file's content, in hexadecimal; raises `InputError` where there is no such file."""
+    """SHA-256 of a file's content, in hexadecimal. Raises `InputError` if there is no such file."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -181,13 +199,13 @@ def checksum(path: Path | str) -> str:
 
 
 def checksums(paths: Iterable[Path | str | None]) -> dict[str, str]:
-    """File → `checksum`, as a stage's JSON file has them of what was read; None is a file that was not given."""
+    """File → `checksum`, for a stage's report on its input files. None, an optional file that was not given, is left out."""
     return {path: checksum(path) for path in dict.fromkeys(str(path) for path in paths if path)}
 
 
 @functools.cache
 def provenance() -> dict[str, Any]:
-    """Commit of the code and versions of the libraries that decide the numbers."""
+    """Git commit of the code, and the versions of the libraries that affect results."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for package in (
         "torch",

@@ -413,6 +413,9 @@ def test_a_bad_mapping_and_a_given_dictionary_are_said(tmp_path):
     assert "judged bad (few mutual neighbours)" in report(root, tmp_path)[0]
     put(lexicon / "lexicon.json", {**read_json(lexicon / "lexicon.json"), "dictionary": "my/words.txt"})
     assert "the lexicon is the dictionary my/words.txt" in report(root, tmp_path)[0]
+    put(lexicon / "lexicon.json", {**read_json(lexicon / "lexicon.json"), "dictionary": None, "aligned": True})
+    (lexicon / "mapping.json").unlink()
+    assert "It is an upper bound for lexicons that never see" in report(root, tmp_path)[0]
 
 
 def test_mixed_commits_warn(tmp_path):
@@ -453,7 +456,7 @@ def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
     put(root / "benchmarks/training/demo/mask.seed1.pretext.tsv", header + "5\t0:00:05\t200\t18\n")
     text = plain(report(root, tmp_path)[0])
     assert "finetune 2 30 0.010 300" in text and "pretext 1 5 0.005 200" in text and "all 3 36 0.015 300" in text
-    assert "the attempt that succeeded" in text and "GPU hours" not in text
+    assert "only the attempt that succeeded" in text and "GPU hours" not in text
     training = root / "runs/demo/mask/seed1/finetune/training.json"
     put(training, {**read_json(training), "device": "cuda:0", "processes": 8, "start": "results/backbones/small/model"})
     for job in ("training/demo/mask.seed1.finetune", "decoding/demo/mask.seed1.pages", "decoding/demo/csr.seed1.pages", "backbone/small"):

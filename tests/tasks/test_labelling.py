@@ -10,7 +10,7 @@ import pytest
 import torch
 from tiny_models import small_encoder, small_model
 
-from workflow_scripts.evidence import spans
+from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import labelling
@@ -144,13 +144,13 @@ def test_finetuning_and_prediction(models, text, tmp_path, family, changes):
         given = [line.split(" ") for line in (folder / "predictions" / f"{name}.hyp").read_text().splitlines()]
         truth = [example.label.split(" ") for example in table]
         scores = read_json(folder / "predictions" / f"{name}.scores.json")
-        sums = spans.count(truth, given).sum(axis=0)
-        assert scores["metric"] == "accuracy" and scores["accuracy"] == 100 * spans.accuracy(sums)
-        assert scores["f1"] == 100 * spans.f1(sums)
+        sums = tag_scores.count(truth, given).sum(axis=0)
+        assert scores["metric"] == "accuracy" and scores["accuracy"] == 100 * tag_scores.accuracy(sums)
+        assert scores["f1"] == 100 * tag_scores.f1(sums)
         assert scores["low"] <= scores["accuracy"] <= scores["high"] and scores["words"] == sum(map(len, truth))
-        words = spans.learn_word_list((split_words(e.text), e.label.split(" ")) for e in read_table(text / "all.train.tsv"))
-        trivial = spans.count(truth, [words.tag(split_words(e.text)) for e in table]).sum(axis=0)
-        assert scores["chance"] == 100 * spans.accuracy(trivial) and scores["at_chance"] == (scores["low"] <= scores["chance"])
+        words = tag_scores.learn_word_list((split_words(e.text), e.label.split(" ")) for e in read_table(text / "all.train.tsv"))
+        trivial = tag_scores.count(truth, [words.tag(split_words(e.text)) for e in table]).sum(axis=0)
+        assert scores["chance"] == 100 * tag_scores.accuracy(trivial) and scores["at_chance"] == (scores["low"] <= scores["chance"])
         assert sum(scores["confusion"][tag][tag] for tag in UPOS) == sums[0]
 
 

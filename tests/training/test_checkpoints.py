@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import random
 import resource
 import shutil
 import signal
@@ -34,6 +33,8 @@ from workflow_scripts.training.checkpoints import (
 from workflow_scripts.training.curve import LOSS_ONLY
 from workflow_scripts.training.settings import Training
 
+SIGNALLED = str(Path(__file__).parents[1] / "signalled.py")
+
 
 @pytest.fixture(scope="module")
 def setup(tmp_path_factory):
@@ -52,16 +53,10 @@ def command(folder, start, out, settings, launcher=("-m",)):
 
 
 def run_until(line, update, number):
-    """Run a phase and send a signal once it has logged `update`; return status and output."""
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    output = ""
-    for row in process.stdout:
-        output += row
-        if row.startswith(f"update {update}/"):
-            # never at the same point of an update
-            time.sleep(random.random() / 50)
-            process.send_signal(number)
-    return process.wait(), output
+    """Run a phase that sends itself a signal once it has logged `update`; return status and output."""
+    line = [line[0], SIGNALLED, f"update {update}/", str(int(number)), *line[1:]]
+    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
 
 
 def same(one, other):

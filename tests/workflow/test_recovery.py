@@ -1,9 +1,11 @@
 """Two experiments whose models translate each other's test sets; then what goes wrong, and a grid: what was done stays."""
 
+import contextlib
 import copy
 import csv
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -11,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 import yaml
@@ -101,7 +104,28 @@ def test_nothing_is_trained_for_it(done):
     }
 
 
-def test_a_killed_run_goes_on_to_the_same_weights(done):
+def pausing(folder: Path, update: int) -> dict[str, str]:
+    """An environment in which a phase of training stops, as if by Ctrl-Z, once it has logged `update`."""
+    folder.mkdir()
+    words = shlex.join([sys.executable, str(ROOT / "tests/signalled.py"), f"update {update}/", str(int(signal.SIGSTOP))])
+    (folder / "python").write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    (folder / "python").chmod(0o755)
+    return {**os.environ, "PATH": os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])}
+
+
+def paused(driver: subprocess.Popen, phase: Path) -> int:
+    """The process that trains in the folder of a phase, when it has stopped."""
+    lock = phase / "checkpoints/lock"
+    while True:
+        assert driver.poll() is None
+        with contextlib.suppress(FileNotFoundError, IndexError):
+            trainer = int(lock.read_text().split()[1])
+            if psutil.Process(trainer).status() == psutil.STATUS_STOPPED:
+                return trainer
+        time.sleep(0.05)
+
+
+def test_a_killed_run_goes_on_to_the_same_weights(done, tmp_path):
     content = two_languages()
     content["arms"]["finetune"] = [{"data": "task", "updates": 60}]
     content["run"]["seeds"] = [2]
@@ -112,14 +136,12 @@ def test_a_killed_run_goes_on_to_the_same_weights(done):
     snakemake(done, target, *arguments)
     whole = load_file(folder / "model/model.safetensors")
     shutil.rmtree(folder)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = pausing(tmp_path / "bin", 24)
     command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(done), target, *arguments]
     killed = subprocess.Popen(
         command, cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    while not list(folder.glob("checkpoints/*/checkpoint-20/trainer_state.json")):
-        assert killed.poll() is None
-        time.sleep(0.02)
+    paused(killed, folder)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
     assert not (folder / "model").exists()
@@ -130,10 +152,10 @@ def test_a_killed_run_goes_on_to_the_same_weights(done):
     assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
 
 
-def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(done):
+def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(done, tmp_path):
     """And a second driver is refused while the first one lives."""
     content = two_languages()
-    content["arms"]["finetune"] = [{"data": "task", "updates": 200}]
+    content["arms"]["finetune"] = [{"data": "task", "updates": 60}]
     content["run"]["seeds"] = [3]
     content["experiments"]["tiny"]["training"].update({"evaluate_every": 20, "bleu_sentences": 0})
     for name in ("Snakefile", "rules", "workflow_scripts", "profiles", "envs", "Makefile"):
@@ -150,14 +172,10 @@ def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(do
         run = subprocess.run(command, cwd=done, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         return run.returncode, run.stdout + run.stderr
 
-    resume = ["make", "resume", "VENV=venv", f"ARGS={target}"]
-    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    resume = ["make", "resume", "VENV=venv", "VERBOSE=1", f"ARGS={target}"]
+    environment = pausing(tmp_path / "bin", 24)
     driver = subprocess.Popen([programs / "snakemake", "--cores", "2", target], cwd=done, env=environment, stderr=subprocess.DEVNULL)
-    while not list(folder.glob("checkpoints/*/checkpoint-20/trainer_state.json")):
-        assert driver.poll() is None
-        time.sleep(0.02)
-    trainer = int((folder / "checkpoints/lock").read_text().split()[1])
-    os.kill(trainer, signal.SIGSTOP)  # while others try
+    trainer = paused(driver, folder)  # while others try
     status, said = call(programs / "snakemake", "--cores", "2", target)
     assert status and "Directory cannot be locked" in said
     status, said = call(*resume)
@@ -165,8 +183,13 @@ def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(do
     assert driver.poll() is None
     driver.kill()
     driver.wait()
-    os.kill(trainer, signal.SIGCONT)
-    status, said = call(*resume)
+    resumed = subprocess.Popen(resume, cwd=done, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL)
+    said = ""
+    for row in resumed.stdout:
+        said += row
+        if row.startswith("stopping process"):
+            os.kill(trainer, signal.SIGCONT)
+    status = resumed.wait()
     assert status == 0 and f"stopping process {trainer}, which the killed run has left behind" in said, said[-3000:]
     assert planned(said) == {"finetune"} and (folder / "model/model.safetensors").exists()
     assert "continuing from" in (done / "results/logs/training/tiny/finetune.seed3.finetune.log").read_text()

@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+import warm
 import yaml
 from snakemake.cli import main as snakemake_main
 
@@ -96,11 +97,11 @@ TINY = {
 def snakemake(folder: Path, *arguments: str, check: bool = True) -> str:
     """Run the repository's workflow in `folder` and return what it said; a dry run in this process, which saves seconds."""
     line = ["-s", str(ROOT / "Snakefile"), "--directory", str(folder), *arguments]
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200"}
+    environment = {**os.environ, "PATH": warm.path(), "COLUMNS": "200"}
     if "-n" in arguments:
         status, said = dry_run(line, environment)
     else:
-        command = [sys.executable, "-m", "snakemake", *line]
+        command = [warm.python(), "-m", "snakemake", *line]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         status, said = done.returncode, done.stdout + done.stderr
     assert not check or status == 0, said[-6000:]
@@ -306,6 +307,17 @@ def test_a_given_dictionary_takes_the_place_of_vectors_and_mapping(done):
     assert read_json(lexicon / "lexicon.json")["directions"]["en-de"]["coverage"]["running_words"] > 0
 
 
+def test_a_lexicon_is_made_of_the_parallel_text(done):
+    content = changed("lexicons/tiny/mapping/mode", "aligned")
+    content["lexicons"]["aligned"] = content["lexicons"].pop("tiny")
+    content["experiments"]["tiny"]["lexicon"] = "aligned"
+    assert not plan(done, content) & {"embeddings", "mapping"}
+    snakemake(done, "lexicons", "--configfile", str(ROOT / "config.yaml"), write_config(done, content), "--cores", "2")
+    lexicon = done / "results/lexicons/tiny.en-de/aligned"
+    assert read_json(lexicon / "lexicon.json")["aligned"] and not (lexicon / "mapping.json").exists()
+    assert ["datei", "file"] in [line.split("\t")[:2] for line in read_lines(lexicon / "de-en.tsv")]
+
+
 @pytest.mark.parametrize("mode", ["supervised", "mapped"])
 def test_given_vectors_and_a_dictionary_reach_the_mapping(done, mode):
     folder = done / "results/lexicons/tiny.en-de/tiny"
@@ -372,19 +384,3 @@ def test_a_mistake_in_the_configuration_is_told_without_a_traceback(tmp_path):
     config = write_config(tmp_path, changed("experiments/tiny/bakcbone", "tiny"))
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), config, "-n", check=False)
     assert "experiments.tiny.bakcbone: unknown key, did you mean 'backbone'" in said and "Traceback" not in said
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["ruff", "check", "."],
-        ["ruff", "format", "--check", "."],
-        ["snakefmt", "--check", "Snakefile", "rules"],
-        ["snakemake", "--lint"],
-    ],
-    ids=lambda command: " ".join(command[:2]),
-)
-def test_the_code_is_in_order(command):
-    executable = Path(sys.executable).parent / command[0]
-    done = subprocess.run([executable, *command[1:]], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr

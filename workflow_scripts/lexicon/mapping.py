@@ -40,13 +40,17 @@ from workflow_scripts.text.words import fold
 class Mapping:
     """Settings of the mapping. The defaults are those of the paper, except for the smaller `search_cutoff`."""
 
-    mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary"] = "unsupervised"
+    mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary", "aligned"] = (
+        "unsupervised"
+    )
     """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
     `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
-    `mapped`: the given vectors are in one space already. `dictionary`: there are no vectors, the dictionary itself is the lexicon."""
+    `mapped`: the given vectors are in one space already. `dictionary`: there are no vectors, the dictionary itself is the lexicon.
+    `aligned`: there are no vectors either; a statistical aligner makes the lexicon from the parallel training text, as an upper bound
+    for lexicons that never see which sentences are translations of each other."""
     engine: Literal["own", "vecmap"] = "own"
-    """What maps. `vecmap`: VecMap's own program, from a clone that you have; of the settings below only those of attempts, `max_words` and
-    `device` apply to it."""
+    """The program that maps: Crossgap's `own`, or `vecmap`: VecMap's program, from a clone that you have. Of the settings below only
+    `restarts`, `fallback`, `on_failure`, `max_words` and `device` apply to VecMap's program, and those of the verdict."""
     vecmap: str | None = None
     """`engine: vecmap`: the folder of the clone. Without it, the environment variable VECMAP names the folder."""
     restarts: Natural = 2
@@ -86,6 +90,11 @@ class Mapping:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
+    @property
+    def maps(self) -> bool:
+        """Whether there are vectors to be mapped into one space."""
+        return self.mode not in ("dictionary", "aligned")
+
 
 def main(
     vectors_a: Path,
@@ -124,6 +133,8 @@ def main(
     """
     if settings.mode == "dictionary":
         raise InputError("mapping.mode dictionary maps nothing: give the dictionary to the lexicon stage (--dictionary)")
+    if settings.mode == "aligned":
+        raise InputError("mapping.mode aligned maps nothing: the lexicon stage aligns the text itself (--aligned)")
     if settings.mode in ("semi_supervised", "supervised") and not dictionary:
         raise InputError(f"mapping.mode {settings.mode} needs a dictionary (--dictionary)")
     keep_memory()
@@ -210,18 +221,11 @@ def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, se
 
 def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
     """Map `sides` from one start. Rows are in order of frequency. Raises `InputError` if there is nothing to start from."""
-    judge = functools.partial(
-        diagnose,
-        (sides.words_a, sides.words_b),
-        searched=settings.search_cutoff,
-        translated=settings.cutoff,
-        neighbours=settings.csls_neighbours,
-        matrix=settings.matrix,
-    )
+    judge = _judge(sides, settings)
     if start == "mapped":
         return Mapped(sides.a, sides.b, judge(sides.a, sides.b, Attempt(start, seed)))
     if settings.engine == "vecmap":
-        return map_with_vecmap(sides, start, pairs, seed, settings, judge)
+        return map_with_vecmap(sides, start, pairs, seed, settings)
     a, b = normalise(sides.a), normalise(sides.b)
     near = min(settings.search_cutoff, settings.cutoff)
     guessed = start == "unsupervised"
@@ -244,16 +248,27 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
     return Mapped(mapped_a, mapped_b, judge(mapped_a, mapped_b, attempt))
 
 
-def map_with_vecmap(
-    sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping, judge: Callable[..., Attempt]
-) -> Mapped:
-    """Map `sides` as `map_once` does, with VecMap's own program; `judge` is what `map_once` judges by."""
+def _judge(sides: Sides, settings: Mapping) -> Callable[..., Attempt]:
+    """`diagnose` for these words and settings."""
+    return functools.partial(
+        diagnose,
+        (sides.words_a, sides.words_b),
+        searched=settings.search_cutoff,
+        translated=settings.cutoff,
+        neighbours=settings.csls_neighbours,
+        matrix=settings.matrix,
+    )
+
+
+def map_with_vecmap(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
+    """Like `map_once`, with VecMap's own program."""
+    judge = _judge(sides, settings)
     dictionary = [] if start == "unsupervised" else list(zip(*(side.tolist() for side in dictionary_of(sides, start, pairs)), strict=True))
 
     def mapped(rows: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
         words = [(sides.words_a[x], sides.words_b[z]) for x, z in rows]
-        given = {"start": start, "dictionary": words, "seed": seed, "clone": settings.vecmap, "device": settings.device}
-        return vecmap.map_embeddings(sides.words_a, sides.a, sides.words_b, sides.b, **given)
+        embeddings = (sides.words_a, sides.a, sides.words_b, sides.b)
+        return vecmap.map_embeddings(*embeddings, start=start, dictionary=words, seed=seed, clone=settings.vecmap, device=settings.device)
 
     a, b = mapped(dictionary)
     if start != "supervised":
@@ -286,7 +301,7 @@ def initial_dictionary(a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> D
     for side in (a, b):
         u, s, _ = torch.linalg.svd(side[:n], full_matrices=False)
         signatures.append(normalise(((u * s) @ u.T).sort(dim=1).values))
-    similarities = Similarities(*signatures, settings.matrix)
+    similarities = Similarities(signatures[0], signatures[1], settings.matrix)
     return union(*best_pairs(similarities, neighbourhoods(similarities, settings.csls_neighbours)))
 
 
@@ -308,7 +323,8 @@ def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dic
             "order of the languages, lower-cased like the vectors?"
         )
     print(f"{start}: starts from {len(known)} of {len(pairs)} pairs", flush=True)
-    return tuple(torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
+    known_a, known_b = (torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
+    return known_a, known_b
 
 
 class Found(NamedTuple):
@@ -408,7 +424,7 @@ def _folded(words: list[str], vectors: np.ndarray, language: str | None) -> tupl
     """Lower-cased words, as in the corpus, and of equal ones the first; unchanged without a language."""
     if language is None:
         return words, vectors
-    rows = {}
+    rows: dict[str, int] = {}
     for row, word in enumerate(words):
         rows.setdefault(fold(word, language), row)
     return list(rows), vectors if len(rows) == len(words) else vectors[list(rows.values())]

@@ -1,9 +1,10 @@
-"""report: everything that was measured, on a page and in one table.
+"""report: puts everything that was measured on one page and into one table.
 
-The modules beside this one read files and return plain data: `comparison` of scores, `curves`, `geometry`
-of distances, `exhibits` of texts, `origins` of cost and provenance. `drawing` makes SVG of numbers, and
-the templates lay it all out on a page that loads nothing from anywhere. A part that cannot be made is marked with
-the reason, and the rest is made. `scores.tsv` has a row per score, word accuracy and distance of each seed.
+The modules beside this one read result files and return plain data: `headline` and `comparison` about scores, `curves`
+about training, `geometry` about distances, `exhibits` with texts, `labels` about classification, `origins` about cost and
+provenance. `drawing` turns numbers into SVG, and the templates lay everything out on a page that loads nothing from elsewhere.
+Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has one row per score, word
+accuracy and distance of each seed.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ REPRESENTATION_METRICS = {
     "retrieval_source_to_target": "source_to_target",
     "retrieval_target_to_source": "target_to_source",
 }
-"""Names in scores.tsv of what `representation` measures in the last decoder layer."""
+"""Metric name in scores.tsv → key in representation.json, of what is measured in the last decoder layer."""
 TRAINS_ON = {
     "task": "TASK, PAIR",
     "codeswitch": "restoring code-switched text",
@@ -51,7 +52,7 @@ TRAINS_ON = {
     "random": "restoring the same words switched by a scrambled lexicon (control)",
     "released": "restoring text under the noise of the published code (for comparison)",
 }
-"""What a phase learns, by the kind of its data."""
+"""Kind of a phase's data → what the page says that the phase trains on."""
 WORDS = {
     "translation": {
         "learns": "translate",
@@ -74,16 +75,16 @@ WORDS = {
         "outputs": "summaries",
     },
 }
-"""What things are called, by task."""
+"""Task → the words that the page uses for its inputs and outputs."""
 
 
 def words_of(study: Study) -> dict[str, str]:
-    """What things are called in an experiment's task."""
+    """The words that the page uses for inputs and outputs of an experiment's task."""
     return WORDS.get(study.settings.task, WORDS["translation"])
 
 
 def what_was_run(study: Study) -> dict[str, Any]:
-    """Arms, corpus, backbone, and the choice from a grid."""
+    """The data of the part "What was run": arms, corpus, backbone, and the settings chosen from a grid."""
     return {
         "corpus": study.json(study.corpus / "corpus.json"),
         "backbone": study.json(study.backbone / "backbone.json"),
@@ -107,7 +108,7 @@ PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
 
 
 def what_was_classified(study: Study) -> dict[str, Any]:
-    """Arms, labelled text and backbone of a task with labels."""
+    """The data of the part "What was run" of a task with labels: arms, labelled text and backbone."""
     return {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
 
 
@@ -118,32 +119,32 @@ CLASSIFICATION_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] =
     "lexicon": ("Dictionaries", labels.dictionaries),
     "switched": ("Switched sentences", switched),
 }
-"""The same of a classification; the templates are in a folder of their own, where they differ."""
+"""The parts of a classification's section. Templates that differ from those above are in the folder `classification`."""
 LABELLING_PARTS = {
     **CLASSIFICATION_PARTS,
     "scores": ("Scores", labels.scores),
     "tagged": ("Tags side by side", labels.tagged),
 }
-"""The same of token labelling, by the same templates."""
+"""The parts of a token labelling's section; it uses the templates of classification."""
 PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS}
 
 
 def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:
-    """The parts of an experiment's section."""
+    """The parts of an experiment's section, by its task."""
     return PARTS_OF.get(study.settings.task, PARTS)
 
 
 def main(results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = ()) -> None:
-    """Write the page and the table of scores from the files under `results`, by results/configuration.json.
+    """Write the page and the table of scores from the files under `results`, for the run that `configuration` describes.
 
-    `pages` is a page for each experiment, where there are too many for one; `html` then is their index.
-    Raises `InputError` when nothing of what was configured is there.
+    `pages` has one page per experiment, where there are too many for a single page; `html` is then their index.
+    Raises `InputError` when no result of the configured experiments exists.
     """
     write_report(results, html, scores, read(configuration), pages)
 
 
 def write_report(results: Path, html: Path, scores: Path, settings: Config, pages: tuple[Path, ...] = ()) -> None:
-    """What `main` does, with the configuration at hand."""
+    """Does the work of `main`, with a configuration that is already loaded."""
     studies = [configured(results, name, settings) for name in settings.run.experiments]
     sections = [section(each) for each in studies]
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):
@@ -177,7 +178,7 @@ def write_report(results: Path, html: Path, scores: Path, settings: Config, page
 
 
 def templates(settings: Config) -> jinja2.Environment:
-    """The templates beside this module, with what all of them use."""
+    """The environment of the templates beside this module, with the functions and values that they use."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -200,7 +201,7 @@ def templates(settings: Config) -> jinja2.Environment:
 
 
 def section(study: Study) -> dict[str, Any]:
-    """Everything that the page says of one experiment; under `failed` the parts that could not be made, and why."""
+    """The data of all parts of one experiment; `failed` has the parts that could not be made, with the reasons."""
     results = study.run.parents[1]
     made: dict[str, Any] = {
         "study": study,
@@ -216,7 +217,7 @@ def section(study: Study) -> dict[str, Any]:
 
 
 def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) -> None:
-    """Put the HTML of an experiment's parts under `html`; the `first` experiment of a page has what is explained once."""
+    """Render an experiment's parts into `html`. Explanations that a page needs once stand with its `first` experiment."""
     study: Study = part["study"]
     context = {"e": part, "s": study, "id": study.name, "pair": study.title, "several": len(study.seeds) > 1, "first": first}
     context["w"] = words_of(study)
@@ -229,7 +230,7 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
 
 @contextlib.contextmanager
 def marked_if_it_fails(part: dict[str, Any], name: str) -> Iterator[None]:
-    """Whatever goes wrong with a part, it is noted under `failed`: the others can be read without it."""
+    """Note any error in a part under `failed` instead of raising it, so that the other parts are still made."""
     try:
         yield
     except Exception as error:
@@ -241,9 +242,10 @@ def marked_if_it_fails(part: dict[str, Any], name: str) -> Iterator[None]:
 
 
 def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
-    """A row per experiment, test set and arm, and the reduction of the distance against the gain in score; empty for one experiment.
+    """Table and chart that compare several experiments; empty for a single one.
 
-    A classification has its average over test sets. What has no score has a `reason` instead.
+    The table has a row per experiment, test set and arm (a classification: per arm, its average over test sets); a row without a
+    score has a `reason`. The chart shows the gain in score against the reduction of the distance between the languages.
     """
     if len(sections) < 2:
         return {}
@@ -264,7 +266,7 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of the overview of one experiment."""
+    """Rows of the overview for one experiment on parallel text."""
     study: Study = part["study"]
     distances = part["distances"]["rows"] if "distances" in part else []
     after = {row["arm"]: row["pairs_rms"]["mean"] for row in distances if row["phase"] == "finetune"}
@@ -287,15 +289,17 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A matrix (Table III) for each target language: models in columns, test sets in rows; the diagonal was trained for.
+    """A matrix (Table III) per target language: models in columns, test sets in rows. Models were trained for the diagonal only.
 
-    Its `cells` are the columns of the main tables, by name of the model's experiment, test set and arm.
+    `cells` maps (experiment of the model, test set, arm) to a cell of that experiment's main table.
     """
     measured = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
     matrices = []
     for target, metric in dict.fromkeys((part["study"].target, part["study"].leading) for part in measured):
         parts = {part["study"].name: part for part in measured if (part["study"].target, part["study"].leading) == (target, metric)}
-        rows, cells, lowercased = {}, {}, set()
+        rows: dict[str, str] = {}
+        cells: dict[tuple[str, str, str], dict[str, Any]] = {}
+        lowercased: set[str] = set()
         for name, part in parts.items():
             study: Study = part["study"]
             rows |= {f"{name}@{testset}": study.source for testset in study.testsets} | study.zero_shot
@@ -332,13 +336,13 @@ def phases(study: Study) -> list[dict[str, Any]]:
 
 
 def unequal_updates(study: Study) -> dict[str, list[int]]:
-    """The updates that each arm made in all, by seed, where they are not the same; else empty."""
+    """Arm → total updates by seed, if these differ between arms or seeds; otherwise empty."""
     made = {arm: updates_in_all(study, arm) for arm in study.arms}
     return made if len({updates for by_seed in made.values() for updates in by_seed}) > 1 else {}
 
 
 def choices(study: Study) -> dict[str, Any]:
-    """What each arm measured at each point of the grid, and which it took; empty without a grid."""
+    """The dev scores of each arm at each point of the grid, and the point that it took; empty without a grid."""
     if not study.settings.grid:
         return {}
     arms = {arm: study.json(study.run / arm / "choice.json") for arm in study.arms}
@@ -347,9 +351,9 @@ def choices(study: Study) -> dict[str, Any]:
 
 
 def score_rows(part: dict[str, Any]) -> list[tuple]:
-    """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (with the tag format as signature).
+    """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (their signature is the tag format).
 
-    Metrics have their 95 % interval and p against the baseline, as far as they were tested with that seed.
+    Metrics that were tested with a seed have their 95 % interval and p against the baseline.
     """
     study: Study = part["study"]
     if study.labelled:
@@ -376,13 +380,14 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
             value = round(accuracy["cells"][arm, bucket]["values"][place], 6)
             rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits, "", "", ""))
     for row in part["distances"]["rows"] if "distances" in part else []:
-        for seed, report in zip(study.seeds if row["phase"] else [""], row["reports"], strict=True):
+        # the backbone is the same for all seeds
+        for one, report in zip(study.seeds if row["phase"] else [""], row["reports"], strict=True):
             measured = {name: report[key] for name, key in REPRESENTATION_METRICS.items()}
             if "unaligned" in report:
                 measured["distance_means_unaligned"] = report["unaligned"]["means"]
             for metric, value in measured.items():
                 phase = "_pretext" if row["phase"] == "pretext" else ""
-                rows.append((*head, "", direction, row["arm"], seed, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
+                rows.append((*head, "", direction, row["arm"], one, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
     return rows
 
 

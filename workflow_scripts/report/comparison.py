@@ -1,7 +1,4 @@
-"""How the arms compare: scores, significance, word accuracy, published numbers, and the sentences that say so.
-
-Tables II, VI and VII of Zan et al., as far as they are of scores.
-"""
+"""How the arms compare: scores, significance, word accuracy, and published numbers (Tables II, VI and VII of Zan et al.)."""
 
 import itertools
 from collections.abc import Iterator
@@ -20,7 +17,7 @@ Rows = list[dict[str, Any]]
 
 
 def scores(study: Study) -> dict[str, Any]:
-    """Everything that the page says of scores."""
+    """The data of the part "Scores", and of the page's first box."""
     over_seeds = differences(study)
     rows = measures(study, over_seeds)
     if not rows:
@@ -40,13 +37,13 @@ def scores(study: Study) -> dict[str, Any]:
 
 
 def measures(study: Study, over_seeds: Rows) -> Rows:
-    """A row per test set, seed, arm and metric: value, difference from the baseline, 95 % interval (`low`, `high`), p and marker.
+    """One row per test set, seed, arm and metric: value, difference from the baseline, 95 % interval (`low`, `high`), p, marker.
 
     `p` is corrected, as configured, for the comparisons of all arms and test sets by that metric with that seed;
     `p_single` is not.
     """
     rows = []
-    # COMET's scores are compared in all seeds together only, which may be one
+    # COMET is tested over all seeds together only; with a single seed that is the test of the seed
     all_seeds = {(r["testset"], r["arm"], r["metric"]): r for r in over_seeds if r["other"] == study.baseline and len(study.seeds) == 1}
     for testset, seed in itertools.product(study.tested, study.seeds):
         systems = study.json(study.run / "significance" / f"{testset}.seed{seed}.json")["systems"]
@@ -61,7 +58,7 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
                 rows.append(
                     {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "value": score["value"], "difference": difference}
                     | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
-                    # sacreBLEU gives systems with the same output the smallest p there is
+                    # sacreBLEU gives two systems with the same output the smallest possible p
                     | {"p_single": tested.get("p_single", tested.get("p")) if difference else None}
                     | {"signature": score["signature"], "test": tested.get("signature")}
                 )
@@ -72,12 +69,12 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
 
 
 def interval_and_p(row: dict[str, Any]) -> tuple:
-    """What `scores.tsv` has of the test of a score: its interval's ends and p; empty what there is not."""
+    """The columns `low`, `high` and `p` of a row of `scores.tsv`; empty where there is no value."""
     return tuple("" if row[key] is None else round(row[key], 6) for key in ("low", "high", "p"))
 
 
 def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[str, Any]]:
-    """Metric → value and signature, as far as it was measured."""
+    """Metric → value and signature, for the metrics that were measured."""
     found = dict(study.json(study.seed(arm, seed) / f"{testset}.scores.json")["metrics"])
     if (comet := comet_scores(study, testset, arm, seed))["value"] is not None:
         found["COMET"] = comet
@@ -85,12 +82,12 @@ def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[
 
 
 def comet_scores(study: Study, testset: str, arm: str, seed: int) -> dict[str, Any]:
-    """What COMET says. Its libraries are others by design, so that its file has no part in the provenance."""
+    """COMET's file. It is read without noting its provenance, because COMET has other library versions by design."""
     return read_json(study.seed(arm, seed) / f"{testset}.comet.json") if study.settings.comet else {"value": None, "reason": None}
 
 
 def failures(study: Study) -> list[str]:
-    """What was not measured or not tested, and why; the same reason is given once."""
+    """Sentences on what was not measured or not tested, and why; each reason appears once."""
     reasons: dict[str, list[str]] = {}
     for testset, arm, seed in itertools.product(study.tested, study.arms, study.seeds):
         for metric, reason in study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}).items():
@@ -104,18 +101,18 @@ def failures(study: Study) -> list[str]:
 
 
 def covers(study: Study) -> str:
-    """What the tests over all seeds cover, as they say themselves."""
+    """What the tests over all seeds cover, in the words of their own file."""
     return study.json(study.run / "significance" / f"{study.testsets[0]}.json")["covers"]
 
 
 def told_of(study: Study, rows: Rows) -> list[str]:
-    """Metrics that the headline speaks of: all that were measured, the leading one first, without a second reading in lower case."""
+    """Metrics for the headline: all that were measured, the leading one first, but not their lower-cased variants."""
     found = dict.fromkeys([study.leading, *(row["metric"] for row in rows)])
     return [metric for metric in found if not metric.endswith(", lower-cased")]
 
 
 def reasons(study: Study, testset: str, arm: str) -> list[str]:
-    """Why an arm has no score on a test set; each reason once."""
+    """The reasons why an arm has no score on a test set, each once."""
     failed = [study.json(study.seed(arm, seed) / f"{testset}.scores.json").get("failed", {}) for seed in study.seeds]
     return list(dict.fromkeys(reason for each in failed for metric, reason in each.items() if metric == study.leading))
 
@@ -135,7 +132,7 @@ def differences(study: Study) -> Rows:
 
 
 def correct(study: Study, rows: Rows, *family: str) -> None:
-    """Give each row its `p`, corrected for the number of comparisons in its family; rows of a family share these keys."""
+    """Set `p` of each row: `p_single`, corrected for the number of rows in its family. Rows of a family agree in the given keys."""
     for row in rows:
         row["p"] = row["p_single"]
     if study.settings.scores.correction == "none":
@@ -146,7 +143,7 @@ def correct(study: Study, rows: Rows, *family: str) -> None:
 
 
 def table(study: Study, rows: Rows) -> dict[str, Any]:
-    """The main table of one test set: arms × metrics, and the metrics' signatures."""
+    """The main table of one test set (arms × metrics), with the signatures of the metrics."""
     cells = {(arm, metric): list(group) for (arm, metric), group in grouped(rows, "arm", "metric")}
     metrics = list(dict.fromkeys(metric for _, metric in cells))
     heads = {metric: f"COMET, {study.settings.comet.model}" if metric == "COMET" else metric for metric in metrics}
@@ -175,17 +172,17 @@ def _gain(seeds: Rows) -> dict[str, Any] | None:
 
 
 def _plain(seeds: Rows, places: int) -> str:
-    """A cell of the main table in a line: the mean over seeds, their deviation, and the markers."""
+    """A cell of the main table as text: the mean over seeds, their standard deviation, and the markers."""
     return f"{spread([r['value'] for r in seeds], places)} {markers(seeds)}".strip() if seeds else "–"
 
 
 def markers(seeds: Rows) -> str:
-    """The markers of some seeds' rows; of several, each with its seed in brackets."""
+    """The markers of the seeds' rows; with several seeds, each marker has its seed in brackets."""
     return " ".join(r["marker"] + f"({r['seed']})" * (len(seeds) > 1) for r in seeds if r["marker"])
 
 
 def published(study: Study, rows: list[tuple]) -> Rows:
-    """A row per published number: beside it what was measured, and what of its conditions is different here.
+    """One row per published number: the number, what was measured here, and which conditions differ.
 
     `rows` are those of `scores.tsv`.
     """
@@ -194,7 +191,7 @@ def published(study: Study, rows: list[tuple]) -> Rows:
         testset = "" if number.metric.startswith(("distance", "cosine", "retrieval")) else number.testset or study.testsets[0]
         own = [row for row in rows if (row[3], row[5]) == (testset, number.arm)]
         folded = [row for row in own if row[7] == f"{number.metric}, lower-cased"]
-        # of text that has no capitals the plain metric is the same
+        # on lower-cased text the plain metric already is the lower-cased one
         mine = folded if number.lowercase and folded else [row for row in own if row[7] == number.metric]
         found.append(
             {"number": number, "testset": testset, "measured": summary([row[8] for row in mine]) if mine else None}
@@ -204,7 +201,7 @@ def published(study: Study, rows: list[tuple]) -> Rows:
 
 
 def _other_conditions(study: Study, number: Published, testset: str, measured: tuple) -> Iterator[str]:
-    """Why a number that was measured, a row of `scores.tsv`, is not comparable with the published one."""
+    """Reasons why a measured number (a row of `scores.tsv`) cannot be compared with the published one."""
     metric, signature = measured[7], measured[9]
     fields = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
     if number.metric in ROUGES and number.tokenize != fields["tok"]:
@@ -226,7 +223,7 @@ def _other_conditions(study: Study, number: Published, testset: str, measured: t
 
 
 def _tells_cases_apart(study: Study, metric: str) -> bool:
-    """Whether a metric is another one of lower-cased text. What is measured on `unaligned` text is not on the corpus's."""
+    """Whether a metric gives another value on lower-cased text. Metrics on `unaligned` text do not depend on the corpus."""
     return not study.labelled and metric not in (*ROUGES, "TER") and not metric.endswith("_unaligned")
 
 
@@ -239,7 +236,7 @@ def word_accuracy(study: Study) -> dict[str, Any]:
 
 
 def bucket_accuracy(study: Study, testset: str) -> dict[str, Any]:
-    """F-measure, in per cent, of each bucket by arm, over the seeds; with the words of the references in it, and the buckets' limits."""
+    """F-measure in per cent per arm and frequency bucket, over the seeds, with each bucket's limits and its number of reference words."""
     reports = {(arm, seed): study.json(study.seed(arm, seed) / f"{testset}.words.json") for arm in study.arms for seed in study.seeds}
     for (arm, seed), report in reports.items():
         if report.get("failed"):
@@ -274,7 +271,7 @@ def contrast(rows: Rows, arm: str, other: str, testset: str, metric: str) -> dic
 
 
 def grouped(rows: Rows, *keys: str):
-    """The rows by what they have under these keys."""
+    """Groups of rows that agree in the given keys: ((values of the keys), rows) pairs in order of appearance."""
     groups: dict[tuple, list] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)

@@ -15,7 +15,7 @@ ENOUGH_POINTS = 8
 
 
 def learning_curves(study: Study) -> dict[str, Any]:
-    """Everything that the page says of the learning curves."""
+    """The data of the part "Learning curves"."""
     return {
         "charts": curves(study),
         "looks": looks(study),
@@ -27,7 +27,7 @@ def learning_curves(study: Study) -> dict[str, Any]:
 
 
 def curves(study: Study) -> dict[str, list[dict[str, Any]]]:
-    """Series by chart; x counts an arm's updates, or minutes, of all phases. The pretext phase's training loss is dashed."""
+    """Chart → its series. x counts the updates, or the minutes, of all phases of an arm. Lines of the pretext phase are dashed."""
     charts = {
         "dev_score": (DEV_SCORES[study.dev_metric], "update"),
         "dev_score_by_time": (DEV_SCORES[study.dev_metric], "seconds"),
@@ -49,7 +49,7 @@ def curves(study: Study) -> dict[str, list[dict[str, Any]]]:
 
 
 def curve(study: Study, arm: str, seed: int, phase: Phase, column: str, axis: str = "update") -> list[tuple[float, float]]:
-    """(updates, or seconds, since the arm's beginning; value) of one column of one phase. Seconds count earlier attempts, too."""
+    """One column of a phase's curve as (x, value) points; x is updates or seconds since the arm began, earlier attempts included."""
     before = 0.0
     for earlier in itertools.takewhile(lambda p: p is not phase, study.arms[arm]):
         before += float(_curve_rows(study, arm, seed, earlier)[-1][axis])
@@ -58,9 +58,9 @@ def curve(study: Study, arm: str, seed: int, phase: Phase, column: str, axis: st
 
 
 def updates_made(study: Study, arm: str, seed: int, phase: Phase) -> int | None:
-    """Updates that a phase made, fewer than configured where it ran out of `patience`; None without a curve.
+    """Updates that a phase really made: fewer than configured if it stopped early (`patience`). None without a curve.
 
-    The last row of a curve is the look at the dev set, or the loss, after the last update.
+    The last row of a curve is written after the last update.
     """
     try:
         return int(_curve_rows(study, arm, seed, phase)[-1]["update"])
@@ -69,7 +69,7 @@ def updates_made(study: Study, arm: str, seed: int, phase: Phase) -> int | None:
 
 
 def updates_in_all(study: Study, arm: str) -> list[int]:
-    """Updates that the phases of an arm made together, by seed; the configured ones for want of a curve."""
+    """Total updates of an arm's phases, by seed. A phase without a curve counts with its configured updates."""
     phases = study.arms[arm]
     return [sum(updates_made(study, arm, seed, phase) or phase.updates or 0 for phase in phases) for seed in study.seeds]
 
@@ -101,7 +101,7 @@ def looks(study: Study) -> list[dict[str, Any]]:
 
 
 def loss_points(study: Study) -> dict[str, Any]:
-    """Every point of the training losses: the updates since an arm's beginning, a column per arm and seed, and the cells."""
+    """All points of the training loss as a table: `updates` since the arm began are its rows, (arm, seed) its `columns`."""
     columns = list(itertools.product(study.arms, study.seeds))
     cells = {
         (update, arm, seed): {"loss": loss, "pretext": phase.name == "pretext"}
@@ -113,7 +113,7 @@ def loss_points(study: Study) -> dict[str, Any]:
 
 
 def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
-    """A row per arm: after how many updates it has the dev loss that the baseline ends with, over the seeds that get there.
+    """One row per arm: the updates after which it reaches the baseline's final dev loss, over the seeds that reach it.
 
     The paper's Figure 2 and its claim of half the steps. Interpolated between two points of the curve. `finetuning` are the updates
     after the pretext phase, `share` is their number for each update of the baseline's finetuning. `points` is how many points the
@@ -127,10 +127,11 @@ def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
             goal = curve(study, study.baseline, seed, baseline, "dev_loss")
             points = curve(study, arm, seed, last, "dev_loss")
             counts.append(len(points))
-            if goal and (update := first_below(points, goal[-1][1])) is not None:
+            made = updates_made(study, study.baseline, seed, baseline)
+            if goal and made and (update := first_below(points, goal[-1][1])) is not None:
                 reached.append(update)
-                finetuning.append(update - sum(updates_made(study, arm, seed, phase) for phase in before))
-                shares.append(finetuning[-1] / updates_made(study, study.baseline, seed, baseline))
+                finetuning.append(update - sum(updates_made(study, arm, seed, phase) or 0 for phase in before))
+                shares.append(finetuning[-1] / made)
         found = {"updates": reached, "finetuning": finetuning, "share": shares}
         measured = {key: summary(values) if values else None for key, values in found.items()}
         rows.append({"arm": arm, "points": min(counts), **measured})
@@ -138,7 +139,7 @@ def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
 
 
 def first_below(points: list[tuple[float, float]], goal: float) -> float | None:
-    """The x at which a falling curve first has `goal`, between two points by interpolation; None if it never does."""
+    """The x at which a falling curve first reaches `goal`, interpolated linearly between two points; None if it never does."""
     for (x0, y0), (x1, y1) in zip([points[0], *points], points, strict=False) if points else ():
         if y1 <= goal:
             return x1 if y0 <= goal else x0 + (x1 - x0) * (y0 - goal) / (y0 - y1)
@@ -146,7 +147,7 @@ def first_below(points: list[tuple[float, float]], goal: float) -> float | None:
 
 
 def last_fifth(study: Study) -> dict[str, Any] | None:
-    """Gain of the baseline's dev score over its last fifth of updates, each value interpolated between evaluations."""
+    """Gain in dev score over the last fifth of the baseline's updates; scores between two looks are interpolated."""
     phase = study.arms[study.baseline][-1]
     found = []
     for seed in study.seeds:

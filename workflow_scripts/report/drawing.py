@@ -1,4 +1,4 @@
-"""drawing: plain data in, SVG out.
+"""Charts: plain data in, SVG out.
 
 Colours are the page's CSS variables `--c0` … `--c7`, so that a drawing follows light and dark mode;
 text and axes take the classes `tick`, `axis` and `grid` that the page styles.
@@ -17,7 +17,7 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
     """Lines over a common x axis.
 
     Each of `series` has a `name`, a `colour` (index), `lines` (lists of (x, y), one a seed) and may
-    have `dashed` lines, and `labels` of the lines that are one point. Empty series are left out; without any point the chart says so.
+    have `dashed` lines, and `labels` for lines of a single point. Empty series are left out; a chart without points says so.
     """
     points = [p for s in series for line in [*s["lines"], *s.get("dashed", [])] for p in line]
     if not points:
@@ -49,10 +49,10 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
 
 
 def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tuple[str, float] | None = None, width: int = 540) -> str:
-    """A dot per row with its name at the left and its number at the right.
+    """One dot per row, with the row's name on the left and its number on the right.
 
     Each of `rows` has `name`, `colour`, `value` and may have `low` and `high` (drawn as a bar) and
-    `values` (small dots, one a seed). `line` is a name and a number that a dashed line goes through.
+    `values` (small dots, one per seed). `line` is the name and the position of a dashed line.
     """
     every = [v for r in rows for v in (r["value"], r.get("low"), r.get("high"), *r.get("values", [])) if v is not None]
     if not every:
@@ -88,7 +88,7 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tup
 
 
 def scatter(title: str, source: list[Point], target: list[Point], names: tuple[str, str], half: float, *, size: int = 260) -> str:
-    """Two clouds of points in a square plane from −`half` to `half`; the i-th points of both are joined by a thin line."""
+    """Two clouds of points in a square from −`half` to `half`. A thin line joins the i-th points of both."""
     half = max(half, 1e-9) * 1.05
     x_at, y_at = _scale(-half, half, 6, size - 6), _scale(-half, half, size + 20, 32)
     parts = [f'<rect x="1" y="27" width="{size - 2}" height="{size - 2}" fill="none" class="grid"/>']
@@ -99,7 +99,7 @@ def scatter(title: str, source: list[Point], target: list[Point], names: tuple[s
 
 
 def ticks(low: float, high: float, about: int = 5, whole: bool = False) -> list[float]:
-    """Round numbers (steps of 1, 2 or 5 times a power of ten) from at most `low` to at least `high`; `whole` ones, if told."""
+    """Round numbers from at most `low` to at least `high`, in steps of 1, 2 or 5 times a power of ten (1 or more if `whole`)."""
     if high - low < 1e-12:
         low, high = low - (abs(low) or 1) * 0.1, high + (abs(high) or 1) * 0.1
     raw = (high - low) / about
@@ -111,7 +111,7 @@ def ticks(low: float, high: float, about: int = 5, whole: bool = False) -> list[
 
 
 def label(value: float, among: list[float]) -> str:
-    """`value` with as many decimals as tell the ticks `among` apart."""
+    """`value` as text, with as many decimals as the distance between the ticks `among` needs."""
     return f"{value:,.{max(0, -math.floor(math.log10(among[1] - among[0]) + 1e-9))}f}".replace("-", "−")
 
 

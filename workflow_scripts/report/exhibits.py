@@ -1,4 +1,4 @@
-"""Lexicon entries, switched sentences and translations (Table VIII of Zan et al.), chosen by rule."""
+"""Examples that are chosen by rule: lexicon entries, switched sentences, translations (Table VIII of Zan et al.)."""
 
 import difflib
 import itertools
@@ -22,16 +22,20 @@ def lexicon(study: Study) -> dict[str, Any]:
     """Quality of mapping and lexicon, and entries of each direction."""
     report = study.json(study.lexicon / "lexicon.json")
     examples = {direction: lexicon_examples(study.lexicon / f"{direction}.tsv") for direction in report["directions"]}
-    mapping = None if report["dictionary"] else study.json(study.lexicon / "mapping.json")
+    mapping = study.json(study.lexicon / "mapping.json") if _has_mapping(report) else None
     others = {}
     for name, folder in study.other_lexicons.items():
         other = study.json(folder / "lexicon.json")
-        others[name] = {**other, "mapping": None if other["dictionary"] else study.json(folder / "mapping.json")}
-    return {**report, "mapping": mapping, "examples": examples, "others": others}
+        others[name] = {"aligned": False, **other, "mapping": study.json(folder / "mapping.json") if _has_mapping(other) else None}
+    return {"aligned": False, **report, "mapping": mapping, "examples": examples, "others": others}
+
+
+def _has_mapping(report: dict[str, Any]) -> bool:
+    return not report["dictionary"] and not report.get("aligned")
 
 
 def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tuple[str, list[tuple[str, float]]]]:
-    """Every (among / number)-th of the first `among` words, which are the most frequent, with their candidates and scores."""
+    """`number` words, evenly spaced among the `among` most frequent ones, with their candidates and scores."""
     with open(path, encoding="utf-8") as file:
         lines = (line.rstrip("\n").split("\t") for line in file)
         groups = itertools.groupby(lines, key=lambda cells: cells[0])
@@ -43,13 +47,13 @@ def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tup
 
 
 def switched(study: Study) -> dict[str, Any]:
-    """How much was switched, and examples."""
+    """The data of the part "Switched sentences": how much was switched, and examples."""
     arms = {kind: ", ".join(names) for kind, names in _noises(study).items()}
     return {"counts": switched_counts(study), "examples": switched_examples(study), "arms": arms}
 
 
 def switched_counts(study: Study) -> list[dict[str, Any]]:
-    """A row per kind of noise, seed and language: words, replaced words, rate, coverage, shortfall."""
+    """One row per kind of noise, seed and language: words, replaced words, rate, coverage, shortfall."""
     return [
         {"arms": [*arms], "kind": kind, "seed": seed, "language": code, **counts}
         for kind, arms in _noises(study).items()
@@ -59,12 +63,12 @@ def switched_counts(study: Study) -> list[dict[str, Any]]:
 
 
 def switched_examples(study: Study, per_side: int = 3, among: int = 2000) -> list[dict[str, Any]]:
-    """The same sentences (8 to 25 tokens, evenly spaced in the first `among` lines) under every kind of noise, first seed, round 0."""
+    """The same sentences under every kind of noise: 8 to 25 tokens, evenly spaced in the first `among` lines; first seed, round 0."""
     kinds = list(_noises(study))
     examples = []
     for code in study.languages if kinds else ():
         sides = [noised_lines(study.noised / kind / f"seed{study.seeds[0]}", code, among) for kind in kinds]
-        # the released noise has every second sentence only
+        # the noise of the published code hits one side of each pair only
         shared = [line for line in sides[0] if all(line in side for side in sides) and 8 <= len(line.split()) <= 25]
         for line in evenly([line for line in shared if sides[0][line] != line], per_side):
             noised = {kind: marked(line, side[line]) for kind, side in zip(kinds, sides, strict=True)}
@@ -73,12 +77,12 @@ def switched_examples(study: Study, per_side: int = 3, among: int = 2000) -> lis
 
 
 def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
-    """Original line → noised line of the first `among` rows of round 0; pieces are joined to words again."""
+    """Original line → noised line, for the first `among` rows of round 0. Pieces are joined to words again."""
     with zstandard.open(folder / f"round0.{code}.tsv.zst", "rt", encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in itertools.islice(file, among)]
     if read_json(folder / "codeswitch.json")["unit"] == "piece":
         rows = [(noised.replace(" ", "").replace("▁", " ").strip(), original) for noised, original in rows]
-    # the sentences of a document side by side
+    # a document is a row; its sentences are shown one by one
     split = ([side.split(BREAK) for side in row] for row in rows)
     return {
         old.strip(): new.strip()
@@ -89,7 +93,7 @@ def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
 
 
 def marked(original: str, changed: str) -> list[tuple[str, bool]]:
-    """`changed` in runs of tokens, each with whether it differs from `original`."""
+    """`changed` split into runs of tokens: (text, whether it differs from `original`)."""
     before, after = original.split(), changed.split()
     blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     return [(" ".join(after[start:end]), tag != "equal") for tag, _, _, start, end in blocks if end > start]
@@ -109,7 +113,7 @@ def _noises(study: Study) -> dict[str, list[str]]:
 
 
 def translations(study: Study, each: int = 5) -> dict[str, Any]:
-    """Sentences of the first test set where the compared arm's sentence chrF is furthest above and below the baseline's."""
+    """The `each` sentences of the first test set where an arm's chrF is furthest above the baseline's, and furthest below."""
     testset = study.testsets[0]
     source, reference = (study.corpus / "test" / f"{testset}.{code}" for code in (study.source, study.target))
     sources, references = aligned(source, reference)
@@ -149,10 +153,10 @@ def _sentences(study: Study, source: str) -> list[str]:
 
 
 def rare_words(line: str, wanted: set[str], cut: Callable[[str], list[str]]) -> list[tuple[str, bool]]:
-    """`line` in pieces, each with whether it is a `wanted` word; `cut` makes words of a line."""
+    """`line` split into (text, whether it is a `wanted` word); `cut` splits a line into words."""
     pieces, at = [], 0
     for word in cut(line):
-        # the tokeniser may have changed what it cut, such as quotation marks
+        # the tokeniser may have changed characters of the word, such as quotation marks
         start = line.find(word, at)
         if word in wanted and start >= 0:
             pieces += [(line[at:start], False), (word, True)]

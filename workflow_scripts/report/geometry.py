@@ -1,6 +1,7 @@
-"""How far apart the models put the two languages: the distances of Table VI of Zan et al., by layer too, and pictures."""
+"""How far apart the models put the two languages: distances (Table VI of Zan et al.), also by layer, and projections to a plane."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,17 @@ DISTANCES = ("pairs_rms", "pairs", "means", "cosine", "source_to_target", "targe
 
 
 def representation(study: Study) -> dict[str, Any]:
-    """Everything that the page says of distances."""
+    """The data of the part "Representation distances"."""
     rows = distances(study)
     return {"rows": rows, "layers": layers(study, rows), "projections": projections(study)}
 
 
 def distances(study: Study) -> list[dict[str, Any]]:
-    """A row for the backbone and for each arm after each phase: every measure of the last decoder layer over the seeds."""
-    places = [("backbone", "", None, [study.run / "backbone.representation.json"])]
-    for name, (colour, arm) in itertools.product(("pretext", "finetune"), enumerate(study.arms)):
+    """One row for the backbone and for each arm after each phase: all measures of the last decoder layer, over the seeds."""
+    places: list[tuple[str, str, int | None, list[Path]]] = [("backbone", "", None, [study.run / "backbone.representation.json"])]
+    for name, (place, arm) in itertools.product(("pretext", "finetune"), enumerate(study.arms)):
         if any(phase.name == name for phase in study.arms[arm]):
-            places.append((arm, name, colour, [study.seed(arm, seed) / name / "representation.json" for seed in study.seeds]))
+            places.append((arm, name, place, [study.seed(arm, seed) / name / "representation.json" for seed in study.seeds]))
     rows = []
     for arm, phase, colour, paths in places:
         reports = [study.json(path) for path in paths]
@@ -35,13 +36,14 @@ def distances(study: Study) -> list[dict[str, Any]]:
 
 
 def layers(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The backbone and each arm when it is finetuned, layer by layer (mean over seeds): series to draw, and rows of a table.
+    """Measures by layer (mean over seeds), of the backbone and of each finetuned arm: series for charts, and rows of a table.
 
     Layer 0 of encoder and decoder are the embeddings.
     """
     shown = [row for row in rows if row["phase"] != "pretext"]
     depth = {side: len(found) for side, found in shown[0]["reports"][0]["layers"].items()}
-    table, series = [], {}
+    table: list[dict[str, Any]] = []
+    series: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for side, key in itertools.product(depth, ("cosine", "found")):
         series[side, key] = []
         for row in shown:
@@ -61,14 +63,14 @@ def layers(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _layer(measured: dict[str, float], key: str) -> float:
-    """A measure of a layer; `found` is retrieval accuracy, the mean of both ways."""
+    """One measure of a layer; `found` is the retrieval accuracy, averaged over both directions."""
     return (measured["source_to_target"] + measured["target_to_source"]) / 2 if key == "found" else measured[key]
 
 
 def projections(study: Study, pairs: int = 150) -> dict[str, Any]:
-    """Up to `pairs` evenly spaced sentence pairs of the first seed in the plane of the two main components of all models together.
+    """Up to `pairs` sentence pairs of the first seed, projected to the two main components of all models' vectors together.
 
-    Each model is centred by itself; axes and scale are the same for all.
+    Each model's vectors are centred first; axes and scale are the same for all models.
     """
     places = [("backbone", study.run / "backbone.representation.npz")]
     shown = [(arm, "pretext") for arm in study.of_kind("codeswitch")[:1]] + [(arm, "finetune") for arm in study.arms]
@@ -90,7 +92,7 @@ def projections(study: Study, pairs: int = 150) -> dict[str, Any]:
 
 
 def plane(vectors: np.ndarray) -> tuple[np.ndarray, float]:
-    """`vectors` (N × width) on their two main components (N × 2), and the share of the variance these hold."""
+    """Project `vectors` (N × width) to their two main components (N × 2); also returns the share of variance that these hold."""
     centred = vectors - vectors.mean(axis=0)
     _, singular, directions = np.linalg.svd(centred, full_matrices=False)
     return centred @ directions[:2].T, float((singular[:2] ** 2).sum() / max((singular**2).sum(), 1e-12))

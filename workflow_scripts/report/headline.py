@@ -21,6 +21,9 @@ QUESTIONS = {
 }
 """What a comparison asks, by the kind of the arm compared with; `other` is a comparison of two arms without code-switching."""
 
+NAMES = {"f1": "F1"}
+"""What a metric is called, where its name in scores.tsv is another."""
+
 
 def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], metrics: list[str]) -> list[dict[str, Any]]:
     """Per comparison of two arms its `question` and `answers`: a sentence per test set and metric, in two parts, `claim` and `numbers`.
@@ -60,21 +63,22 @@ def comparisons(study: Study) -> list[tuple[str, str, str]]:
 
 def answer(study: Study, rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:
     """What a metric says of `arm` against `other` on a test set: the claim, and the numbers behind it."""
+    called = NAMES.get(metric, metric)
     value = {(r["arm"], r["seed"]): r["value"] for r in rows if (r["testset"], r["metric"]) == (testset, metric)}
     seeds = [seed for seed in study.seeds if (arm, seed) in value and (other, seed) in value]
     if not seeds:
-        return f"Not known in {metric}", "a score is missing (see below)."
+        return f"Not known in {called}", "a score is missing (see below)."
     mine, theirs = ([value[name, seed] for seed in seeds] for name in (arm, other))
     gap = summary([a - b for a, b in zip(mine, theirs, strict=True)])
     both = f"{arm} has {spread(mine, digits(metric))}, {other} {spread(theirs, digits(metric))}"
     if not any(gap["values"]):
-        return f"No difference in {metric}", f"{both}."
+        return f"No difference in {called}", f"{both}."
     tested = _tested(over_seeds, arm, other, testset, metric)
     numbers = f"{both}, a difference of {signed(gap['mean'], digits(metric))} ({', '.join(_uncertainty(gap, tested, metric))})"
     if tested is None or tested["p"] is None:
-        return f"Not tested in {metric}", f"{numbers}."
+        return f"Not tested in {called}", f"{numbers}."
     if tested["p"] >= 0.05:
-        return f"Not shown in {metric}", f"{numbers}. Chance could make such a difference."
+        return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
     better = gap["mean"] < 0 if metric in LOWER_IS_BETTER else gap["mean"] > 0
     claim = f"{'Yes' if better else f'No, {other} is better'}, by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
     return claim, f"{numbers}."
@@ -106,4 +110,6 @@ def p_value(p: float | None) -> str:
 
 def unit(metric: str) -> str:
     """What a difference in a metric is counted in."""
-    return "points of accuracy" if metric == "accuracy" else f"{metric} (lower is better)" if metric in LOWER_IS_BETTER else metric
+    if metric in ("accuracy", "f1"):
+        return f"points of {NAMES.get(metric, metric)}"
+    return f"{metric} (lower is better)" if metric in LOWER_IS_BETTER else metric

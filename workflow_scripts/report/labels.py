@@ -1,4 +1,4 @@
-"""Tasks with labels: scores by language with what guessing gets (Table V of Zan et al.), their curves, labels and dictionaries."""
+"""The report on tasks with labels: scores by language beside guessing (Table V of Zan et al.), curves, labels, dictionaries."""
 
 import itertools
 from collections import Counter
@@ -50,7 +50,7 @@ def measure(study: Study) -> Measure:
         return Measure(
             "accuracy", "accuracy", "Accuracy", note, ("macro_f1",), "Wilson's 95 % interval", "guessing", f"always {guess}", guess[4:]
         )
-    metric = labelling.leading(study.settings.labelling, study.labelled.labels)
+    metric = labelling.leading(study.settings.labelling, study.labels.labels)
     others = tuple(name for name in ("accuracy", "f1", "precision", "recall") if name != metric)
     name, title, note = {
         "accuracy": ("accuracy", "Accuracy", " of tags in per cent"),
@@ -78,22 +78,22 @@ def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
 
 
 def labelled_text(study: Study) -> dict[str, Any]:
-    """Examples by part and label, and what was removed."""
+    """The number of examples by part and label, and of those removed."""
     languages = {"train": study.source, "dev": study.source, **{f"test/{t}": test_language(study, t) for t in study.testsets}}
     parts = {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
-    return {"parts": parts, "labels": study.labelled.labels}
+    return {"parts": parts, "labels": study.labels.labels}
 
 
 def test_language(study: Study, testset: str) -> str:
     """The language of a test set."""
-    return study.labelled.test[testset].language or study.labelled.language
+    return study.labels.test[testset].language or study.labels.language
 
 
 # scores
 
 
 def scores(study: Study) -> dict[str, Any]:
-    """Everything that the page says of the scores."""
+    """The data of the part "Scores" (or "Accuracy"), and of the page's first box."""
     tested = study.json(study.run / "significance.json")
     rows = measures(study, tested["pairs"])
     metric = measure(study).metric
@@ -117,7 +117,7 @@ def scores(study: Study) -> dict[str, Any]:
 
 
 def measures(study: Study, pairs: Rows) -> Rows:
-    """A row per test set (and their average), seed and arm: score, 95 % interval, chance, difference from the baseline, p and marker.
+    """One row per test set (and their average), seed and arm: score, 95 % interval, chance, difference from the baseline, p, marker.
 
     `p` is corrected, as configured, for the comparisons of all arms and test sets with that seed, and by itself for those of the average.
     """
@@ -147,7 +147,7 @@ def _family(testset: str) -> str:
 
 
 def table(study: Study, rows: Rows) -> dict[str, Any]:
-    """Arms × test sets, with their average, and the row of what needs no model."""
+    """The main table: arms × test sets with their average, and a row for what needs no model."""
     cells = {key: {"seeds": group, **summary([row["value"] for row in group])} for key, group in grouped(rows, "arm", "testset")}
     columns = list(dict.fromkeys(row["testset"] for row in rows))
     chance = {row["testset"]: row["chance"] for row in rows}
@@ -158,10 +158,14 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     return {
         "columns": {testset: None if testset == AVERAGE else language(test_language(study, testset)).name for testset in columns},
         "cells": cells,
-        "best": {testset: max(study.arms, key=lambda arm, t=testset: cells[arm, t]["mean"]) for testset in columns},
+        "best": {testset: _best_arm(study, cells, testset) for testset in columns},
         "chance": chance,
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
     }
+
+
+def _best_arm(study: Study, cells: dict[tuple[str, str], dict[str, Any]], testset: str) -> str:
+    return max(study.arms, key=lambda arm: cells[arm, testset]["mean"])
 
 
 def _plain(cell: dict[str, Any]) -> str:
@@ -169,7 +173,7 @@ def _plain(cell: dict[str, Any]) -> str:
 
 
 def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
-    """For each test set a dot per arm, and the line of what needs no model."""
+    """Test set → its chart: one dot per arm, and a line at the score that needs no model."""
     several = len(study.seeds) > 1
     made: dict[str, dict[str, Any]] = {}
     for (testset,), group in grouped(rows, "testset"):
@@ -184,7 +188,7 @@ def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 def confusions(study: Study) -> list[dict[str, Any]]:
-    """For each test set the confusion matrix of the compared arm, first seed."""
+    """One confusion matrix per test set, of the compared arm with the first seed."""
     arm = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
     seed = study.seeds[0]
     return [
@@ -194,7 +198,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
 
 
 def at_chance(study: Study, rows: Rows) -> Iterator[str]:
-    """Where the interval of an arm with a seed does not lie above what guessing gets."""
+    """A sentence per test set where some arm is not better than guessing: its interval does not lie above the accuracy of guessing."""
     for (testset,), group in grouped([row for row in rows if row["testset"] != AVERAGE], "testset"):
         lost = dict.fromkeys(row["arm"] for row in group if row["at_chance"])
         if lost:
@@ -219,7 +223,7 @@ TRIVIALLY = {
 
 
 def curves(study: Study) -> dict[str, Any]:
-    """Series by chart, and a row per look at the dev set; x counts an arm's updates, of all phases."""
+    """Chart → its series, and one row per look at the dev set; x counts the updates of all phases of an arm."""
     measured = f"dev_{measure(study).metric}"
     made: dict[str, list[dict[str, Any]]] = {measured: [], "dev_loss": [], "loss": []}
     looks = []
@@ -244,7 +248,7 @@ def curves(study: Study) -> dict[str, Any]:
 
 
 def dictionaries(study: Study) -> dict[str, Any]:
-    """Size and coverage of each given dictionary, and the entries of frequent words."""
+    """Size and coverage of each given dictionary, with examples of frequent words."""
     found = {}
     counts = count_words(study.corpus / f"train.{study.source}", study.source) if study.dictionaries else Counter()
     for called, folder in study.dictionaries.items():
@@ -252,7 +256,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
         entries: dict[str, list[str]] = {}
         for word, candidate, _ in read_lexicon(folder / f"{direction}.tsv"):
             entries.setdefault(word, []).append(candidate)
-        frequent = sorted(entries, key=lambda word, entries=entries: -counts[word])[:400]
+        frequent = sorted(entries, key=lambda word: -counts[word])[:400]
         found[called] = {
             **report["directions"][direction],
             "file": report["dictionary"],
@@ -266,7 +270,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
 
 
 def tagged(study: Study, number: int = 8) -> dict[str, Any]:
-    """For each test set some of its sentences, evenly spaced, with the true tags and each arm's where they differ, first seed."""
+    """For each test set some of its sentences, evenly spaced, with the true tags and those of each arm where these differ, first seed."""
     made = []
     for testset in study.testsets:
         table = read_table(study.corpus / "test" / f"{testset}.{test_language(study, testset)}.tsv")
@@ -284,7 +288,7 @@ def tagged(study: Study, number: int = 8) -> dict[str, Any]:
 
 
 def accuracies(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each labelled corpus of several experiments a table of all their arms (Table V)."""
+    """One table (Table V) per labelled corpus that several experiments share, with the arms of all of them."""
     parts = [part for part in sections if part["study"].labelled and "scores" not in part["failed"]]
     found = []
     told = [{"corpus": part["study"].corpus_name, "metric": measure(part["study"]).metric, "part": part} for part in parts]

@@ -1,7 +1,8 @@
-"""What the numbers cost, and which data, commits and versions they are from."""
+"""What the results cost, and from which data, commits and library versions they come."""
 
 import csv
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from workflow_scripts.stage import read_json
 
 
 def acquired(results: Path, config: Config) -> list[dict[str, Any]]:
-    """The run's data: name, origin, size, SHA-256 and date, as their files say; licence and citation, as the configuration says."""
+    """The acquired data: name, origin, size, SHA-256 and date from their files; licence and citation from the configuration."""
     found = []
     for name in data_used(config):
         path = results / Path(data_file(config, name)).relative_to("results")
@@ -41,16 +42,16 @@ RULES = {
     "comet/environment.tsv": "comet_environment",
     "acquisition/mtdata_environment.tsv": "mtdata_environment",
 }
-"""Patterns of benchmark files, the first that fits → rule or phase; other jobs go by their folder."""
+"""Pattern of benchmark files → rule or phase; the first match counts. Other files are named after their folder."""
 ON_GPU = {"backbone", "pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
 ON_GPU |= {"classification_prediction", "labelling_prediction"}
-"""Rules that compute on a GPU where there is one."""
+"""Rules that use a GPU where there is one."""
 
 
 def cost(results: Path) -> list[dict[str, Any]]:
-    """A row per rule or phase, and their sum: jobs, seconds of wall clock, hours of processor and of GPUs, a job's largest memory in MB."""
+    """One row per rule or phase, and their sum: jobs, wall-clock seconds, processor hours, GPU hours, largest memory of a job in MB."""
     benchmarks = results / "benchmarks"
-    jobs = []
+    jobs: list[dict[str, Any]] = []
     for path in sorted(benchmarks.glob("*/**/*.tsv")):
         job = path.relative_to(benchmarks)
         rule = next((rule for pattern, rule in RULES.items() if fnmatch(job.as_posix(), pattern)), job.parts[0])
@@ -68,8 +69,9 @@ def cost(results: Path) -> list[dict[str, Any]]:
 
 
 def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
-    """How many GPUs a job had: of a phase its `training.json` says it; other jobs had one if phases of their model, or backbone, had."""
+    """How many GPUs a job had. A phase says it in its `training.json`; another job is taken to have had one if its model's training had."""
     runs, experiment = results / "runs", benchmark.parent.name
+    reports: Iterable[Path]
     arm, _, rest = benchmark.stem.rpartition(".seed")
     seed, _, last = rest.partition(".")
     if rule == "backbone":
@@ -83,9 +85,9 @@ def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
 
 
 def provenances(results: Path, paths: list[Path]) -> dict[str, Any]:
-    """Commits with the files each made, versions by library, whether either differs among the files, and checksums of what was read.
+    """Where the files come from: commits and the files they wrote, library versions, whether either is mixed, and checksums.
 
-    A file has several checksums when one stage read it before it was changed, and another one after.
+    A file has several checksums when it was changed between two stages that read it.
     """
     found = []
     checksums: dict[str, set[str]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""What the report knows of an experiment: its settings, where its files are, and small statistics."""
+"""An experiment as the report sees it: its settings and where its files are; and small statistics."""
 
 import statistics
 from collections.abc import Sequence
@@ -11,22 +11,23 @@ from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import transfer
-from workflow_scripts.tasks.experiment import Experiment, Phase, arms_of, lexicons_used
+from workflow_scripts.tasks.experiment import Phase, arms_of, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t, two-sided 95 %, for 2 to 10 numbers."""
+"""Two-sided 95 % quantiles of Student's t, for samples of 2 to 10 numbers."""
 
 
 @dataclass
 class Study:
-    """One experiment: what the configuration says of it, and the folders with its files."""
+    """One experiment: its part of the configuration, and the folders with its files."""
 
     name: str
-    settings: Experiment
+    settings: Any
+    """The experiment's block; its class is that of the task, `task_of(settings).settings`."""
     corpus_name: str
     source: str
     target: str
@@ -37,7 +38,7 @@ class Study:
     zero_shot: dict[str, str]
     """Test sets of other experiments, translated without training for them (`{other}@{testset}`), and their source language."""
     lowercased: list[str]
-    """Test sets of corpora that are read in lower case."""
+    """Test sets whose corpus is lower-cased."""
     run: Path
     corpus: Path
     lexicon: Path
@@ -53,8 +54,15 @@ class Study:
     """Every JSON file that a number was taken from."""
 
     @property
+    def labels(self) -> Labelled:
+        """The text of an experiment whose text has labels."""
+        if self.labelled is None:
+            raise ValueError(f"{self.name} has no labelled text")
+        return self.labelled
+
+    @property
     def title(self) -> str:
-        """What is learnt."""
+        """The experiment in a few words: its languages, or what is classified."""
         if self.labelled:
             return f"{self.settings.task}, learnt in {language(self.source).name}"
         return f"{language(self.source).name} to {language(self.target).name}"
@@ -66,17 +74,17 @@ class Study:
 
     @property
     def leading(self) -> str:
-        """The metric that stands for the others."""
+        """The metric that charts and overview show."""
         return leading(self.settings.scores)
 
     @property
     def dev_metric(self) -> str:
-        """What was measured of greedy outputs on the dev set."""
+        """The metric of greedy outputs on the dev set."""
         return self.settings.training.dev_metric
 
     @property
     def tested(self) -> list[str]:
-        """All test sets with scores."""
+        """All test sets that the models were scored on, those of other experiments included."""
         return [*self.testsets, *self.zero_shot]
 
     @property
@@ -85,15 +93,15 @@ class Study:
         return next(iter(self.arms))
 
     def of_kind(self, kind: str) -> list[str]:
-        """Arms, the baseline apart, whose pretext phase trains on `kind`."""
+        """Arms other than the baseline whose first phase trains on `kind`."""
         return [arm for arm, phases in self.arms.items() if arm != self.baseline and phases[0].data == kind]
 
     def seed(self, arm: str, seed: int | None = None) -> Path:
-        """The folder of an arm's run with a seed, the first if none is given."""
+        """The folder of an arm's run with `seed`, or with the first seed."""
         return self.run / arm / f"seed{self.seeds[0] if seed is None else seed}"
 
     def json(self, path: Path) -> dict[str, Any]:
-        """Read `path` and remember it for the provenance."""
+        """Read a JSON file and note it for the provenance; raises `InputError` where it is missing."""
         if not path.exists():
             raise InputError(f"{path} is missing; the report is made of a finished run (snakemake --cores all)")
         if path not in self.read:
@@ -101,20 +109,25 @@ class Study:
         return read_json(path)
 
 
+def experiment(settings: Config, name: str) -> Any:
+    """An experiment's block, whose class is that of its task."""
+    return settings.experiments[name]
+
+
 def configured(results: Path, name: str, settings: Config) -> Study:
-    """What and where the experiment `name` is."""
-    return READERS[task_of(settings.experiments[name]).text](results, name, settings)
+    """The study of the experiment `name`."""
+    return READERS[task_of(experiment(settings, name)).text](results, name, settings)
 
 
 def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = settings.experiments[name]
+    chosen = experiment(settings, name)
     lexicons = {used: under(results, lexicon_folder(settings, name, used)) for used in lexicons_used(settings, chosen)}
     return Study(
         source=chosen.source,
         target=chosen.target,
         languages=settings.corpora[chosen.corpus].languages,
         testsets=list(settings.corpora[chosen.corpus].test),
-        zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
+        zero_shot={test: experiment(settings, test.partition("@")[0]).source for test in zero_shot_tests(settings, name)},
         lowercased=_lowercased(name, settings),
         corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),
         lexicon=lexicons[chosen.lexicon],
@@ -124,7 +137,7 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
 
 
 def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = settings.experiments[name]
+    chosen = experiment(settings, name)
     labelled = settings.labelled[chosen.corpus]
     given = transfer.given_lexicons(settings, name)
     return Study(
@@ -149,7 +162,7 @@ def _called(lexicon: str, pair: str, code: str) -> str:
 
 
 def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
-    chosen = settings.experiments[name]
+    chosen = experiment(settings, name)
     return {
         "name": name,
         "settings": chosen,
@@ -167,18 +180,18 @@ READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text}
 
 
 def under(results: Path, path: str) -> Path:
-    """A path of `paths` in another folder of results."""
+    """A path of the module `paths`, which begins with results/, in the given folder of results."""
     return results / Path(path).relative_to("results")
 
 
 def _lowercased(name: str, settings: Config) -> list[str]:
-    own = {testset: name for testset in settings.corpora[settings.experiments[name].corpus].test}
+    own = {testset: name for testset in settings.corpora[experiment(settings, name).corpus].test}
     others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
-    return [test for test, of in {**own, **others}.items() if settings.corpora[settings.experiments[of].corpus].lowercase]
+    return [test for test, of in {**own, **others}.items() if settings.corpora[experiment(settings, of).corpus].lowercase]
 
 
 def summary(values: list[float]) -> dict[str, Any]:
-    """Number, mean, standard deviation, extremes, and the 95 % interval of the mean (t distribution; None for one value)."""
+    """`n`, `mean`, `sd`, `min`, `max` and the 95 % `interval` of the mean (t distribution); `sd` and `interval` are None for one value."""
     n, mean = len(values), statistics.fmean(values)
     sd = statistics.stdev(values) if n > 1 else None
     half = None if sd is None else T95[min(n - 2, len(T95) - 1)] * sd / n**0.5
@@ -192,7 +205,7 @@ def evenly(items: Sequence, number: int) -> list:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A number with a sign and a true minus; what rounds to nothing has no sign."""
+    """A number with its sign, and a true minus; one that rounds to zero has no sign."""
     return f"{0:.{digits}f}" if abs(value) < 0.5 / 10**digits else f"{value:+.{digits}f}".replace("-", "−")
 
 

@@ -1,4 +1,4 @@
-"""The report's tables as text to paste into a paper or a README. Rows of strings in, the first of them the head."""
+"""The report's tables as text for a paper or a README. Both functions take rows of strings; the first row is the head."""
 
 _LATEX = str.maketrans(
     {
@@ -23,14 +23,14 @@ _LATEX = str.maketrans(
 
 
 def markdown(rows: list[list[str]]) -> str:
-    """A pipe table; numbers stand right."""
+    """A Markdown table with pipes; all columns but the first are aligned right."""
     head, *body = [[cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows]
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def latex(rows: list[list[str]]) -> str:
-    """A tabular with the rules of the package booktabs."""
+    """A LaTeX tabular with the rules of the package booktabs."""
     head, *body = [" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in rows]
     columns = "l" + "r" * (len(rows[0]) - 1)
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"])

@@ -23,6 +23,7 @@ from workflow_scripts.tasks.experiment import (
     phase_training,
 )
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.training.backbone import chain_of
 
 
 class Wildcards(Protocol):
@@ -123,9 +124,9 @@ def mapping_sources(config: Config, w: Wildcards) -> dict[str, str]:
 
 
 def lexicon_sources(config: Config, w: Wildcards) -> dict[str, str]:
-    """Mapped vectors, or the dictionary that takes their place; and the gold lexicon."""
+    """Mapped vectors, or what takes their place: a dictionary, or (by the flag `--aligned`) the text alone; and the gold lexicon."""
     gold = word_list(config, w, "gold")
-    if config.lexicons[w.lexicon].mapping.mode == "dictionary":
+    if not config.lexicons[w.lexicon].mapping.maps:
         return word_list(config, w, "dictionary") | gold
     folder = paths.lexicon_folder(config, w.corpus, w.lexicon)
     return {"mapped_a": f"{folder}/{w.a}.mapped.vec", "mapped_b": f"{folder}/{w.b}.mapped.vec"} | gold
@@ -166,8 +167,9 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_users(config: Config, backbone: str) -> list[str]:
-    """The names of the run's experiments that start from the backbone."""
-    return [name for name in config.experiments if name in config.run.experiments and config.experiments[name].backbone == backbone]
+    """The names of the run's experiments that start from the backbone, or from one that is made from it."""
+    used = [name for name in config.experiments if name in config.run.experiments]
+    return [name for name in used if backbone in chain_of(config.backbones, config.experiments[name].backbone)]
 
 
 def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
@@ -196,7 +198,7 @@ def writes_text(config: Config, backbone: str) -> bool:
 def _reads_text(config: Config, backbone: str) -> bool:
     """Whether the backbone is made of, or trimmed to, the experiments' text."""
     block = config.backbones[backbone]
-    return block.kind == "small" or block.trim
+    return block.kind != "hub" or block.trim
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
@@ -217,16 +219,28 @@ def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_text(config: Config, w: Wildcards) -> list[str]:
-    """The text that a small backbone is pretrained on, besides the task's own."""
-    small = config.backbones[w.backbone].small
-    return [resource(path) for path in small.text.values() if path != "task"] if small else []
+    """The text that a backbone is pretrained on, besides the task's own."""
+    block = config.backbones[w.backbone].pretraining
+    return [resource(path) for path in block.text.values() if path != "task"] if block else []
+
+
+def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
+    """The model of the backbone that a continued one is made from."""
+    block = config.backbones[w.backbone]
+    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
+
+
+def keep_head(config: Config, w: Wildcards) -> str:
+    """The flag for a backbone that another one of the run is made from: it keeps the head that it was pretrained with."""
+    made = {config.backbones[name].from_ for name in config.backbones if backbone_users(config, name)}
+    return "--keep-head" if w.backbone in made else ""
 
 
 def backbone_settings(config: Config, w: Wildcards) -> str:
     """The backbone's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.backbones[w.backbone])
-    if block["small"]:
-        block["small"]["text"] = {code: path if path == "task" else resource(path) for code, path in block["small"]["text"].items()}
+    for part in filter(None, (block["small"], block["continued"])):
+        part["text"] = {code: path if path == "task" else resource(path) for code, path in part["text"].items()}
     return json.dumps(block, ensure_ascii=False)
 
 
@@ -358,7 +372,8 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
     experiment = config.experiments[w.experiment]
     return max(
         (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for phases in config.arms.values()
+        for arm, phases in config.arms.items()
+        if experiment.arms is None or arm in experiment.arms
         for phase in phases
         if phase.noise == w.noise
         for point in grid_points(experiment) or [None]

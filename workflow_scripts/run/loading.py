@@ -6,7 +6,6 @@ What is malformed otherwise is left to the types to refuse.
 """
 
 import csv
-import difflib
 import fnmatch
 import itertools
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any, get_origin
 
 import yaml
 
+from workflow_scripts.names import instead
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import Task
 from workflow_scripts.tasks.table import TASKS, task_name
@@ -144,9 +144,7 @@ def _with_likes(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(named, str):
             raise InputError(f"{where}: wants the name of one definition in {section}, got {named!r}")
         if named not in blocks:
-            near = difflib.get_close_matches(named, map(str, blocks), n=1)
-            instead = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(map(str, blocks))}"
-            raise InputError(f"{where}: {named!r} is not defined, {instead}")
+            raise InputError(f"{where}: {named!r} is not defined{instead(named, blocks)}")
         if named in (*users, name):
             raise InputError(f"{where}: leads back to itself ({' → '.join((*users, name, named))}); define one of them without `like`")
         return _completed_by(completed(named, (*users, name)), own)

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device, pick_precision
-from workflow_scripts.evidence import spans
+from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import Significance, compare_everywhere
 from workflow_scripts.evidence.significance import drawn_scores
 from workflow_scripts.limits import AboveZero, Positive
@@ -131,9 +131,9 @@ def finetune(
         def look() -> dict[str, float]:
             logits = word_scores(network, reader, dev_rows, precision)
             given = tags_of_sentences(dev_windows, [labels[i] for i in logits.argmax(dim=1).tolist()])
-            counted = spans.count([example.label.split(" ") for example in held_out], given).sum(axis=0)
+            counted = tag_scores.count([example.label.split(" ") for example in held_out], given).sum(axis=0)
             loss = float(torch.nn.functional.cross_entropy(logits, dev_numbers))
-            return {"eval_loss": loss, "eval_error": 1 - spans.SCORES[metric](counted)}
+            return {"eval_loss": loss, "eval_error": 1 - tag_scores.SCORES[metric](counted)}
 
         train_head(
             network,
@@ -179,7 +179,7 @@ def predict(
     rows = [reader.rows(some, code, labels) for some, code in zip(windows, languages, strict=True)]
     logits = word_scores(network, reader, [row for some in rows for row in some], pick_precision(settings.precision, network.device))
     given = iter([labels[i] for i in logits.argmax(dim=1).tolist()])
-    word_list = spans.learn_word_list((split_words(e.text), e.label.split(" ")) for e in read_table(train, labels, "word"))
+    word_list = tag_scores.learn_word_list((split_words(e.text), e.label.split(" ")) for e in read_table(train, labels, "word"))
     for name, table, some in zip(testsets, tables, windows, strict=True):
         tags = tags_of_sentences(some, [next(given) for window in some for _ in window.label.split(" ")])
         write_lines(folder / f"{name}.hyp", (" ".join(line) for line in tags))
@@ -188,23 +188,23 @@ def predict(
         write_json(folder / f"{name}.scores.json", {**scores, "cut_sentences": len(some) - len(table), "unread_words": unread})
 
 
-def score(table: list[Example], given: list[list[str]], word_list: spans.WordList, labels: list[str], metric: str) -> dict[str, Any]:
+def score(table: list[Example], given: list[list[str]], word_list: tag_scores.WordList, labels: list[str], metric: str) -> dict[str, Any]:
     """All scores of a test set in per cent, those of the word list (`chance`), and the confusion matrix.
 
     `low` and `high` limit the 95 % interval of the leading score `metric`, from sentences drawn anew (bootstrap).
     """
     truth = [example.label.split(" ") for example in table]
     words = [split_words(example.text) for example in table]
-    counts = spans.count(truth, given)
+    counts = tag_scores.count(truth, given)
     low, high = interval(counts, metric)
-    trivial = spans.count(truth, [word_list.tag(sentence) for sentence in words]).sum(axis=0)
+    trivial = tag_scores.count(truth, [word_list.tag(sentence) for sentence in words]).sum(axis=0)
     confusion = Counter((a, b) for tags, answers in zip(truth, given, strict=True) for a, b in zip(tags, answers, strict=True))
-    chance = {name: 100 * of(trivial) for name, of in spans.SCORES.items()}
+    chance = {name: 100 * of(trivial) for name, of in tag_scores.SCORES.items()}
     return {
         "metric": metric,
         "examples": len(table),
         "words": int(counts[:, 1].sum()),
-        **{name: 100 * of(counts.sum(axis=0)) for name, of in spans.SCORES.items()},
+        **{name: 100 * of(counts.sum(axis=0)) for name, of in tag_scores.SCORES.items()},
         "low": low,
         "high": high,
         "chance": chance[metric],
@@ -218,7 +218,7 @@ def score(table: list[Example], given: list[list[str]], word_list: spans.WordLis
 
 def interval(counts: np.ndarray, metric: str, samples: int = 1_000) -> tuple[float, float]:
     """The 95 % interval of a score, in per cent, by bootstrap over sentences, whose words depend on each other."""
-    drawn = drawn_scores({("", 0): counts}, spans.SCORES[metric], samples, np.random.default_rng(1))
+    drawn = drawn_scores({("", 0): counts}, tag_scores.SCORES[metric], samples, np.random.default_rng(1))
     low, high = np.percentile(drawn["", 0], [2.5, 97.5])
     return float(100 * low), float(100 * high)
 
@@ -241,11 +241,11 @@ def compare_arms(
     truth = {testset: [example.label.split(" ") for example in read_table(path)] for testset, path in zip(testsets, examples, strict=True)}
     folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
     counts = {
-        (name, testset, seed): spans.count(truth[testset], aligned_tags(folder / f"{testset}.hyp", truth[testset]))
+        (name, testset, seed): tag_scores.count(truth[testset], aligned_tags(folder / f"{testset}.hyp", truth[testset]))
         for (name, seed), folder in folders.items()
         for testset in testsets
     }
-    write_json(output, {"metric": metric, **compare_everywhere(counts, spans.SCORES[metric], names, testsets, seeds, settings)})
+    write_json(output, {"metric": metric, **compare_everywhere(counts, tag_scores.SCORES[metric], names, testsets, seeds, settings)})
 
 
 def aligned_tags(hypotheses: Path, truth: list[list[str]]) -> list[list[str]]:
@@ -260,7 +260,7 @@ def aligned_tags(hypotheses: Path, truth: list[list[str]]) -> list[list[str]]:
 
 def leading(settings: Labelling, labels: Sequence[str]) -> str:
     """The score that stands for the others: what is chosen, or what the tags ask for."""
-    return spans.leading(labels) if settings.metric == "auto" else settings.metric
+    return tag_scores.leading(labels) if settings.metric == "auto" else settings.metric
 
 
 # ---------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ def results(config: Config, name: str) -> set[str]:
         *(f"{own}/significance/{test}.json" for test in all_tests),
     }
     for used in lexicons_used(config, experiment):
-        if config.lexicons[used].mapping.mode != "dictionary":
+        if config.lexicons[used].mapping.maps:
             files.add(f"{lexicon_folder(config, name, used)}/mapping.json")
     if experiment.grid:
         files |= {f"{own}/{arm}/choice.json" for arm in arms}

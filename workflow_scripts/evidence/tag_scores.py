@@ -1,4 +1,4 @@
-"""spans: how well words are tagged: accuracy of tags, precision, recall and F1 of spans, and what a word list gets.
+"""tag_scores: how well words are tagged: accuracy of tags, precision, recall and F1 of spans, and what a word list gets.
 
 Spans are those that seqeval finds in its default mode, which is conlleval's (Tjong Kim Sang and Buchholz 2000): an ``I-``
 without a ``B-`` of its type before it begins a span. A span is right if its type, beginning and end are. seqeval is what XGLUE

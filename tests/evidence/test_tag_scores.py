@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from workflow_scripts.evidence.spans import SCORES, count, leading, learn_word_list, spans
+from workflow_scripts.evidence.tag_scores import SCORES, count, leading, learn_word_list, spans
 
 NER = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 UPOS = ["NOUN", "VERB", "ADJ", "ADP", "ADV", "INTJ", "PROPN", "PRON", "SYM", "SCONJ", "PUNCT"]

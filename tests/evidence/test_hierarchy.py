@@ -1,0 +1,106 @@
+"""Effects over pairs, seeds and sentences: planted ones are found, and chance is not."""
+
+import csv
+
+import numpy as np
+import pytest
+from tiny_models import manual_pairs
+
+from workflow_scripts.evidence.hierarchy import compare, main, mean_of_drawn
+from workflow_scripts.stage import InputError, write_json
+
+
+def mean(sums):
+    return sums[0] / sums[1]
+
+
+def study(rng, effect, pairs=4, seeds=5, sentences=60, between_pairs=0.3, between_seeds=0.3):
+    """Scores of two arms whose true difference is `effect`, with differences of pairs, seeds and sentences of their own."""
+    made = []
+    for _ in range(pairs):
+        hard, own = rng.normal(size=sentences), effect + between_pairs * rng.normal()
+        pair = {}
+        for seed in range(1, seeds + 1):
+            for arm, gain in (("plain", 0.0), ("csr", own + between_seeds * rng.normal())):
+                values = 10 + hard + gain + 0.5 * rng.normal(size=sentences)
+                pair[arm, seed] = np.stack([values, np.ones(sentences)], axis=1)
+        made.append(pair)
+    return made
+
+
+@pytest.mark.parametrize("pairs", [3, 6])
+def test_what_is_not_there_is_seldom_found_and_what_is_there_mostly(pairs):
+    rng = np.random.default_rng(1)
+    nothing = [compare(study(rng, 0.0, pairs), mean, "csr", "plain", samples=200) for _ in range(60)]
+    planted = [compare(study(rng, 1.5, pairs), mean, "csr", "plain", samples=200) for _ in range(60)]
+    # a test of 5 % would have 3 of 60 on average
+    assert sum(found["p"] < 0.05 for found in nothing) <= 12
+    assert sum(found["p"] < 0.05 for found in planted) >= 45
+    # intervals of 95 % have the truth in 57 of 60 on average
+    assert sum(found["low"] <= 0.0 <= found["high"] for found in nothing) >= 48
+    assert sum(found["low"] <= 1.5 <= found["high"] for found in planted) >= 48
+    assert np.mean([found["effect"] for found in planted]) == pytest.approx(1.5, abs=0.3)
+
+
+def test_pairs_that_disagree_are_no_evidence_though_each_by_itself_would_be():
+    rng = np.random.default_rng(2)
+    for_csr, against = (study(rng, effect, 1, between_pairs=0.0, between_seeds=0.05)[0] for effect in (2.0, -2.0))
+    assert compare([for_csr], mean, "csr", "plain")["p"] < 0.01 > compare([against], mean, "csr", "plain")["p"]
+    both = compare([for_csr, against], mean, "csr", "plain")
+    assert both["p"] > 0.3 and both["low"] < -1 and both["high"] > 1
+    assert both["by_pair"][0] > 1.5 and both["by_pair"][1] < -1.5
+
+
+def test_equal_arms_differ_by_nothing_and_arms_change_the_sign():
+    pairs = study(np.random.default_rng(3), 1.0)
+    same = [{(arm, seed): pair["csr", seed] for arm in ("csr", "plain") for seed in range(1, 6)} for pair in pairs]
+    found = compare(same, mean, "csr", "plain", samples=50)
+    assert (found["effect"], found["low"], found["high"], found["p"]) == (0.0, 0.0, 0.0, 1.0)
+    one, other = compare(pairs, mean, "csr", "plain"), compare(pairs, mean, "plain", "csr")
+    assert one["effect"] == pytest.approx(-other["effect"]) and one["low"] == pytest.approx(-other["high"], abs=1e-6)
+    assert (one["pairs"], one["seeds"], one["sentences"]) == (4, 20, 240)
+
+
+def test_seeds_that_only_one_arm_has_are_left_out():
+    pairs = study(np.random.default_rng(4), 1.0)
+    whole = compare(pairs, mean, "csr", "plain", samples=20)
+    del pairs[0]["plain", 5]
+    assert compare(pairs, mean, "csr", "plain", samples=20)["seeds"] == whole["seeds"] - 1
+    pairs[1] = {key: value for key, value in pairs[1].items() if key[0] == "csr"}
+    with pytest.raises(InputError, match="pair 2 of 4: csr and plain have no seed in common"):
+        compare(pairs, mean, "csr", "plain")
+
+
+def test_the_mean_of_what_is_drawn_varies_as_a_mean_of_all_should():
+    values = np.repeat(np.array([[0.0], [1.0], [5.0]]), 20_000, axis=1)
+    found = mean_of_drawn(values, np.random.default_rng(5))
+    # the squared standard error of a mean of three
+    assert found.mean() == pytest.approx(2.0, abs=0.05) and found.var() == pytest.approx(np.var([0, 1, 5], ddof=1) / 3, rel=0.05)
+    assert np.array_equal(mean_of_drawn(values[:1], np.random.default_rng(5)), values[0])
+
+
+def test_a_table_of_effects_is_made_of_the_translations(tmp_path):
+    references = manual_pairs(60)[1]
+    blocks, corpora = {}, {}
+    for code, worse in (("de", 3), ("tr", 4)):
+        blocks[f"{code}-part"] = {"corpus": code, "source": code, "target": "en", "scores": {"tokenize": None}}
+        corpora[code] = {"languages": [code, "en"]}
+        (folder := tmp_path / f"corpora/{code}.{code}-en/test").mkdir(parents=True)
+        (folder / "pages.en").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+        for arm, step in (("finetune", worse), ("csr", 9), ("late", 9)):
+            for seed in (1, 2) if arm != "late" else (1,):
+                (folder := tmp_path / f"runs/{code}-part/{arm}/seed{seed}").mkdir(parents=True)
+                lines = (" ".join(w for i, w in enumerate(line.split()) if (i + seed) % step) for line in references)
+                (folder / "pages.hyp").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_json(tmp_path / "configuration.json", {"run": {"seeds": [1, 2]}, "experiments": blocks, "corpora": corpora})
+    arguments = {"experiments": ("de-part", "tr-part"), "arms": ("finetune", "csr", "late"), "samples": 100}
+    main(tmp_path, tmp_path / "effects.tsv", **arguments)
+    with open(tmp_path / "effects.tsv", encoding="utf-8") as file:
+        rows = {(row["arm"], row["other"], row["metric"]): row for row in csv.DictReader(file, delimiter="\t")}
+    assert len(rows) == 6
+    found = rows["csr", "finetune", "BLEU"]
+    assert 0 < float(found["low"]) < float(found["effect"]) < float(found["high"]) and float(found["p"]) < 0.05
+    assert (found["pairs"], found["seeds"], found["sentences"]) == ("2", "4", "120") and "tr-part:" in found["by_pair"]
+    assert rows["late", "csr", "chrF"]["seeds"] == "2"
+    with pytest.raises(InputError, match="has no experiment 'fr-part'; it has de-part, tr-part"):
+        main(tmp_path, tmp_path / "effects.tsv", **{**arguments, "experiments": ("fr-part",)})

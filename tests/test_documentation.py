@@ -1,0 +1,197 @@
+"""Every command that the documentation shows is tried here, or is listed with the reason why it cannot be.
+
+Snakemake's are planned (`-n`) in a folder that looks like a fresh clone, targets of make are looked at (`make -n`), modules are
+asked for the options that they are given, and benchmarks for the arguments.
+"""
+
+import contextlib
+import importlib
+import inspect
+import io
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from snakemake.cli import main as snakemake_main
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "resources/README.md"])
+CONFIGURATIONS = sorted([ROOT / "config.yaml", *ROOT.glob("config/*.yaml"), ROOT / "slurm/config.yaml", ROOT / "Makefile"])
+
+NO_COMMANDS = ("raw text", "module crossgap:", "ok     corpora", "──── 1 job failed", "rules/scores.smk", "root ←", "tests/<room>")
+"""Beginnings of the blocks without a language that show something else: pictures, output, files."""
+
+PROGRAMS = re.split(
+    r"\s+",
+    "snakemake make python python3 pip hf tensorboard git wget curl bash sh sudo apt apt-get conda apptainer docker pytest ruff pre-commit "
+    "srun sbatch squeue sinfo sacctmgr sacct scancel scontrol module export . source cd cp mv rm cmp tail tmux pgrep kill",
+)
+"""What inline code begins with if it is a command."""
+
+NOT_TRIED = {
+    ". .venv/bin/activate": "`make setup` makes it; every target of make begins with it",
+    "tensorboard --logdir": "is a server",
+    "wget ": "is a download",
+    "git clone https://github.com/artetxem/vecmap": "is a download",
+    "module load": "is of a cluster",
+    "srun ": "is of a cluster",
+    "squeue ": "is of a cluster",
+    "scancel ": "is of a cluster",
+    "scontrol ": "is of a cluster",
+    "sinfo ": "is of a cluster",
+    "sacctmgr ": "is of a cluster",
+    "pip install nvidia-cublas-cu12": "is for a GPU",
+    "export HF_H": "only sets a variable",
+    "hf download": "is a download",
+    "tail -f": "never ends",
+    "pgrep -af": "looks at other processes",
+    "pytest ": "is a test itself",
+    "pip install pre-commit": "is for who wants it",
+    "pre-commit install": "is for who wants it",
+    "cp results/scores.tsv": "is about a finished demo",
+    "cmp before.tsv": "is about a finished demo",
+    "rm -rf results": "is about a finished demo",
+    "python -m workflow_scripts.<": "is a pattern, not a command",
+    "python -m workflow_scripts.evidence.lengths": "is about a stage that the reader is to write",
+    "snakemake --cores all results/…": "has a gap",
+}
+"""Beginnings of commands → why they are not tried."""
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """Language and content of the fenced blocks."""
+    return re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, flags=re.M | re.S)
+
+
+def commands_of_page(text: str) -> list[str]:
+    """Command lines in a page's blocks and in its running text."""
+    found = []
+    for language, content in blocks(text):
+        if language in ("", "bash", "sh", "console") and not content.strip().startswith(NO_COMMANDS):
+            found += content.replace("\\\n", " ").splitlines()
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S))
+    found += [code for code in inline if " " in code and code.split()[0] in PROGRAMS]
+    parts = [part for line in found for part in re.sub(r"\s+#.*", "", line).split(" && ")]
+    return [part.strip().removeprefix("$ ") for part in parts if part.strip()]
+
+
+def commands_of_comments(text: str) -> list[str]:
+    """Command lines in comments: behind a colon, or a line of their own."""
+    found = []
+    for line in re.findall(r"^# ?(.*)", text, flags=re.M):
+        for command in re.findall(r"(?:^|: |\()((?:snakemake|make|python -m) .+)", re.sub(r"\s{2,}#.*", "", line)):
+            # up to a bracket, a comma or a full stop that ends the command in a sentence
+            command = re.match(r"(?:\"[^\"]*\"|'[^']*'|[^\"';,)])+", command)[0].rstrip(". ")
+            found.append(command.partition(": ")[0] if command.startswith("make ") else command)
+    return found
+
+
+COMMANDS = {
+    command: path
+    for path, commands in [
+        *((path, commands_of_page(path.read_text(encoding="utf-8"))) for path in PAGES),
+        *((path, commands_of_comments(path.read_text(encoding="utf-8"))) for path in CONFIGURATIONS),
+    ]
+    for command in commands
+}
+"""Command → a file in which it stands."""
+TRIED = [command for command in COMMANDS if not command.startswith(tuple(NOT_TRIED))]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A folder like a fresh clone, with what readers bring themselves: the example's two files, and what a form is needed for."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("Snakefile", "config.yaml", "config", "rules", "workflow_scripts", "profiles", "slurm", "envs", "docs", "resources"):
+        (folder / name).symlink_to(ROOT / name)
+    (example,) = [text for text in dict.fromkeys(blocks((ROOT / "README.md").read_text(encoding="utf-8"))) if text[0] == "yaml"]
+    for name in ("captions.yaml", "my.yaml"):
+        (folder / name).write_text(example[1], encoding="utf-8")
+    named = re.findall(r"\b(data/[\w./-]+)", example[1])
+    named += [
+        path for recipe in ROOT.glob("config/*.yaml") for path in re.findall(r"\b(data/[A-Z][\w./-]+)", recipe.read_text(encoding="utf-8"))
+    ]
+    for path in named:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).touch()
+    return folder
+
+
+@pytest.mark.parametrize("command", TRIED)
+def test_a_command_of_the_documentation_works(command, clone):
+    words = shlex.split(command)
+    environment = dict(word.split("=", 1) for word in words if re.match(r"[A-Z]+=", word))
+    program, *arguments = [word for word in words if not re.match(r"[A-Z]+=", word) or words[0] == "make"]
+    if program == "snakemake":
+        # `-n` before the others: an option that takes several values must not take it for one of them
+        status, said = called(snakemake_main, ["-n", *arguments], clone, environment)
+        assert status == 0, said[-3000:]
+    elif program == "make":
+        done = subprocess.run(["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout, done.stderr
+    else:
+        assert program == "python" and arguments[0] == "-m", f"{COMMANDS[command]}: try it here, or say in NOT_TRIED why not"
+        try_module(arguments[1], arguments[2:])
+
+
+def try_module(name: str, arguments: list[str]) -> None:
+    """Whether a module takes these arguments."""
+    if ">" in arguments:  # writes a file of the repository to standard output
+        done = subprocess.run([sys.executable, "-m", name], cwd=ROOT, capture_output=True, text=True)
+        assert done.stdout == Path(arguments[-1]).read_text(encoding="utf-8"), done.stderr
+    elif name.startswith("benchmarks.") and not any(argument.startswith("--") for argument in arguments):
+        main = inspect.signature(importlib.import_module(name).main)
+        if [*main.parameters] == ["sizes"]:
+            assert all(argument.isdigit() for argument in arguments)
+        elif arguments:
+            main.bind(*arguments)
+    else:
+        status, said = called(lambda line: runpy.run_module(name, run_name="__main__"), ["--help"], ROOT, {"COLUMNS": "200"}, name)
+        assert status == 0
+        options = {argument.strip("[") for argument in arguments if argument.strip("[").startswith("--")} - {"--help"}
+        assert all(re.search(rf"{option}\b", said) for option in options), said
+
+
+def called(main, line: list[str], folder: Path, environment: dict[str, str], program: str = "snakemake") -> tuple[int, str]:
+    """Status and words of a command line in this process, which saves seconds."""
+    said = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, {"COLUMNS": "200", **environment}),
+        mock.patch.object(sys, "path", [*sys.path]),
+        mock.patch.object(sys, "argv", [program, *line]),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+        pytest.raises(SystemExit) as end,
+    ):
+        main(line)
+    return end.value.code or 0, said.getvalue()
+
+
+def test_every_reason_not_to_try_a_command_is_needed():
+    assert {start for start in NOT_TRIED if not any(command.startswith(start) for command in COMMANDS)} == set()
+
+
+def test_commands_are_found():
+    assert commands_of_page(
+        "```\nmake demo && make test   # all\nsnakemake \\\n  -n\n```\n`make` and `make test` and `x y`\n```\nroot ← text\n```"
+    ) == [
+        "make demo",
+        "make test",
+        "snakemake    -n",
+        "make test",
+    ]
+    comment = '# Here: snakemake --cores all -n\n# (as in: make resume ARGS="-n, -p").\n# make demo: runs all\n# a snakemake that waits\nx: y # snakemake'
+    assert commands_of_comments(comment) == ["snakemake --cores all -n", 'make resume ARGS="-n, -p"', "make demo"]
+
+
+def test_what_snakemake_takes_for_a_file_is_told_in_the_documentation():
+    """The order of words that does not work is shown nowhere."""
+    wrong = [command for command in COMMANDS if re.search(r"--configfile (?:(?!-)\S+ +)*(?!-)(?!\S*\.ya?ml\b)\S+", command)]
+    assert wrong == []

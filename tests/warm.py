@@ -1,0 +1,194 @@
+"""A server with the slow imports done, which forks a process for each ``python -m …``: whole runs start hundreds of them.
+
+What is called gets what a new process would have: its arguments, environment, folder and standard streams. The
+caller (calling.py) gets its output and its status, and hands signals on. Tests that kill, or that limit what a
+process may do, call `sys.executable` instead.
+
+    python tests/warm.py SOCKET     the server (of a listening socket's number); it ends with its standard input
+    FOLDER/python -m MODULE …       a call, for as long as FOLDER stands first in PATH
+"""
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import selectors
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from calling import relevant
+
+ROOT = Path(__file__).resolve().parent.parent
+
+THREADS = {f"{name}_NUM_THREADS": "1" for name in ("GOTO", "MKL", "OMP", "OPENBLAS")}
+THREADS |= {"NUMEXPR_NUM_THREADS": "1", "VECLIB_MAXIMUM_THREADS": "1"}
+"""What Snakemake tells a job that has one thread."""
+
+PRELOADED = (
+    "accelerate",
+    "compare_mt.bucketers",
+    "ctranslate2.converters",
+    "gensim.models",
+    "sacrebleu.tokenizers.tokenizer_13a",
+    "snakemake.cli",
+    "snakemake.report.html_reporter",
+    "torch._dynamo",
+    "torch.profiler._cupti_monitor",
+    "torch.utils.tensorboard",
+    "transformers.models.mbart.modeling_mbart",
+    "transformers.trainer_seq2seq",
+    "tyro",
+)
+"""What stages import once they run."""
+
+
+# ---------------------------------------------------------------------------------------------
+# beside the tests
+
+
+def start() -> Callable[[], None]:
+    """Start a server, and let `python()` and `path()` lead to it; returns what ends it."""
+    folder = tempfile.TemporaryDirectory(prefix="crossgap-warm-")
+    address = Path(folder.name, "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen(64)
+        command = [sys.executable, __file__, str(listener.fileno())]
+        environment = {**os.environ, **THREADS, "PYTHONPATH": str(ROOT)}
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+    told = {"address": str(address), "environment": relevant(environment), "threads": THREADS, "python": sys.executable, "root": str(ROOT)}
+    Path(folder.name, "server.json").write_text(json.dumps(told), encoding="utf-8")
+    words = shlex.join([sys.executable, "-IS", str(ROOT / "tests/calling.py"), f"{folder.name}/server.json"])
+    command = Path(folder.name, "python")
+    command.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    os.environ["CROSSGAP_WARM"] = folder.name
+
+    def end() -> None:
+        del os.environ["CROSSGAP_WARM"]
+        server.stdin.close()
+        server.wait()
+        folder.cleanup()
+
+    return end
+
+
+def python() -> str:
+    """The interpreter to call: the warm one where a server was started."""
+    return f"{os.environ['CROSSGAP_WARM']}/python" if "CROSSGAP_WARM" in os.environ else sys.executable
+
+
+def path() -> str:
+    """PATH with that interpreter and the environment's programs first."""
+    return os.pathsep.join([str(Path(python()).parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+# ---------------------------------------------------------------------------------------------
+# the server
+
+
+def preload() -> None:
+    """Import what is called and what it imports. Nothing may start a thread: only the one that forks goes on."""
+    import workflow_scripts
+
+    for module in PRELOADED:
+        importlib.import_module(module)
+    for module in pkgutil.walk_packages(workflow_scripts.__path__, "workflow_scripts."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+    from workflow_scripts.text.words import words_of
+
+    words_of(["Öffnen Sie die Datei."], "de")  # numba loads half of itself with the first function
+    gc.collect()
+    gc.freeze()
+
+
+def serve(listener: socket.socket) -> tuple[str, list[str]]:
+    """Fork for each call; returns in the children, what was called. The server itself ends with its standard input."""
+    lifeline = os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    awake, bell = os.pipe()
+    for pipe in (awake, bell):
+        os.set_blocking(pipe, False)
+    signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    watched = selectors.DefaultSelector()
+    for source in (lifeline, awake, listener):
+        watched.register(source, selectors.EVENT_READ)
+    processes: dict[socket.socket, int] = {}
+    while True:
+        for source in [key.fileobj for key, _ in watched.select()]:
+            if source == lifeline:
+                for process in processes.values():
+                    os.kill(process, signal.SIGKILL)
+                sys.exit()
+            elif source == awake:
+                os.read(awake, 4096)
+                for caller, process in list(processes.items()):
+                    ended, status = os.waitpid(process, os.WNOHANG)
+                    if ended:
+                        with suppress(OSError):
+                            caller.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+                        with suppress(KeyError):
+                            watched.unregister(caller)
+                        caller.close()
+                        del processes[caller]
+            elif source is listener:
+                if "transformers" not in sys.modules:
+                    preload()
+                caller = listener.accept()[0]
+                _, streams, _, _ = socket.recv_fds(caller, 1, 3)
+                request = json.loads(caller.makefile().readline())
+                process = os.fork()
+                if not process:
+                    signal.set_wakeup_fd(-1)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    watched.close()
+                    for each in (listener, caller, *processes):
+                        each.close()
+                    for number in (lifeline, awake, bell):
+                        os.close(number)
+                    return become(request, streams)
+                for number in streams:
+                    os.close(number)
+                processes[caller] = process
+                watched.register(caller, selectors.EVENT_READ)
+            elif source in processes:
+                said = source.recv(4096)
+                # a caller that is gone was killed
+                for number in map(int, said.split()) if said else [signal.SIGKILL]:
+                    os.kill(processes[source], number)
+                if not said:
+                    watched.unregister(source)
+
+
+def become(request: dict, streams: list[int]) -> tuple[str, list[str]]:
+    """Take over a caller's streams, folder and environment; returns its module and arguments."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.path[0] = request["folder"]
+    np.random.seed()  # as in a new process; Python's own generator sees to itself
+    return request["module"], request["arguments"]
+
+
+if __name__ == "__main__":
+    module, arguments = serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.argv[1:] = arguments
+    # as in a new process, it is read as the main module, and once more where others import it
+    if not hasattr(sys.modules.get(module), "__path__"):
+        sys.modules.pop(module, None)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)

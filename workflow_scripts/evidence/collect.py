@@ -1,0 +1,94 @@
+"""collect: a table of all scores of a run, to which several machines add their rows.
+
+    python -m workflow_scripts.evidence.collect --results results --table docs/results/study.tsv
+
+A row has one number: of one metric, on one test set, by one arm trained with one seed in one setting (an experiment). It names the
+machine that made it, the commit of the code and the day. Rows of other machines stay as they are; a number that the same machine
+made again replaces the one before.
+"""
+
+import csv
+import datetime
+import fnmatch
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+from workflow_scripts.stage import InputError, atomic, read_json, run
+
+KEY = ("machine", "setting", "pair", "arm", "seed", "testset", "metric")
+"""What tells a number from all others."""
+COLUMNS = (*KEY, "value", "commit", "date")
+
+
+def main(results: Path, table: Path, *, experiments: tuple[str, ...] = ("*",), machine: str = "") -> None:
+    """Add the scores in the folder `results` to `table`, a TSV file that is made where it is missing.
+
+    `experiments` are names or patterns of names. `machine` is what this machine is to be called; by default, its processor.
+    Raises `InputError` where there is no score, or where the table has other columns.
+    """
+    found = list(rows_of(results, experiments, machine or processor()))
+    if not found:
+        raise InputError(f"{results}/runs: has no scores of {', '.join(experiments)}; run the recipe first")
+    known = read_table(table) if table.exists() else []
+    merged = {tuple(row[name] for name in KEY): row for row in [*known, *found]}
+    with atomic(table) as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(merged[key] for key in sorted(merged, key=lambda key: (*key[:4], int(key[4]), *key[5:])))
+    print(f"{table}: {len(merged)} numbers, {len(merged) - len(known)} of them new")
+
+
+def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterator[dict[str, str]]:
+    """A row for each number that was measured; the points of a grid, which only serve a choice, are left out."""
+    for path in sorted(results.glob("runs/*/*/seed*/*.scores.json")):
+        seed, arm, setting = (parent.name for parent in list(path.parents)[:3])
+        if ".grid" in arm or not any(fnmatch.fnmatch(setting, pattern) for pattern in experiments):
+            continue
+        report = read_json(path)
+        testset = path.name.removesuffix(".scores.json")
+        values = {name: measured["value"] for name, measured in report.get("metrics", {}).items()}
+        words = path.with_name(f"{testset}.words.json")
+        if words.exists():
+            values |= {
+                f"word_f_{name}": 100 * bucket["f"] for name, bucket in read_json(words)["buckets"].items() if bucket["f"] is not None
+            }
+        date = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).date().isoformat()
+        head = {
+            "machine": machine,
+            "setting": setting,
+            "pair": "-".join(read_json(path.parent / "finetune" / "training.json")["languages"]),
+        }
+        for metric, value in values.items():
+            yield {
+                **head,
+                "arm": arm,
+                "seed": seed.removeprefix("seed"),
+                "testset": testset,
+                "metric": metric,
+                "value": f"{value:.4f}",
+                "commit": report["provenance"]["commit"],
+                "date": date,
+            }
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """The rows of a table that `main` wrote; raises `InputError` where its columns are others."""
+    with open(path, encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file, delimiter="\t")
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise InputError(f"{path}, line 1: has the columns {reader.fieldnames}, not {list(COLUMNS)}; name another file")
+        return list(reader)
+
+
+def processor() -> str:
+    """The name of this machine's processor, as Linux tells it; elsewhere the kind of processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    run(main)

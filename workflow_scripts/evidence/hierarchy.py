@@ -1,0 +1,138 @@
+"""hierarchy: what holds over sentences, training seeds and language pairs together.
+
+A study trains two arms on several language pairs with several seeds each, and translates a test set with every model. A
+difference between the arms may be due to the pairs, the seeds or the sentences that were taken, so a hierarchical bootstrap
+(Davison and Hinkley 1997, section 3.8) draws all three anew. The effect is the mean over pairs of the mean over seeds of the
+difference of the two arms' scores.
+
+One resample draws pairs; for each drawn pair it draws the seeds, the same for both arms; and for each pair its sentences, the
+same for both arms and all seeds. Of n pairs it draws n − 1, and so it does with seeds (Rao and Wu 1988): with as few as three
+pairs and five seeds, n draws would give intervals that are too narrow. As the spread between pairs already contains that between
+their seeds and sentences, the intervals are rather too wide than too narrow. With a single pair, or a single seed, there is
+nothing to draw, and the answer holds for that pair or seed alone.
+
+`p` is the share of the resamples whose effect is at least as far from the resamples' mean as the observed effect is from zero,
+the observed one counted among them: two-sided, and never 0.
+
+    python -m workflow_scripts.evidence.hierarchy --results results --output docs/results/effects.tsv \\
+        --experiments study-de-part study-ru-part --arms csr-6k random-6k --metrics BLEU chrF
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from workflow_scripts.evidence.scores import Scores, metrics
+from workflow_scripts.evidence.significance import Key, Score, drawn_scores, readable, sentence_statistics, share
+from workflow_scripts.stage import InputError, atomic, read_json, run
+
+Pair = dict[Key, np.ndarray]
+"""What was counted for one language pair: arm and seed → sentences × counts; the sentences are the same for all."""
+
+COLUMNS = ("experiments", "arm", "other", "testset", "metric", "pairs", "seeds", "sentences", "effect", "low", "high", "p", "by_pair")
+
+
+def main(
+    results: Path,
+    output: Path,
+    *,
+    experiments: tuple[str, ...],
+    arms: tuple[str, ...],
+    testset: str = "pages",
+    metrics: tuple[str, ...] = ("BLEU", "chrF"),
+    samples: int = 1000,
+    seed: int = 1,
+) -> None:
+    """Compare every two of `arms` over all `experiments`, one for each language pair, and write a table of effects.
+
+    `results` is the folder of a run, with its `configuration.json`. A row has the effect of `arm` minus `other`, its 95 % interval
+    and p-value, and under `by_pair` the effect in each experiment. Seeds that one of the two arms has not finished are left out.
+    Raises `InputError` where an experiment is unknown or has no finished seed of two arms.
+    """
+    configuration = read_json(results / "configuration.json")
+    if unknown := [name for name in experiments if name not in configuration["experiments"]]:
+        raise InputError(
+            f"{results}/configuration.json: has no experiment {unknown[0]!r}; it has {', '.join(configuration['experiments'])}"
+        )
+    rows = []
+    for metric in metrics:
+        pairs, score = {}, None
+        for name in experiments:
+            pairs[name], score = counted(results, configuration, name, arms, testset, metric)
+        for place, arm in enumerate(arms):
+            for other in arms[:place]:
+                found = compare(list(pairs.values()), score, arm, other, samples, seed)
+                by_pair = " ".join(f"{name}:{effect:.4f}" for name, effect in zip(pairs, found.pop("by_pair"), strict=True))
+                head = {"experiments": " ".join(experiments), "arm": arm, "other": other, "testset": testset, "metric": metric}
+                rows.append({**head, **found, "by_pair": by_pair})
+    with atomic(output) as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for row in rows:
+            cells = (f"{row[name]:.6g}" if isinstance(row[name], float) else str(row[name]) for name in COLUMNS)
+            file.write("\t".join(cells) + "\n")
+
+
+def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str, ...], testset: str, metric: str) -> tuple[Pair, Score]:
+    """What a metric counts in the sentences of an experiment's translations, by arm and seed, and how it makes a score of the sum."""
+    block = configuration["experiments"][experiment]
+    languages = configuration["corpora"][block["corpus"]]["languages"]
+    references = results / "corpora" / f"{block['corpus']}.{'-'.join(languages)}" / "test" / f"{testset}.{block['target']}"
+    files = {
+        (arm, seed): results / "runs" / experiment / arm / f"seed{seed}" / f"{testset}.hyp"
+        for arm in arms
+        for seed in configuration["run"]["seeds"]
+    }
+    hypotheses, reference, failed = readable({key: path for key, path in files.items() if path.exists()}, references)
+    if failed:
+        raise InputError(next(iter(failed.values())))
+    wanted = Scores(metrics=[metric], tokenize=block["scores"]["tokenize"])
+    measure = metrics(block["target"], wanted)[metric]()
+    statistics = {key: sentence_statistics(measure, lines, reference) for key, lines in hypotheses.items()}
+    return statistics, lambda sums: measure._compute_score_from_stats(list(sums)).score
+
+
+def compare(pairs: list[Pair], score: Score, arm: str, other: str, samples: int = 1000, seed: int = 1) -> dict:
+    """The effect of `arm` against `other` over `pairs`, its 95 % interval (`low`, `high`) and p-value.
+
+    `score` makes a score of the sum of what was counted in the sentences; `seed` is that of the resamples. Also returns the
+    numbers of pairs, seeds and sentences, and the effect in each pair. Raises `InputError` where a pair has no seed of both arms.
+    """
+    rng = np.random.default_rng(seed)
+    effects, drawn, seeds, sentences = [], [], 0, 0
+    for number, pair in enumerate(pairs, 1):
+        shared = sorted(s for name, s in pair if name == arm and (other, s) in pair)
+        if not shared:
+            raise InputError(f"pair {number} of {len(pairs)}: {arm} and {other} have no seed in common that is finished")
+        mine = {key: counts for key, counts in pair.items() if key[0] in (arm, other) and key[1] in shared}
+        observed = {key: score(counts.sum(axis=0)) for key, counts in mine.items()}
+        effects.append(float(np.mean([observed[arm, s] - observed[other, s] for s in shared])))
+        scores = drawn_scores(mine, score, samples, rng)
+        by_seed = np.stack([scores[arm, s] - scores[other, s] for s in shared])
+        drawn.append(mean_of_drawn(by_seed, rng))
+        seeds += len(shared)
+        sentences += len(next(iter(mine.values())))
+    found = mean_of_drawn(np.stack(drawn), rng, independent=True)
+    effect = float(np.mean(effects))
+    # sums in another order must not make a difference of their own
+    p = share(np.abs(found - found.mean()) >= abs(effect) - 1e-9) if found.any() else 1.0
+    low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
+    counts = {"pairs": len(pairs), "seeds": seeds, "sentences": sentences}
+    return {**counts, "effect": effect, "low": low, "high": high, "p": p, "by_pair": effects}
+
+
+def mean_of_drawn(values: np.ndarray, rng: np.random.Generator, independent: bool = False) -> np.ndarray:
+    """For each resample, a column of `values` (pairs or seeds × samples), the mean of n − 1 of the n rows, drawn with replacement.
+
+    The seeds of a pair share the sentences that a resample draws. Pairs share nothing (`independent`): each draw takes another
+    column, so that a pair that is drawn twice has other seeds and sentences the second time. A single row is returned as it is.
+    """
+    drawn, samples = values.shape[0] - 1, values.shape[1]
+    if not drawn:
+        return values[0]
+    rows = rng.integers(len(values), size=(drawn, samples))
+    columns = np.stack([rng.permutation(samples) if independent else np.arange(samples) for _ in range(drawn)])
+    return values[rows, columns].mean(axis=0)
+
+
+if __name__ == "__main__":
+    run(main)
