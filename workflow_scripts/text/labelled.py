@@ -212,7 +212,7 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
     if unit == "text":
         yield from read_examples(source, labels, removed)
         return
-    for one in read_sentences(Path(source.file), source.columns, labels, source.label_names, source.language or "", changed):
+    for one in read_sentences(Path(source.file or ""), source.columns, labels, source.label_names, source.language or "", changed):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 
