@@ -11,7 +11,7 @@ from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import transfer
-from workflow_scripts.tasks.experiment import Phase, arms_of, lexicons_used
+from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbones_of, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
 from workflow_scripts.text.labelled import Labelled
@@ -167,10 +167,10 @@ def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
         "name": name,
         "settings": chosen,
         "corpus_name": chosen.corpus,
-        "arms": {arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
+        "arms": {arm: arm_phases(settings, chosen, arm) for arm in arms_of(settings, chosen)},
         "seeds": settings.run.seeds,
         "run": under(results, paths.experiment_folder(name)),
-        "backbone": under(results, paths.backbone_folder(chosen.backbone)),
+        "backbone": under(results, paths.backbone_folder(backbones_of(settings, chosen)[0])),
         "noised": results / "codeswitch" / name,
     }
 

@@ -1,4 +1,4 @@
-"""Similarity search between two sets of vectors: what mapping and lexicon share.
+"""Similarity search between two sets of vectors: what mapping, lexicon and retrieval share.
 
 Every search by CSLS needs two looks at the matrix of similarities: the mean similarity of each word to
 its k nearest neighbours on the other side must be known before any two words can be compared.
