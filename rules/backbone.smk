@@ -1,5 +1,6 @@
 rule backbone:
     input:
+        unpack(of(inputs.backbone_start)),
         text=of(inputs.backbone_text),
         task_text=of(inputs.backbone_task_text),
         held_out=of(inputs.backbone_held_out),
@@ -22,10 +23,13 @@ rule backbone:
         languages=of(inputs.backbone_languages),
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
         held_out=lambda w, input: ["--held-out", *input.held_out] if input.held_out else [],
+        start=lambda w, input: flags(input, "start"),
         encoder=of(inputs.encoder_will_do),
+        head=of(inputs.keep_head),
         checkpoints="results/backbones/{backbone}/checkpoints",
         settings=of(inputs.backbone_settings),
     shell:
         "exec python -m workflow_scripts.training.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
-        "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} {params.encoder} --checkpoints {params.checkpoints:q} "
+        "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} {params.encoder} {params.head} {params.start:q} "
+        "--checkpoints {params.checkpoints:q} "
         "--threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,13 +1,18 @@
 """Command lines, atomic files, plain settings."""
 
 import json
+import os
 import resource
+import stat
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from workflow_scripts import folder_for_compiled
 from workflow_scripts.stage import InputError, atomic, from_plain, provenance, read_json, write_json
 
 
@@ -103,7 +108,19 @@ def test_a_value_that_is_none_is_explained(tmp_path):
     for wrong, said in (
         (["{}", "--kind", "swap"], "codeswitch"),
         (["{}", "--seed", "one"], "seed"),
-        (["{rate: 1}"], "wants one JSON value"),
+        (["{rate: 1}"], "needs one JSON value"),
     ):
         done = command(*shared, *wrong)
         assert done.returncode and said in done.stdout + done.stderr and "Traceback" not in done.stderr
+
+
+def test_compiled_functions_find_a_folder_where_neither_source_nor_home_can_be_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert folder_for_compiled(tmp_path / "absent", tmp_path) is None
+    folder = folder_for_compiled(tmp_path / "absent")
+    assert Path(folder).parent == tmp_path and stat.S_IMODE(Path(folder).stat().st_mode) == 0o700
+    assert folder_for_compiled(tmp_path / "absent") == folder
+    another = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: another)
+    with pytest.raises(PermissionError, match="belongs to another user; set NUMBA_CACHE_DIR"):
+        folder_for_compiled(tmp_path / "absent")

@@ -1,4 +1,4 @@
-"""Where to compute: `auto | cpu | cuda`, and in which precision."""
+"""device: chooses the device (`auto | cpu | cuda`) and the precision to compute with."""
 
 import contextlib
 import ctypes
@@ -10,10 +10,10 @@ from workflow_scripts.stage import InputError
 
 
 def pick_device(wanted: str) -> torch.device:
-    """The device for `auto | cpu | cuda`.
+    """The device for `auto | cpu | cuda`; `auto` is a GPU if there is one.
 
-    A job that was given a GPU and cannot use it fails, rather than burn its hours on the CPU.
-    Raises `InputError` then, and when CUDA was asked for and is not there.
+    Raises `InputError` if CUDA was asked for and is not available, and for `auto` if the job was given a GPU that torch cannot
+    use: otherwise the job would run for hours on the CPU.
     """
     if wanted == "cpu":
         return torch.device("cpu")
@@ -32,7 +32,7 @@ _GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES")
 
 
 def given_gpus() -> str:
-    """What says that GPUs were given to this job, as ``VARIABLE=value``; empty when nothing does."""
+    """The environment variable that says that this job was given GPUs, as ``VARIABLE=value``; empty if there is none."""
     return next((f"{name}={os.environ[name]}" for name in _GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1", "NoDevFiles")), "")
 
 
@@ -47,10 +47,10 @@ def pick_precision(wanted: str, device: torch.device) -> str:
 
 
 def keep_memory() -> None:
-    """Have glibc keep freed memory instead of giving it back to the system.
+    """Let glibc keep freed memory instead of returning it to the system.
 
-    Each update on a CPU frees and asks for the same large tensors; without this a fifth of the time
-    goes into page faults (docs/performance.md). Elsewhere than on glibc nothing happens.
+    Each update on a CPU frees and allocates large tensors of the same sizes. Without this setting, a fifth of the time is spent on page
+    faults (docs/performance.md). Has no effect with other C libraries.
     """
     m_trim_threshold, m_mmap_threshold = -1, -3
     with contextlib.suppress(OSError, AttributeError):

@@ -1,6 +1,6 @@
-"""limits: the ranges of numbers in the configuration, as types, e.g. ``updates: Positive``.
+"""limits: types for numbers with a limited range in the configuration, e.g. ``updates: Positive``.
 
-`config` checks them through pydantic, which asks a `Limits` for its bounds; a stage runs without pydantic.
+The module `config` checks the ranges with pydantic. Stages do not need pydantic.
 """
 
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 @dataclass(frozen=True)
 class Limits:
-    """At least, above, at most, below."""
+    """The bounds of a number: ge (≥), gt (>), le (≤) and lt (<)."""
 
     ge: float | None = None
     gt: float | None = None
@@ -17,7 +17,7 @@ class Limits:
     lt: float | None = None
 
     def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> dict[str, Any]:
-        """The schema of a number with these bounds."""
+        """Pydantic's schema of a number with these bounds."""
         return {**handler(kind), **{name: bound for name, bound in asdict(self).items() if bound is not None}}
 
 

@@ -1,11 +1,10 @@
-"""Similarity search between two sets of vectors: what mapping, lexicon and retrieval share.
+"""similarity: nearest-neighbour search between two sets of vectors, used by `mapping`, `lexicon` and `evidence.retrieval`.
 
-Every search by CSLS needs two looks at the matrix of similarities: the mean similarity of each word to
-its k nearest neighbours on the other side must be known before any two words can be compared.
-`Similarities` keeps the matrix between the looks where it fits, in float32 or float16, and computes it
-again in blocks where it does not. A look selects both ways at once, per row and per column. On a CPU the
-selections are compiled loops (numba), because torch's topk and argmax over wide rows cost more than the
-matrix product itself (docs/mapping.md); on CUDA they are torch's.
+A search by CSLS reads the matrix of similarities twice: before two words can be compared, the mean similarity of each
+word to its k nearest neighbours on the other side must be known. If it fits into memory, `Similarities` keeps the matrix
+between the two passes, in float32 or float16; otherwise it computes the matrix again, block by block. Each pass selects
+along rows and columns at the same time. On a CPU, the selections are compiled loops (numba), because torch's topk and
+argmax over wide rows take longer than the matrix product itself (docs/mapping.md). On CUDA they are torch's.
 """
 
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 from numba import njit, prange
 
-# A block should not leave the processor's outer cache by far, nor be so flat that the product slows down.
+# A block should nearly fit into the processor's outer cache, but have enough rows for a fast matrix product.
 _BLOCK_ENTRIES = 1 << 23
 _BLOCK_ROWS = 640
 _FLOAT32_BYTES = 512 << 20
@@ -24,17 +23,17 @@ _FLOAT16_BYTES = 1 << 30
 
 
 def set_threads(threads: int) -> None:
-    """Use so many CPU threads, as far as there are cores, for products and selections."""
+    """Set the number of CPU threads for matrix products and selections; at most one per core is used for selections."""
     torch.set_num_threads(threads)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
 
 
 class Similarities:
-    """The products of all rows of `x` with all rows of `z`, block by block, as often as asked for.
+    """The dot products of all rows of `x` with all rows of `z`, to be read block by block, any number of times.
 
-    `keep`: `float32` and `float16` hold the matrix, `blocks` computes it at every look, `auto` takes
-    the first that needs at most 0.5 GB (1 GB in float16). Float16 rounds cosines to three digits, and
-    only from the second look on. `product` may be `bfloat16`, for processors that multiply it faster.
+    `keep` says how the matrix is kept: in memory as `float32` or `float16`, or not at all (`blocks`: computed again in every pass). `auto`
+    takes float32 if it needs at most 0.5 GB, else float16 if that needs at most 1 GB, else blocks. Float16 rounds cosines to three
+    digits, but only from the second pass on. `product` is the precision of the multiplication, float32 or bfloat16.
     """
 
     def __init__(self, x: torch.Tensor, z: torch.Tensor, keep: str = "auto", product: str = "float32"):
@@ -46,19 +45,18 @@ class Similarities:
         if keep == "auto":
             keep = "float32" if entries * 4 <= _FLOAT32_BYTES else "float16" if entries * 2 <= _FLOAT16_BYTES else "blocks"
         self.keep = keep
-        self.kept = None
-        if keep != "blocks":
-            self.kept = torch.empty(self.shape, dtype=torch.float32 if keep == "float32" else torch.float16, device=x.device)
+        kept_shape = (0, 0) if keep == "blocks" else self.shape
+        self.kept = torch.empty(kept_shape, dtype=torch.float32 if keep == "float32" else torch.float16, device=x.device)
         self.computed = False
 
     def multiply(self, x: torch.Tensor) -> None:
-        """Go on with other rows `x` of the same number, in the same memory."""
+        """Replace `x` by as many other rows; the memory of the matrix is reused."""
         self.x = x.to(self.z.dtype)
         self.computed = False
 
     def blocks(self) -> Iterator[tuple[int, torch.Tensor]]:
-        """Float32 blocks of rows, and the number of their first row; each is overwritten by the next or the next look."""
-        # whole eights of rows: then the noise, drawn eight bytes at a time, does not depend on the blocks
+        """Yield the number of the first row and a float32 block of rows. The next block, or the next pass, overwrites it."""
+        # multiples of eight rows: noise is drawn eight bytes at a time, and must not depend on the size of blocks
         rows = max(_BLOCK_ROWS, _BLOCK_ENTRIES // max(1, self.shape[1]) // 8 * 8)
         buffer = None if self.keep == "float32" else torch.empty(min(rows, self.shape[0]), self.shape[1], device=self.device)
         for start in range(0, self.shape[0], rows):
@@ -85,7 +83,7 @@ class Top(NamedTuple):
 
 
 class Neighbourhoods(NamedTuple):
-    """What CSLS needs of either side: the greatest similarity of each word, and the mean of its k greatest."""
+    """What CSLS needs to know about the words of both sides: each word's greatest similarity, and the mean of its k greatest."""
 
     nearest_x: torch.Tensor
     nearest_z: torch.Tensor
@@ -94,7 +92,7 @@ class Neighbourhoods(NamedTuple):
 
 
 def neighbourhoods(similarities: Similarities, k: int) -> Neighbourhoods:
-    """The first look."""
+    """The first pass of CSLS, with k neighbours."""
     top_x, top_z = nearest(similarities, k)
     return Neighbourhoods(top_x.values[:, 0], top_z.values[:, 0], top_x.values.mean(dim=1), top_z.values.mean(dim=1))
 
@@ -107,7 +105,7 @@ def nearest(similarities: Similarities, k: int, near: Neighbourhoods | None = No
     """
     rows, columns = similarities.shape
     device = similarities.device
-    # in ascending order on a CPU, so that the first is the one to beat
+    # in ascending order on a CPU, so that the first entry is the smallest and is replaced first
     x, z = (
         Top(torch.full((n, k), -torch.inf, device=device), torch.zeros((n, k), dtype=torch.int32, device=device))
         for n, k in ((rows, min(k, columns)), (columns, min(k, rows)))
@@ -120,15 +118,15 @@ def nearest(similarities: Similarities, k: int, near: Neighbourhoods | None = No
             x.values[at], x.indices[at] = block.topk(x.values.shape[1], dim=1)
             z = _top_of_both(z, block.T.topk(min(z.values.shape[1], len(block)), dim=1), first)
         else:
-            selected = (part.numpy() for part in (x.values[at], x.indices[at], *z))
-            _top(block.numpy(), first, *selected, numba.get_num_threads())
+            values_x, indices_x, values_z, indices_z = (part.numpy() for part in (x.values[at], x.indices[at], *z))
+            _top(block.numpy(), first, values_x, indices_x, values_z, indices_z, numba.get_num_threads())
     if device.type == "cpu":
         x, z = (Top(*(part.flip(1) for part in side)) for side in (x, z))
     return Top(x.values, x.indices.long()), Top(z.values, z.indices.long())
 
 
 def _top_of_both(top: Top, other: tuple[torch.Tensor, torch.Tensor], first: int) -> Top:
-    """The greatest of two selections for the same rows; positions in the second one count from `first`."""
+    """Merge two selections for the same rows; positions in the second one are relative to `first`."""
     values, indices = torch.cat([top.values, other[0]], dim=1), torch.cat([top.indices, other[1].int() + first], dim=1)
     values, chosen = values.topk(top.values.shape[1], dim=1)
     return Top(values, indices.gather(1, chosen))
@@ -137,10 +135,10 @@ def _top_of_both(top: Top, other: tuple[torch.Tensor, torch.Tensor], first: int)
 def best_pairs(
     similarities: Similarities, near: Neighbourhoods, keep: float = 1.0, noise: "Noise | None" = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The second look: the best column of each row and the best row of each column by CSLS.
+    """The second pass of CSLS: the best column of each row, and the best row of each column.
 
-    For a maximum over j, r(i) is a constant; what is compared is cos(i, j) − r(j)/2. A score survives
-    with probability `keep`, in both directions or in none; else it is 0.
+    In a maximum over j, r(i) is constant, so that cos(i, j) − r(j)/2 is compared. Each score is kept with the probability `keep`, for both
+    directions together; otherwise it is set to 0.
     """
     half_x, half_z = near.mean_x / 2, near.mean_z / 2
     rows, columns = similarities.shape
@@ -170,30 +168,31 @@ class Noise:
 
     def __init__(self, seed: int, device: torch.device):
         self.device = device
-        self.random = torch.Generator(device).manual_seed(seed) if device.type == "cuda" else np.random.SFC64(seed)
+        self.on_gpu = torch.Generator(device).manual_seed(seed) if device.type == "cuda" else None
+        self.on_cpu = np.random.SFC64(seed)
 
     def draw(self, shape: torch.Size, keep: float):
-        """A byte for each entry, and what it must stay below to survive: probabilities in steps of 1/256."""
+        """A random byte for each entry, and a limit: entries with a byte below it are kept. Probabilities are multiples of 1/256."""
         limit = min(255, round(256 * keep))
-        if self.device.type == "cuda":
-            return torch.randint(256, shape, dtype=torch.uint8, device=self.device, generator=self.random), limit
-        raw = self.random.random_raw((shape.numel() + 7) // 8)
+        if self.on_gpu is not None:
+            return torch.randint(256, shape, dtype=torch.uint8, device=self.device, generator=self.on_gpu), limit
+        raw = self.on_cpu.random_raw((shape.numel() + 7) // 8)
         return raw.view(np.uint8)[: shape.numel()].reshape(shape), np.uint8(limit)
 
 
 # ---------------------------------------------------------------------------------------------
 # selections on a CPU
 
-# Scans are cut into pieces of so many numbers: vectorised maxima tell whether a piece is worth a closer look.
+# Rows are scanned in pieces of this length. A vectorised maximum tells whether a piece has to be searched number by number.
 _PIECE = 128
-# columns that one thread goes down
+# number of columns that one thread handles
 _TILE = 512
-_compiled = dict(fastmath={"nnan", "nsz", "reassoc"}, cache=True)
+_FASTMATH = {"nnan", "nsz", "reassoc"}
 
 
-@njit(parallel=True, **_compiled)
+@njit(parallel=True, fastmath=_FASTMATH, cache=True)
 def _top(block, first, values_x, indices_x, values_z, indices_z, threads):
-    """Rows and columns in one pass; each thread has some of the columns, and lists of its own for the rows."""
+    """Select along rows and columns in one pass. Each thread has some of the columns, and its own lists for the rows."""
     rows, columns = block.shape
     parts, width = _parts(columns, threads)
     k = values_x.shape[1]
@@ -220,9 +219,9 @@ def _top(block, first, values_x, indices_x, values_z, indices_z, threads):
                     _insert(values_x[i], indices_x[i], values[part, i, rank], indices[part, i, rank])
 
 
-@njit(parallel=True, **_compiled)
+@njit(parallel=True, fastmath=_FASTMATH, cache=True)
 def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, greatest_x, threads):
-    """Rows and columns in one pass, divided like `_top`."""
+    """Like `_top`, for the greatest entry only, and with noise."""
     rows, columns = block.shape
     parts, width = _parts(columns, threads)
     greatest, best = np.full((parts, rows), -np.inf, np.float32), np.zeros((parts, rows), np.int32)
@@ -248,14 +247,14 @@ def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, g
         best_z[i] = best[chosen, i]
 
 
-@njit(**_compiled)
+@njit(fastmath=_FASTMATH, cache=True)
 def _parts(columns, threads):
-    """How many parts the columns are divided into, a thread each, and the width of a part: a number of whole pieces."""
+    """The number of parts into which the columns are divided, one per thread, and the width of a part: a multiple of the piece length."""
     width = -(-columns // (threads * _PIECE)) * _PIECE
     return -(-columns // width), width
 
 
-@njit(parallel=True, **_compiled)
+@njit(parallel=True, fastmath=_FASTMATH, cache=True)
 def _best_of_rows(block, half, best):
     for i in prange(block.shape[0]):
         greatest = np.float32(-np.inf)
@@ -268,7 +267,7 @@ def _best_of_rows(block, half, best):
                         best[i] = start + j
 
 
-@njit(parallel=True, **_compiled)
+@njit(parallel=True, fastmath=_FASTMATH, cache=True)
 def _best_of_columns(block, half, first, best, greatest):
     for tile in prange((block.shape[1] + _TILE - 1) // _TILE):
         at = slice(tile * _TILE, min((tile + 1) * _TILE, block.shape[1]))
@@ -276,10 +275,10 @@ def _best_of_columns(block, half, first, best, greatest):
             _raise_maxima(block[i, at], half[i], np.int32(first + i), best[at], greatest[at])
 
 
-# What follows is written so that the compiler vectorises it: one loop, no branch.
+# The following functions have one loop without branches, so that the compiler can vectorise them.
 
 
-@njit(**_compiled)
+@njit(fastmath=_FASTMATH, cache=True)
 def _maximum_difference(piece, less):
     greatest = np.float32(-np.inf)
     for j in range(len(piece)):
@@ -287,9 +286,9 @@ def _maximum_difference(piece, less):
     return greatest
 
 
-@njit(**_compiled)
+@njit(fastmath=_FASTMATH, cache=True)
 def _peaks(piece, least):
-    """The greatest number, and by how much any exceeds what it has to beat."""
+    """The greatest number, and the largest amount by which a number exceeds its entry in `least`."""
     peak = over = np.float32(-np.inf)
     for j in range(len(piece)):
         peak = max(peak, piece[j])
@@ -297,9 +296,9 @@ def _peaks(piece, least):
     return peak, over
 
 
-@njit(**_compiled)
+@njit(fastmath=_FASTMATH, cache=True)
 def _noisy_peaks(piece, less, half, byte, limit, greatest):
-    """The greatest score of the row, and by how much any score of a column exceeds its greatest so far."""
+    """The greatest score of the row, and the largest amount by which a score exceeds the greatest one of its column so far."""
     peak = over = np.float32(-np.inf)
     for j in range(len(piece)):
         alive = byte[j] < limit
@@ -308,7 +307,7 @@ def _noisy_peaks(piece, less, half, byte, limit, greatest):
     return peak, over
 
 
-@njit(**_compiled)
+@njit(fastmath=_FASTMATH, cache=True)
 def _raise_maxima(piece, half, i, best, greatest):
     for j in range(len(piece)):
         score = piece[j] - half
@@ -317,7 +316,7 @@ def _raise_maxima(piece, half, i, best, greatest):
         greatest[j] = score if better else greatest[j]
 
 
-@njit(**_compiled)
+@njit(fastmath=_FASTMATH, cache=True)
 def _raise_noisy_maxima(piece, half, byte, limit, i, best, greatest):
     for j in range(len(piece)):
         score = piece[j] - half if byte[j] < limit else np.float32(0)
@@ -326,9 +325,9 @@ def _raise_noisy_maxima(piece, half, byte, limit, i, best, greatest):
         greatest[j] = score if better else greatest[j]
 
 
-@njit(**_compiled)
+@njit(fastmath=_FASTMATH, cache=True)
 def _insert(values, indices, value, index):
-    """Put `value` into an ascending list in place of its least."""
+    """Replace the smallest number of an ascending list by `value`, and keep the list sorted."""
     at = 0
     while at + 1 < len(values) and values[at + 1] < value:
         values[at], indices[at] = values[at + 1], indices[at + 1]

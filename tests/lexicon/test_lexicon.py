@@ -173,7 +173,7 @@ def test_the_aligner_finds_what_stands_for_what(tmp_path):
     assert links[("haus", "house")] == 20 and links[("buch", "book")] == 20 and not links[("haus", "book")]
     with open(tmp_path / "de", "a") as file:
         file.write("noch eine\n")
-    with pytest.raises(InputError, match="one ends before line 41"):
+    with pytest.raises(InputError, match="one of them ends before line 41"):
         count_links(tmp_path / "de", tmp_path / "en", SEGMENT)
 
 

@@ -43,7 +43,7 @@ def test_others_read_ours(tmp_path, name):
         ("2 2\na 1 2\nb 1\n", "line 3: 'b' needs 2 finite numbers, found 1"),
         ("1 2\na 1 nan\n", "line 2: 'a' needs 2 finite numbers"),
         ("1 2\na 1 x\n", "line 2: 'a' needs 2 finite numbers, found 0"),
-        ("3 2\na 1 2\nb 3 4\na 5 6\n", "line 4: 'a' stands twice, first as row 1"),
+        ("3 2\na 1 2\nb 3 4\na 5 6\n", "line 4: 'a' occurs twice, first as row 1"),
         ("3 2\na 1 2\n", "the header says 3 rows, the file ends after 1"),
         ("1 2\na 1 2\nb 3 4\n", "the header says 1 rows, the file has more"),
     ],

@@ -6,18 +6,20 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_origin, get_type_hints
 
 import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import config, loading
+from workflow_scripts.run import config, findings, inputs, loading, resources
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import switched_into
 from workflow_scripts.tasks.translation import zero_shot_tests
+from workflow_scripts.training.backbone import chain_of
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
 
@@ -558,7 +560,68 @@ def test_experiments_with_other_arms_may_have_other_updates():
     raw["experiments"]["another"] = {**raw["experiments"]["help-de-en"], "arms": ["long"]}
     raw["run"]["experiments"] = ["help-de-en", "another"]
     loaded = config.load(raw)
-    assert [config.arms_of(loaded, loaded.experiments[name]) for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
+    assert [arms_of(loaded, loaded.experiments[name]) for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
     raw["experiments"]["another"]["arms"] = ["finetune", "long"]
-    with pytest.raises(InputError, match=r"experiments\.another\.arms: all arms need the same number of updates"):
+    with pytest.raises(InputError, match=r"all arms of an experiment need the same number of updates .* of another"):
         config.load(raw)
+
+
+# ---------------------------------------------------------------------------------------------
+# backbones that are made from others
+
+
+def with_backbones(**blocks):
+    """config.yaml with more backbones beside its own, and its experiment on that of the name `last`."""
+    result = copy.deepcopy(DEFAULT)
+    text = result["backbones"]["bible"]["small"]["text"]
+    made = {name: {"kind": "continued", "continued": {"text": text}, **block} for name, block in blocks.items()}
+    result["backbones"] |= {name: {key: value for key, value in block.items() if value is not ...} for name, block in made.items()}
+    if "last" in blocks:
+        result["experiments"]["help-de-en"]["backbone"] = "last"
+    return result
+
+
+def test_a_chain_of_backbones_is_followed():
+    loaded = config.load(with_backbones(more={"from": "bible"}, last={"from": "more", "objective": "denoising"}))
+    assert chain_of(loaded.backbones, "last") == ["last", "more", "bible"]
+    jobs = {name: SimpleNamespace(backbone=name) for name in ("last", "more", "bible")}
+    assert [inputs.backbone_start(loaded, job).get("start") for job in jobs.values()] == [
+        "results/backbones/more/model",
+        "results/backbones/bible/model",
+        None,
+    ]
+    assert len({tuple(inputs.backbone_languages(loaded, job)) for job in jobs.values()}) == 1
+    assert all(inputs.backbone_held_out(loaded, job) and inputs.backbone_text(loaded, job) for job in jobs.values())
+    assert [inputs.keep_head(loaded, job) for job in jobs.values()] == ["", "--keep-head", "--keep-head"]
+    assert {phase.where for phase in resources.phases(loaded) if phase.rule == "backbone"} == {
+        "backbones.last.continued.training",
+        "backbones.more.continued.training",
+        "backbones.bible.small.training",
+    }
+    assert findings.shape_of(loaded, "last") == findings.shape_of(loaded, "bible")
+    # as the report reads it
+    assert dataclasses.asdict(config.load(with_backbones(last={"from": "bible"})).backbones["last"])["from_"] == "bible"
+
+
+@pytest.mark.parametrize(
+    "blocks, said",
+    [
+        ({"a": {"from": "b"}, "b": {"from": "a"}}, r"backbones\.a\.from: a from b from a is a circle"),
+        ({"a": {"from": "a"}}, r"backbones\.a\.from: a from a is a circle"),
+        ({"a": {"from": "bibel"}}, r"backbones\.a\.from: 'bibel' is not defined, did you mean 'bible'\?"),
+        ({"a": {}}, r"backbones\.a\.from: '' is not defined"),
+        ({"a": {"from": "bible", "objective": "denoise"}}, r"a\.objective: .*got 'denoise'; did you mean 'denoising'\?"),
+        ({"a": {"from": "bible", "objective": "mlm"}}, r"a\.objective: objective mlm is not for mBART, which has a decoder"),
+        ({"a": {"kind": "small", "family": "xmlr", "continued": ...}}, r"a\.family: .*got 'xmlr'; did you mean 'xlmr'\?"),
+        ({"a": {"from": "bible", "family": "mbart"}}, r"a\.family: is for kind small only"),
+        ({"a": {"kind": "hub", "model": "x/y", "from": "bible", "continued": ...}}, r"a\.from: is for kind continued only"),
+        ({"a": {"kind": "hub", "model": "x/y", "objective": "mlm", "continued": ...}}, r"a\.objective: is for kinds small and continued"),
+        ({"last": {"from": "bible", "continued": ...}}, r"backbones\.last: kind continued needs `continued`"),
+        ({"last": {"from": "bible", "continued": {"text": {"de": "task"}}}}, r"last\.continued\.text: no text for 'en'"),
+        ({"last": {"from": "bible", "continued": {"text": {"de": "task", "en": "task"}, "training": {"max_length": 999}}}}, r"999 is more"),
+        ({"last": {"kind": "small", "family": "xlmr", "small": {"text": {}}, "continued": ...}}, r"last: is an encoder \(family xlmr\)"),
+    ],
+)
+def test_backbones_that_cannot_be_made_are_refused(blocks, said):
+    with pytest.raises(InputError, match=said):
+        config.load(with_backbones(**blocks))

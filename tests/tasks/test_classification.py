@@ -144,9 +144,9 @@ def test_long_pairs_lose_the_end_of_the_longer_text(models, family):
 def test_a_model_learns_and_labels(models, tables, tmp_path, family):
     for name in ("train.tsv", "dev.tsv"):
         (tmp_path / name).write_bytes((tables / "train.tsv").read_bytes())
-    finetune(tmp_path, models[family], tmp_path, epochs=6, classification={"choose_by": "loss"})
+    finetune(tmp_path, models[family], tmp_path, epochs=12, classification={"choose_by": "loss"})
     report = read_json(tmp_path / "training.json")
-    assert report["updates"] == {"planned": 42, "made": 42} and report["handed_on"]["dev_loss"] < 0.693
+    assert report["updates"] == {"planned": 84, "made": 84} and report["handed_on"]["dev_loss"] < 0.693
     names = [tmp_path / name for name in ("x.hyp", "x.tsv", "x.json")]
     predict(tmp_path / "model", tables / "train.tsv", *names, language="de", threads=1, settings=Classification(**SETTINGS))
     found = read_json(names[2])

@@ -10,8 +10,9 @@ from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.pretraining import denoised, own_lines
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.small import Small, denoised, own_lines
+from workflow_scripts.training.small import Small
 
 
 def parallel(folder):

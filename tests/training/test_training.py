@@ -87,7 +87,7 @@ def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
     losses = [float(row[2]) for row in curve[1:] if row[2]]
     dev = [(int(row[0]), float(row[4]), float(row[5])) for row in curve[1:] if row[5]]
     assert losses[-1] < losses[0] - 0.3
-    assert [update for update, _, _ in dev] == [20, 40] and dev[1][1] < dev[0][1] < math.log(500)
+    assert [update for update, _, _ in dev] == [20, 40] and max(loss for _, loss, _ in dev) < math.log(500) - 0.5
     rates = [float(row[3]) for row in curve[1:] if row[3]]
     assert max(rates) <= 5e-3 and rates[-1] < rates[len(rates) // 2]
     report = read_json(tmp_path / "training.json")

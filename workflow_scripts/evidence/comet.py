@@ -1,15 +1,16 @@
-"""comet: COMET's scores of hypotheses (Rei et al. 2020), from a model that reads source, hypothesis and reference.
+"""comet: scores hypotheses with COMET (Rei et al. 2020), a model that reads source, hypothesis and reference.
 
-COMET needs older libraries than the other stages (transformers<5, numpy<2) and has an environment of its own:
-`environment` makes it with pip from envs/comet.txt, or Snakemake from envs/comet.yaml with ``--sdm conda``. `score`
-goes on in its Python, so this module needs nothing that COMET does not bring along.
+COMET needs older libraries than the other stages (transformers<5, numpy<2), so it has its own environment. The module
+`environment` makes it with pip from envs/comet.txt, or Snakemake from envs/comet.yaml with ``--sdm conda``. `score` restarts
+itself in the Python of this environment; therefore this module imports only what is installed there as well.
 
-A run does not fail over COMET. Without network, environment or model, the file of scores says why it has none, and
+A run does not fail because of COMET. Without network, environment or model, the output says why there are no scores, and
 what to do about it.
 
-Checkpoints are Lightning's. PyTorch (from 2.6 on) reads them with `weights_only`: tensors and plain values; one that
-holds any other Python object is refused, and its code never runs. A checkpoint has no tokeniser: that and the shape
-of its encoder (`pretrained_model` in hparams.yaml, e.g. xlm-roberta-large) come from the hub's cache or `encoder`.
+Checkpoints are those of Lightning. PyTorch (from 2.6 on) reads them with `weights_only`: it refuses a file with any Python
+object other than tensors and plain values, so that no code from a checkpoint runs. A checkpoint has neither tokeniser nor
+encoder configuration (`pretrained_model` in hparams.yaml, e.g. xlm-roberta-large); these come from the hub's cache or from
+`encoder`.
 """
 
 import json
@@ -36,17 +37,17 @@ class Comet:
     model: str = "Unbabel/wmt22-comet-da"
     """A Hugging Face id, or a checkpoint: a .ckpt file, or the folder with `hparams.yaml` and `checkpoints/model.ckpt`."""
     revision: str | None = None
-    """The commit or tag to load from the hub; naming one makes the run repeatable."""
+    """The commit or tag to load from the hub. Name one to make the run repeatable."""
     encoder: str | None = None
-    """A folder with configuration and tokeniser of the checkpoint's encoder, where the hub is out of reach."""
+    """A folder with configuration and tokeniser of the checkpoint's encoder, for machines that cannot reach the hub."""
     batch_size: Positive = 16
-    """Sentences that go through the model at once; it changes time and memory only."""
+    """Number of sentences per batch; affects only time and memory."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
 
 class Unavailable(Exception):
-    """Why COMET cannot be run here, and the way out."""
+    """COMET cannot be run here; the message says why and what to do."""
 
 
 def score(
@@ -59,17 +60,24 @@ def score(
     threads: int = 0,
     settings: Comet = Comet(),
 ) -> None:
-    """Write the score of every sentence and their mean, the system's score; or the reason why there are none.
+    """Write the score of each sentence and their mean, the score of the system; or the reason why there are none.
 
-    `environment` is the file that the module `environment` wrote; without it, COMET has to be among the packages of the
-    Python that runs this. In full precision (`comet-score` computes in half precision, its third digit may differ).
-    Texts that differ in length, or are empty, are such a reason too.
+    Scores are computed in full precision; those of `comet-score` may differ in the third digit, because it uses half precision.
+
+    Args:
+        sources: Source sentences, one per line.
+        hypotheses: Translations of them.
+        references: Reference translations.
+        output: JSON file to write.
+        environment: File written by the module `environment`. Without it, COMET must be installed for the Python that runs this.
+        threads: CPU threads; 0 leaves the choice to torch.
+        settings: Which model to use.
     """
     made = read_json(environment) if environment else {"python": None, "reason": None}
     if made["python"] and not Path(made["python"]).exists():
         made = {"python": None, "reason": f"there is no {made['python']}; run snakemake with --forcerun comet_environment"}
     if made["python"]:
-        paths = ["--sources", sources, "--hypotheses", hypotheses, "--references", references, "--output", output]
+        paths: list[str | Path] = ["--sources", sources, "--hypotheses", hypotheses, "--references", references, "--output", output]
         rest = ["--threads", str(threads), "--settings", json.dumps(asdict(settings))]
         sys.exit(subprocess.run([made["python"], "-m", "workflow_scripts.evidence.comet", *paths, *rest]).returncode)
     sides = [list(read_lines(path)) for path in (sources, hypotheses, references)]
@@ -89,7 +97,7 @@ def score(
 
 
 def _predict(sides: list[list[str]], threads: int, settings: Comet) -> dict:
-    """COMET's scores of the sentences; raises `Unavailable`."""
+    """The scores of the sentences; `sides` are sources, hypotheses and references. Raises `Unavailable`."""
     try:
         from comet import __version__
     except ImportError as error:
@@ -127,7 +135,7 @@ def _predict(sides: list[list[str]], threads: int, settings: Comet) -> dict:
 
 
 def find_checkpoint(settings: Comet) -> tuple[Path, str]:
-    """The model's checkpoint, and which one it is: the hub's commit, or the file's checksum; raises `Unavailable`."""
+    """Path of the model's checkpoint, and its version: the hub's commit or the file's checksum. Raises `Unavailable`."""
     from huggingface_hub import snapshot_download
 
     path = Path(settings.model).absolute()
@@ -147,21 +155,21 @@ def find_checkpoint(settings: Comet) -> tuple[Path, str]:
 
 
 def load_model(checkpoint: Path, settings: Comet) -> "CometModel":
-    """The model of a checkpoint, with `encoder` in place of the one that it names; raises `Unavailable`."""
+    """Load a checkpoint; `settings.encoder`, if given, replaces the encoder that the checkpoint names. Raises `Unavailable`."""
     import yaml
     from comet import load_from_checkpoint
 
     encoder = None
     try:
-        # read as COMET reads it: no Python objects but tuples
+        # COMET reads the file in this way; of Python objects only tuples are allowed
         hyperparameters = yaml.full_load((checkpoint.parents[1] / "hparams.yaml").read_text(encoding="utf-8"))
         encoder = hyperparameters["pretrained_model"]
         with TemporaryDirectory() as folder, warnings.catch_warnings():
-            # COMET lets weights be missing, which would leave random ones in their place
+            # COMET accepts checkpoints with missing weights, which would then be random
             warnings.filterwarnings("error", message="Found keys that are in the model state dict but not in the checkpoint")
             if not settings.encoder:
                 return load_from_checkpoint(checkpoint)
-            # COMET looks for hyperparameters of one's own above the checkpoint's folder
+            # COMET looks for changed hyperparameters in the folder above the checkpoint's
             (Path(folder) / "hparams.yaml").write_text(yaml.dump({**hyperparameters, "pretrained_model": settings.encoder}))
             link = Path(folder) / "checkpoints/model.ckpt"
             link.parent.mkdir()

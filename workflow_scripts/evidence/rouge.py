@@ -1,13 +1,15 @@
-"""rouge: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004) of summaries, as metrics of sacreBLEU's kind.
+"""rouge: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004) of summaries, with the interface of sacreBLEU's metrics.
 
-The counting is rouge-score's: F1 of the n-grams, or of the longest common subsequence, that a summary shares
-with its reference; no stemming. A corpus's score is the mean over its summaries, from 0 to 100. rouge-score's own
-tokeniser knows the letters a to z alone; ours is the segmenter of all stages, lower-cased and without punctuation,
-or characters for the scripts without spaces (`languages`). Zan et al. (section IV-D) counted with ROUGE-1.5.5 (files2rouge), on
-English from the Stanford tokeniser, which splits clitics ("do n't"), and on Chinese characters.
+The library rouge-score counts: F1 of the n-grams, or of the longest common subsequence, that a summary shares with its
+reference, without stemming. The score of a corpus is the mean over its summaries, from 0 to 100. rouge-score's own
+tokeniser knows only the letters a to z. Here text is divided by the segmenter of all stages, lower-cased and without
+punctuation, or into characters for scripts without spaces (`languages`). Zan et al. (section IV-D) used ROUGE-1.5.5
+(files2rouge), with the Stanford tokeniser for English, which splits clitics ("do n't"), and characters for Chinese.
 """
 
 import importlib.metadata
+from collections.abc import Sequence
+from typing import Any
 
 import regex
 from rouge_score.rouge_scorer import RougeScorer
@@ -19,9 +21,9 @@ from workflow_scripts.text.words import segment
 
 
 class Rouge(Metric):
-    """One kind of ROUGE for one language; sacreBLEU's paired tests take it like their own metrics.
+    """One kind of ROUGE for one language, which sacreBLEU's paired tests can use like its own metrics.
 
-    What is counted of a summary is its F1 and a 1, so that sums over any summaries make their mean.
+    The counts of a summary are its F1 and the number 1, so that the sums over any summaries give their mean.
     """
 
     def __init__(self, name: str, code: str):
@@ -31,7 +33,7 @@ class Rouge(Metric):
         self._scorer = RougeScorer([self._kind], tokenizer=self.tokenizer)
 
     def get_signature(self) -> Signature:
-        """What a number depends on, in sacreBLEU's form."""
+        """The settings that a score depends on, in the format of sacreBLEU's signatures."""
         signature = Signature(self.__dict__)
         signature.info |= {"case": "lc", "tok": self.tokenizer.unit, "stem": False, "type": "F1"}
         signature.update("version", f"rouge-score {importlib.metadata.version('rouge-score')}")
@@ -40,10 +42,10 @@ class Rouge(Metric):
     def _preprocess_segment(self, sent: str) -> str:
         return sent
 
-    def _extract_reference_info(self, refs: list[str]) -> dict[str, list[str]]:
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
         return {"references": refs}
 
-    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, list[str]]) -> list[float]:
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         return [self._scorer.score_multi(ref_kwargs["references"], hypothesis)[self._kind].fmeasure, 1.0]
 
     def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
@@ -54,13 +56,16 @@ class Rouge(Metric):
 
 
 class RougeTokenizer(Tokenizer):
-    """What ROUGE counts in a language: its words, or its characters, where runs of Latin letters or of digits stay together."""
+    """Divides text into what ROUGE counts: words or characters, depending on the language.
+
+    With characters, runs of Latin letters and runs of digits stay together.
+    """
 
     def __init__(self, code: str):
         self.code, self.unit = code, language(code).rouge_tokenizer
 
     def tokenize(self, text: str) -> list[str]:
-        """The tokens, lower-cased, without punctuation."""
+        """The lower-cased tokens of `text`, without punctuation."""
         return _CHARACTERS.findall(text.lower()) if self.unit == "characters" else segment(text, self.code).split()
 
 

@@ -1,7 +1,7 @@
-"""scores: BLEU, chrF and TER of translations, ROUGE of summaries.
+"""scores: BLEU, chrF and TER of translations, and ROUGE of summaries.
 
-The first three are sacreBLEU's (Post 2018), with its signatures, ROUGE is rouge-score's (`rouge`). `significance` tests
-their differences.
+BLEU, chrF and TER are computed by sacreBLEU (Post 2018), with its signatures; ROUGE by rouge-score (see the module `rouge`). The
+module `significance` tests differences between systems.
 """
 
 import sys
@@ -20,32 +20,32 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 
 Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K", "none"]
-"""sacreBLEU's tokenisers."""
+"""The tokenisers of sacreBLEU."""
 
 
 @dataclass
 class Scores:
-    """Settings of metrics, and of the tests that `significance` makes."""
+    """Settings of the metrics and of their significance tests."""
 
     metrics: list[Literal["BLEU", "chrF", "TER", "ROUGE-1", "ROUGE-2", "ROUGE-L"]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
-    """What is measured; BLEU always is, and in its place ROUGE-L where there is any ROUGE. For the task summarisation it is the three
-    ROUGEs unless said otherwise."""
+    """The metrics to compute. BLEU is always computed; if there is any ROUGE, ROUGE-L takes its place. The default for summarisation is
+    ROUGE-1, ROUGE-2 and ROUGE-L."""
     lowercase: bool = False
-    """Measure once more without case, not tested: published scores of IWSLT are often of lower-cased text."""
+    """Also compute scores of lower-cased text, as in many papers on IWSLT. They are not tested for significance."""
     tokenize: Tokenizer | None = None
-    """sacreBLEU's tokeniser for BLEU; by default the target language's (13a; zh, ja-mecab, ko-mecab)."""
+    """sacreBLEU's tokeniser for BLEU; by default that of the target language (zh, ja-mecab, ko-mecab, flores200, or else 13a)."""
     test: Literal["bootstrap", "randomization"] = "bootstrap"
-    """Paired bootstrap resampling, or paired approximate randomization."""
+    """The significance test: paired bootstrap resampling or paired approximate randomization."""
     samples: Positive = 1_000
-    """Resamples (bootstrap) or trials (randomization; 10,000 are usual)."""
+    """Number of resamples (bootstrap) or trials (randomization, where 10,000 are usual)."""
     correction: Literal["holm", "none"] = "holm"
-    """How p-values are corrected for the number of comparisons: all arms and test sets of an experiment, by metric and seed."""
+    """Correction of p-values for multiple comparisons: over all arms and test sets of an experiment, separately by metric and seed."""
 
 
 def main(hypotheses: Path, references: Path, output: Path, *, language: str, settings: Scores = Scores()) -> None:
-    """Write the scores of one test set by one model.
+    """Write the scores of one model on one test set.
 
-    What cannot be measured stands in the output under `failed`, with the reason, so that the report is made all the same.
+    Metrics that cannot be computed do not stop the run; the output lists them under `failed`, with the reason.
     """
     wanted = metrics(language, settings)
     if settings.lowercase:
@@ -62,7 +62,7 @@ def main(hypotheses: Path, references: Path, output: Path, *, language: str, set
         try:
             metric = make()
             value = metric.corpus_score(hypothesis, [reference])
-        except Exception as error:  # one metric's trouble, whatever it is, must not cost the others
+        except Exception as error:  # an error in one metric must not prevent the others
             failed[name] = told(error)
         else:
             result[name] = {"value": value.score, "signature": str(metric.get_signature())}
@@ -72,15 +72,15 @@ def main(hypotheses: Path, references: Path, output: Path, *, language: str, set
 
 
 def leading(settings: Scores) -> str:
-    """The metric that is always measured, and that stands for the others in headlines and charts."""
+    """The metric that is always computed and is shown in headlines and charts: BLEU or ROUGE-L."""
     return "ROUGE-L" if set(settings.metrics) & set(ROUGES) else "BLEU"
 
 
 def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, Callable[[], Metric]]:
-    """What makes each metric, by its name, for one target language; `lowercase` gives those that can tell cases apart for text without.
+    """Metric name → constructor, for the target language `code`.
 
-    They are made when they are used, since that may fail: flores200, the tokeniser of languages without one of their own, is
-    fetched from the network.
+    With `lowercase`, these are the metrics that distinguish upper and lower case, for lower-cased text. Constructors are returned instead
+    of metrics because making one can fail: the tokeniser flores200 is downloaded.
     """
     tokenize = settings.tokenize or language(code).bleu_tokenizer
     wanted = {*settings.metrics, leading(settings)}
@@ -94,19 +94,19 @@ def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, C
     if "chrF" in settings.metrics:
         makers["chrF"] = partial(CHRF, lowercase=lowercase)
     if "TER" in settings.metrics and not lowercase:
-        # scripts without spaces have their characters counted
+        # for scripts without spaces, TER counts characters
         makers["TER"] = partial(TER, normalized=not language(code).spaced, asian_support=not language(code).spaced)
     return {f"{name}, lower-cased": make for name, make in makers.items()} if lowercase else makers
 
 
 ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
-"""The metrics of summaries; all of them ignore case."""
+"""The metrics for summaries; all of them ignore case."""
 LOWER_IS_BETTER = ("TER",)
-"""Metrics that count errors."""
+"""Metrics that count errors, so that lower scores are better."""
 
 
 def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
-    """Both files as lists of lines; raises `InputError` when they differ in length or have no line."""
+    """Read both files as lists of lines. Raises `InputError` if they differ in length or are empty."""
     sides = [list(read_lines(path)) for path in (hypotheses, references)]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{hypotheses} has {len(sides[0])} lines, {references} {len(sides[1])}; decode again")

@@ -1,18 +1,20 @@
-"""significance: do the arms differ from the baseline by more than chance?
+"""significance: tests whether arms differ from the baseline by more than chance.
 
-Per seed, sacreBLEU's paired test: bootstrap resampling (Koehn 2004) or approximate randomization (Riezler
-and Maxwell 2005). It answers whether a difference would hold on other test sentences, and knows nothing of
-other training seeds. Over seeds, sentences and seeds are drawn anew together (the multi-bootstrap of Sellam et
-al. 2022), or sentences are exchanged between the arm and the baseline in all seeds at once.
+For a single training seed: sacreBLEU's paired tests, bootstrap resampling (Koehn 2004) or approximate randomization (Riezler
+and Maxwell 2005). They tell whether a difference would hold on other test sentences, but nothing about other training seeds.
+
+Over several seeds: either sentences and seeds are resampled together (the multi-bootstrap of Sellam et al. 2022), or the
+outputs for the same sentences are exchanged between two arms in all seeds.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal, Protocol, cast
 
 import numpy as np
-from sacrebleu.significance import PairedTest
+from sacrebleu.significance import PairedTest, Result
 
 from workflow_scripts.evidence.scores import LOWER_IS_BETTER, Scores, aligned, metrics
 from workflow_scripts.stage import InputError, read_json, run, told, write_json
@@ -22,15 +24,23 @@ COVERS = {
     "bootstrap": "the choice of test sentences and of training seeds",
     "randomization": "the choice of test sentences, with the training seeds as they are",
 }
-"""What a test covers: of one seed, and of several by either method."""
+"""The sources of chance that a test takes into account: for one seed, and for several seeds by method."""
+
+
+class TestSettings(Protocol):
+    """Settings of a test of significance, whichever task they belong to."""
+
+    test: Literal["bootstrap", "randomization"]
+    samples: int
+
 
 Key = tuple[str, int]
 """A system: arm and seed."""
 Score = Callable[[np.ndarray], float]
-"""A corpus's score, of the sum of what was counted in its sentences."""
+"""Computes the score of a corpus from the sum of its sentences' counts."""
 
 _AT_ONCE = 100
-"""Resamples that are in memory together."""
+"""Number of resamples that are held in memory together."""
 
 
 def per_seed(
@@ -43,13 +53,12 @@ def per_seed(
     seed: int = 1,
     settings: Scores = Scores(),
 ) -> None:
-    """Compare systems with the first, the baseline, on one test set of one training seed.
+    """Compare systems of one training seed with the first one, the baseline, on one test set.
 
-    Writes for each system and metric the score, the mean and half-width of its 95 % interval
-    (bootstrap), and the p-value against the baseline; and under `failed` the systems that could not be
-    read and the metrics that could not be tested.
+    The output has for each system and metric the score, mean and half-width of its 95 % interval (bootstrap only), and the p-value against
+    the baseline. Under `failed` it lists systems that could not be read and metrics that could not be tested, with the reasons.
     """
-    # sacreBLEU reads its seed when it tests
+    # sacreBLEU takes the seed of its tests from the environment
     os.environ["SACREBLEU_SEED"] = str(seed)
     hypotheses, reference, failed = readable(dict(zip(names, systems, strict=True)), references)
     rows: dict[str, dict] = {name: {} for name in names}
@@ -63,14 +72,15 @@ def per_seed(
                 test_type="bs" if settings.test == "bootstrap" else "ar",
                 n_samples=settings.samples,
             )()
-        except Exception as error:  # one metric's trouble, whatever it is, must not cost the others
+        except Exception as error:  # an error in one metric must not prevent the others
             failed[metric] = told(error)
             continue
-        # sacreBLEU has names of its own for the metrics, and calls the systems' names a column, too
-        (signature,), (_, results) = signatures.values(), scores.values()
+        # the first column has the names of the systems, the second one the results
+        (signature,) = signatures.values()
+        _, results = cast(Iterable[list[Result]], scores.values())
         for name, result in zip(hypotheses, results, strict=True):
-            # sacreBLEU counts the resamples with a strictly greater difference: of two equal outputs
-            # it would call the (absent) difference significant
+            # sacreBLEU counts only resamples with a strictly greater difference; so it would call
+            # the difference between two equal outputs significant
             equal = name != names[0] and result.score == results[0].score
             rows[name][metric] = {
                 "score": result.score,
@@ -93,10 +103,10 @@ def over_seeds(
     comet: tuple[Path, ...] = (),
     settings: Scores = Scores(),
 ) -> None:
-    """Compare every arm with the first, the baseline, and with every other, on one test set, over all seeds.
+    """Compare every two arms on one test set, over all seeds. The first arm is the baseline.
 
-    `systems` (and `comet`, their COMET scores, if they were measured) are ordered by arm, then by seed. Writes for
-    each pair of arms and each metric the mean difference over the seeds, its 95 % interval (bootstrap) and p-value.
+    `systems`, and `comet`, their COMET scores if these were computed, are ordered by arm, then by seed. The output has for each pair of
+    arms and each metric the difference, averaged over seeds, its 95 % interval (bootstrap only) and its p-value.
     """
     keys = [(name, seed) for name in names for seed in seeds]
     hypotheses, reference, failed = readable(dict(zip(keys, systems, strict=True)), references)
@@ -132,8 +142,9 @@ def over_seeds(
 
 
 def readable(systems: dict, references: Path) -> tuple[dict, list[str], dict]:
-    """Hypotheses of the systems that are aligned with the references, the references, and why others are not."""
-    hypotheses, failed, reference = {}, {}, []
+    """System → hypotheses for those that are aligned with the references; the references; and system → reason for the others."""
+    hypotheses, failed = {}, {}
+    reference: list[str] = []
     for name, path in systems.items():
         try:
             hypotheses[name], reference = aligned(path, references)
@@ -143,30 +154,42 @@ def readable(systems: dict, references: Path) -> tuple[dict, list[str], dict]:
 
 
 def sentence_statistics(metric, hypotheses: list[str], references: list[str]) -> np.ndarray:
-    """What a sacreBLEU metric counts in each sentence (sentences × counts); a corpus's score is that of their sum."""
+    """What a sacreBLEU metric counts in each sentence (sentences × counts). A corpus's score is computed from their sum."""
     return np.array(metric._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
 
 
 def compare(
-    statistics: dict[Key, np.ndarray], score: Score, pairs: list[tuple[str, str]], settings: Scores, seed: int = 1
+    statistics: dict[Key, np.ndarray], score: Score, pairs: list[tuple[str, str]], settings: TestSettings, seed: int = 1
 ) -> dict[tuple[str, str], dict[str, float | int | None]]:
-    """For each pair of arms their difference, averaged over the seeds that both have, its 95 % interval and p-value.
+    """Test the difference between the arms of each pair.
 
-    `statistics` has, by arm and seed, an array of sentences × counts; `score` makes a score of their sum. `seed` is
-    that of the resamples: with one training seed they are `per_seed`'s, and p is counted in sacreBLEU's way. With several,
-    p is the share of the resamples whose difference is as far from their mean (bootstrap), or from nothing
-    (randomization), as the observed one is from nothing.
+    With one training seed, resamples and p-values equal those of sacreBLEU's tests. With several, the p-value is the share of the
+    resamples whose difference is at least as far from the mean of all resamples (bootstrap), or from zero (randomization), as the
+    observed difference is from zero.
+
+    Args:
+        statistics: (arm, training seed) → counts of each sentence (sentences × counts).
+        score: Computes a score from the sum of such counts.
+        pairs: The arms to compare.
+        settings: Method and number of resamples.
+        seed: Seed of the resamples.
+
+    Returns:
+        For each pair the number of seeds that both arms have, the difference averaged over them, its 95 % interval (`low` and `high`;
+        bootstrap only) and its p-value; None where they have no seed in common.
     """
     observed = {key: score(counts.sum(axis=0)) for key, counts in statistics.items()}
     bootstrap = settings.test == "bootstrap"
     drawn = drawn_scores(statistics, score, settings.samples, np.random.default_rng(seed)) if bootstrap else {}
-    result = {}
+    result: dict[tuple[str, str], dict[str, float | int | None]] = {}
     for mine, other in pairs:
         seeds = [s for name, s in statistics if name == mine and (other, s) in statistics]
         if not seeds:
             result[mine, other] = {"seeds": 0, "difference": None, "low": None, "high": None, "p": None}
             continue
         rng = np.random.default_rng([seed, len(seeds)])
+        low: float | None = None
+        high: float | None = None
         difference = float(np.mean([observed[mine, s] - observed[other, s] for s in seeds]))
         if bootstrap:
             by_seed = np.stack([drawn[mine, s] - drawn[other, s] for s in seeds])
@@ -174,27 +197,26 @@ def compare(
             low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
         else:
             sides = [[statistics[name, s] for s in seeds] for name in (mine, other)]
-            found = exchanged_differences(*sides, score, settings.samples, rng)
-            low = high = None
+            found = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
         if not found.any():
             p = 1.0
         elif bootstrap and len(seeds) == 1:
-            # sacreBLEU's: in effect it asks only whether the better one is better, so p is about half of what follows
+            # as in sacreBLEU; in effect this is a one-sided test, with about half the p-value of the test below
             p = share(np.abs(found) - np.abs(found).mean() > abs(difference))
         else:
-            # sums in another order must not make a difference of their own
+            # rounding, which depends on the order of summation, must not decide
             p = share(np.abs(found - (found.mean() if bootstrap else 0.0)) >= abs(difference) - 1e-9)
         result[mine, other] = {"seeds": len(seeds), "difference": difference, "low": low, "high": high, "p": p}
     return result
 
 
 def share(counted: np.ndarray) -> float:
-    """The p-value of so many resamples; the sample itself is one of them."""
+    """The p-value: the share of resamples that count, where the observed sample is one of them."""
     return float((counted.sum() + 1) / (len(counted) + 1))
 
 
 def drawn_scores(statistics: dict[Key, np.ndarray], score: Score, samples: int, rng: np.random.Generator) -> dict[Key, np.ndarray]:
-    """Scores (one a sample) of every system on sentences drawn with replacement, the same sentences for all."""
+    """The score of each system on each resample: sentences drawn with replacement, the same ones for all systems."""
     sentences = len(next(iter(statistics.values())))
     scores: dict[Key, list[float]] = {key: [] for key in statistics}
     for start in range(0, samples, _AT_ONCE):
@@ -208,7 +230,10 @@ def drawn_scores(statistics: dict[Key, np.ndarray], score: Score, samples: int, 
 def exchanged_differences(
     mine: list[np.ndarray], other: list[np.ndarray], score: Score, samples: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Differences (one a sample, averaged over seeds) after half the sentences, in all seeds the same, changed places between two arms."""
+    """Score differences after swapping two arms' outputs on a random half of the sentences, averaged over seeds; one for each trial.
+
+    In a trial, the same sentences are swapped in all seeds. `mine` and `other` have the counts of each seed (sentences × counts).
+    """
     found: list[float] = []
     for start in range(0, samples, _AT_ONCE):
         kept = rng.integers(2, size=(min(_AT_ONCE, samples - start), len(mine[0]))).astype(np.float64)
@@ -221,13 +246,13 @@ def exchanged_differences(
 
 
 def _segments(path: Path) -> np.ndarray | None:
-    """COMET's scores of the sentences (sentences × 1 score, 1 count); None where it was not measured."""
+    """COMET's score of each sentence and the number 1 (sentences × 2); None if COMET was not computed."""
     segments = read_json(path).get("segments")
     return np.array([[value, 1.0] for value in segments]) if segments else None
 
 
 def holm(p_values: dict) -> dict:
-    """p-values corrected for their number by Holm's method (1979): the chance of any false alarm among them stays below p."""
+    """Correct p-values for multiple comparisons by Holm's method (1979), which controls the family-wise error rate."""
     corrected, largest = {}, 0.0
     for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
         largest = max(largest, min(1.0, p * (len(p_values) - place)))

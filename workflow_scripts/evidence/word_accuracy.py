@@ -1,8 +1,8 @@
-"""word_accuracy: how well words are translated, by how often they occur in the training text.
+"""word_accuracy: measures how well words are translated, by their frequency in the training text.
 
-Zan et al., section V-B and Table VII: compare-mt (Neubig et al. 2019) counts, sentence by sentence, how many
-words of the reference are in the hypothesis; words of fewer than 100 occurrences are rare, those of 1,000
-and more frequent. All texts are cut into words by sacreBLEU's tokeniser.
+Zan et al., section V-B and Table VII: compare-mt (Neubig et al. 2019) counts in each sentence how many words of the
+reference are in the hypothesis. Words with fewer than 100 occurrences in the training text are rare, words with 1,000 or
+more are frequent. All texts are divided into words by sacreBLEU's tokeniser.
 """
 
 import sys
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.evidence.scores import Scores, Tokenizer, aligned, metrics
 from workflow_scripts.limits import Positive
@@ -21,25 +22,25 @@ BUCKETS = ("low", "mid", "high")
 
 @dataclass
 class WordAccuracy:
-    """Settings of the buckets; the defaults are the paper's."""
+    """Settings of the frequency buckets; the defaults are those of the paper."""
 
     low: Positive = 100
-    """Words of fewer occurrences in the training text are `low`."""
+    """Words with fewer occurrences in the training text belong to the bucket `low`."""
     high: Positive = 1_000
-    """Words of so many occurrences or more are `high`, those between are `mid`."""
+    """Words with at least this many occurrences belong to the bucket `high`; words between `low` and `high` to `mid`."""
     tokenize: Tokenizer | None = None
-    """sacreBLEU's tokeniser; by default the target language's."""
+    """sacreBLEU's tokeniser; by default that of the target language."""
 
 
 def count(training: Path, output: Path, *, language: str, settings: WordAccuracy = WordAccuracy()) -> None:
-    """Count the words of the target side of the training text: a TSV of word and occurrences, the most frequent first.
+    """Count the words on the target side of the training text, and write a TSV of word and number, the most frequent first.
 
-    It is empty where the language's tokeniser cannot be had; `measure` says so.
+    If the language's tokeniser is not available, the file is empty; `measure` then reports the failure.
     """
     counts: Counter[str] = Counter()
     try:
         cut = tokenizer(language, settings)
-    except Exception as error:  # sacreBLEU may have to fetch it
+    except Exception as error:  # sacreBLEU may have to download it
         print(f"no words are counted: {told(error)}", file=sys.stderr)
     else:
         counts.update(word for line in read_lines(training) for word in cut(line))
@@ -52,8 +53,8 @@ def measure(
 ) -> None:
     """Write precision, recall and F-measure of each bucket, and of all words.
 
-    `frequencies` is what `count` wrote. What keeps them from being measured, e.g. hypotheses that are not aligned with the
-    references, is said under `failed`, in place of numbers. Raises `InputError` when `low` is not below `high`.
+    `frequencies` is the file that `count` wrote. If there is a problem, such as hypotheses that are not aligned with the references, the
+    output has the reason under `failed` instead of numbers. Raises `InputError` if `low` is not below `high`.
     """
     if not 0 < settings.low < settings.high:
         raise InputError(f"word_accuracy: low ({settings.low}) must be above 0 and below high ({settings.high})")
@@ -67,33 +68,32 @@ def measure(
         found = by_bucket(hypothesis, reference, counts, [settings.low, settings.high])
     except InputError as error:
         failed = str(error)
-    except Exception as error:  # sacreBLEU's or compare-mt's trouble must not cost the rest of the report
+    except Exception as error:  # an error in sacreBLEU or compare-mt must not prevent the rest of the report
         failed = told(error)
     write_json(output, {"buckets": found, "failed": failed, "settings": asdict(settings)})
 
 
 def read_frequencies(path: Path) -> Counter[str]:
-    """The words that `count` wrote, with their occurrences."""
+    """Word → number of occurrences, from the file that `count` wrote."""
     with open(path, encoding="utf-8", newline="\n") as file:
         return Counter({word: int(number) for word, number in (line.rstrip("\n").split("\t") for line in file)})
 
 
 def tokenizer(language: str, settings: WordAccuracy) -> Callable[[str], list[str]]:
     """sacreBLEU's tokeniser of the target language, or the configured one."""
-    bleu = metrics(language, Scores(tokenize=settings.tokenize))["BLEU"]()
+    bleu: Any = metrics(language, Scores(tokenize=settings.tokenize))["BLEU"]()
     return lambda line: bleu.tokenizer(line).split()
 
 
 def by_bucket(hypothesis: list[list[str]], reference: list[list[str]], counts: Counter[str], cutoffs: list[int]) -> dict[str, dict]:
-    """The measures of each bucket, and of all words together.
+    """The measures of each bucket, and of all words together, counted by compare-mt.
 
-    compare-mt counts; `matches` are the words of the hypotheses that are in their reference, `hypothesis` and
-    `reference` how many there are on either side. A hypothesis's word that is not in its reference belongs to
-    its own bucket.
+    `matches` is the number of words in the hypotheses that are also in their reference; `hypothesis` and `reference` are the numbers of
+    words on each side. Words of a hypothesis are assigned to buckets by their own frequency.
     """
     from compare_mt.bucketers import FreqWordBucketer
 
-    # an empty table of counts would make compare-mt look for another one
+    # given an empty table of counts, compare-mt would look for another one
     bucketer = FreqWordBucketer(freq_counts=counts or Counter({"": 0}), bucket_cutoffs=cutoffs)
     statistics = bucketer.calc_statistics(reference, [hypothesis])[0][0]
     cells = {name: tuple(int(n) for n in row[:3]) for name, row in zip(BUCKETS, statistics, strict=True)}

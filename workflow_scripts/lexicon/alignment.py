@@ -1,6 +1,6 @@
-"""Which words of a parallel text stand for one another, by a statistical aligner.
+"""alignment: finds which words of a parallel text translate each other, with a statistical aligner.
 
-It judges lexicons, and makes a lexicon that is an upper bound (`mapping.mode: aligned`); nothing else learns from it. The aligner is
+It judges lexicons, and makes a lexicon that is an upper bound (`mapping.mode: aligned`); no other stage learns from it. The aligner is
 fast_align (Dyer, Chahuneau and Smith 2013), in the systran-align package.
 """
 
@@ -17,12 +17,11 @@ _BATCH = 10_000
 
 
 def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) -> Counter[tuple[str, str]]:
-    """How often each pair of words is linked in two files that are parallel line by line.
+    """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
-    Links are those of both directions together, as the aligner symmetrises them. Raises `InputError`
-    when the files have different numbers of lines.
+    The aligner aligns in both directions and symmetrises the links. Raises `InputError` if the files differ in their number of lines.
     """
-    # a heavy import, needed by few
+    # imported here because it is slow and rarely needed
     import systran_align
 
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
@@ -46,7 +45,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) ->
 def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]):
     for number, (a, b) in enumerate(itertools.zip_longest(read_lines(text_a), read_lines(text_b)), 1):
         if a is None or b is None:
-            raise InputError(f"{text_a} and {text_b}: one ends before line {number}; they must be parallel line by line")
+            raise InputError(f"{text_a} and {text_b}: one of them ends before line {number}; they must be parallel line by line")
         segmented = segment[0](a), segment[1](b)
         if all(segmented):
             yield segmented

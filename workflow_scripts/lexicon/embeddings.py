@@ -1,10 +1,9 @@
-"""embeddings: word vectors of one language, learnt from the task's own training text.
+"""embeddings: learns word vectors of one language from the task's own training text.
 
-Skip-gram with negative sampling (Mikolov et al. 2013), as in Zan et al., section III-B: "only
-trained using datasets of downstream tasks". The unit is the word, not the subword, because whole
-words are switched later; with a model, its pieces are the unit, as in the authors' published code.
-gensim does the learning, reading from a file (`corpus_file`), which
-keeps its workers out of Python's lock.
+The method is skip-gram with negative sampling (Mikolov et al. 2013), as in Zan et al., section III-B: "only trained using
+datasets of downstream tasks". Vectors are those of words, not of subwords, because whole words are switched later. If a
+model is given, they are those of its pieces, as in the authors' published code. gensim does the training. It reads from a
+file (`corpus_file`), so that several threads can work without waiting for Python's interpreter lock.
 """
 
 import tempfile
@@ -25,25 +24,28 @@ class Embeddings:
     dimensions: Positive = 300
     """Length of a word vector."""
     window: Positive = 10
-    """Context words on either side, at most."""
+    """Largest number of context words on each side."""
     negative: Positive = 10
     """Negative samples per word."""
     epochs: Positive = 20
-    """Passes over the training text. Small corpora need more."""
+    """Passes over the training text; small corpora need more."""
     min_count: Positive = 4
-    """Rarer words get no vector, hence no translation in the lexicon."""
+    """Words with fewer occurrences get no vector, and so no translation in the lexicon."""
     sample: NotNegative = 1e-3
-    """Down-sampling threshold of frequent words; 0 keeps all of them."""
+    """Threshold for down-sampling frequent words; with 0 all occurrences are used."""
     alpha: AboveZero = 0.025
-    """First learning rate; falls linearly."""
+    """Initial learning rate; it falls linearly."""
     workers: Positive = 1
-    """Threads. One is deterministic; with more the result varies from run to run."""
+    """Number of threads. With more than one, results vary from run to run."""
 
 
 def main(
     text: Path, vectors: Path, *, language: str, model: Path | None = None, seed: int = 1, settings: Embeddings = Embeddings()
 ) -> None:
-    """Learn the vectors of the words of `text`, most frequent first, case-folded; or of the pieces of a `model`."""
+    """Learn vectors of the lower-cased words of `text`, or of the pieces of `model`, and write them with the most frequent first.
+
+    Raises `InputError` if too few words are frequent enough.
+    """
     segment = unit_segmenter(language, model)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         segmented = Path(folder) / "segmented.txt"
@@ -56,9 +58,9 @@ def main(
 
 
 def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None = None):
-    """Words and vectors (words × dimensions) of a file of space-separated words, a sentence a line.
+    """Learn from a file with one sentence per line and blanks between words; return the words and their vectors (words × dimensions).
 
-    Raises `InputError`, which calls the file `named`, when too few words are frequent enough.
+    Raises `InputError` if too few words are frequent enough; the message names the file `named`.
     """
     from gensim.models import Word2Vec
 

@@ -1,8 +1,8 @@
-"""lexicon: for every word its k nearest words in the other language, in both directions.
+"""lexicon: finds the k nearest words of each word in the other language, in both directions.
 
-Each direction is retrieved from its own side: the rows of the German-English lexicon are German
-words and their English neighbours, and the other way round (Zan et al., section III-B: "one of the
-top-k nearest neighbors"). A word is never its own translation, so that switching it changes it.
+Each direction starts from its own side: the German-English lexicon has German words and their nearest English words, the
+English-German lexicon English words and their nearest German words (Zan et al., section III-B: "one of the top-k nearest
+neighbors"). A word is never its own translation, so that switching a word always changes it.
 """
 
 from collections import Counter
@@ -30,18 +30,20 @@ class Lexicon:
     """Settings of the lexicon."""
 
     top_k: Positive = 3
-    """Candidates per word (the paper's k)."""
+    """Number of candidates per word (k in the paper)."""
     retrieval: Literal["csls", "cosine", "dot", "farthest"] = "csls"
-    """How neighbours are ranked. The paper says dot product; csls finds fewer hubs; the authors' published code takes the farthest."""
+    """How neighbours are ranked. The paper says dot product (`dot`). CSLS has fewer hubs, words that are near to too many others. The
+    authors' published code takes the least similar words (`farthest`)."""
     csls_neighbours: Positive = 10
-    """k of CSLS."""
+    """Number of neighbours (k) in CSLS."""
     min_score: float | None = None
-    """Candidates with a lower score are left out; nothing is by default. The score is the similarity by `retrieval`; with
-    `mapping.mode: aligned` it is the share of a word's links in the text that go to the candidate."""
+    """Candidates with a lower score are left out; by default none are. The score is the similarity by `retrieval`; with
+    `mapping.mode: aligned` it is the share of the word's links in the text that go to the candidate."""
     numbers: bool = False
-    """Whether words without a letter get candidates. The neighbours of a number are other numbers, which no model can restore."""
+    """Also give candidates to words without a letter. The neighbours of a number are other numbers, from which no model can restore it."""
     align: bool = True
-    """Whether a statistical aligner judges the lexicon on the parallel text; only with `mapping.mode: aligned` is it made from that."""
+    """Judge the lexicon with a statistical aligner on the parallel text. The lexicon itself is made from parallel text only with
+    `mapping.mode: aligned`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
@@ -63,25 +65,25 @@ def main(
     threads: int = 0,
     settings: Lexicon = Lexicon(),
 ) -> None:
-    """Write both lexicons, from mapped vectors, a given dictionary or parallel text, and what they are worth.
+    """Write the lexicons of both directions, from mapped vectors, a given dictionary or parallel text, and measure how good they are.
 
     Args:
-        lexicon_ab: Where the lexicon from the first language into the second goes: word, candidate, rank, score.
-        lexicon_ba: Where that of the other direction goes.
-        report: Where sizes, coverage and precision go, as JSON.
+        lexicon_ab: Lexicon from the first language into the second, to be written: word, candidate, rank, score.
+        lexicon_ba: Lexicon from the second language into the first, to be written.
+        report: JSON file with sizes, coverage and precision, to be written.
         languages: Codes of the two languages.
-        mapped_a: The first language's vectors, in one space with the second's.
-        mapped_b: The second language's.
-        dictionary: A word list that is the lexicon, instead of vectors: two words a line, separated by a tab or
-            a blank (MUSE's format).
-        aligned: Whether a statistical aligner makes the lexicon from `text_a` and `text_b`, instead of vectors.
-        model: The model whose pieces the vectors are of; without one they are words. Of pieces, only lower-case whole words
-            can be judged by `gold`.
-        text_a: Text that the lexicon is for, to count how much of it the lexicon covers.
-        text_b: The same in the second language, parallel line by line; an aligner on both tells how many of the
-            words that would be switched get a right translation.
-        gold: A word list to judge by, in the format of the dictionary.
-        threads: CPU threads; 0 takes torch's choice.
+        mapped_a: Vectors of the first language, in the same space as those of the second.
+        mapped_b: Vectors of the second language.
+        dictionary: Used as the lexicon instead of vectors: two words per line, separated by a tab or a blank (MUSE's format).
+        aligned: Make the lexicon from `text_a` and `text_b` with a statistical aligner, instead of from vectors.
+        model: The vectors are those of this model's pieces; by default those of words. `gold` then judges only pieces that are whole
+            lower-case words.
+        text_a: Text in which words will be switched, to measure how much of it the lexicon covers.
+        text_b: The same text in the second language, parallel line by line. With both, an aligner measures how many switched words
+            get a right translation.
+        gold: Word list with right translations, in the format of the dictionary.
+        threads: CPU threads; 0 leaves the choice to torch.
+        settings: How to retrieve and select candidates.
 
     Raises:
         InputError: The input is bad, or not exactly one of vectors, dictionary and alignment is asked for.
@@ -93,12 +95,12 @@ def main(
     gold_ab = read_gold(gold, languages) if gold else {}
     if model:
         gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}
-    segment = [unit_segmenter(code, model) for code in languages]
+    segment = (unit_segmenter(languages[0], model), unit_segmenter(languages[1], model))
     if dictionary:
         if not (pairs := read_dictionary(dictionary, languages)):
             raise InputError(f"{dictionary}: is empty")
         sides = from_dictionary(pairs)
-    elif not aligned:
+    elif mapped_a and mapped_b:
         if threads:
             set_threads(threads)
         sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
@@ -146,26 +148,26 @@ Ranked = dict[str, list[tuple[str, float]]]
 
 
 class Side(NamedTuple):
-    """One direction, before selection."""
+    """One direction of the lexicon, before candidates are selected."""
 
     ranked: Ranked
     vocabulary: set[str]
-    """The other language's words."""
+    """All words of the other language."""
     nearest: Ranked | None = None
-    """Ranked by plain cosine, for comparison."""
+    """The same, ranked by plain cosine, for comparison."""
 
 
 def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: bool = False) -> tuple[Side, Side]:
-    """Each word with its nearest words on the other side, each direction from its own side; to `compare`, by cosine too."""
+    """Retrieve the nearest words in both directions; with `compare`, also by plain cosine."""
     device = pick_device(settings.device)
     words, vectors = zip(*(read_vectors(path) for path in (mapped_a, mapped_b)), strict=True)
     check(mapped_a, vectors[0], mapped_b, vectors[1])
     a, b = (torch.from_numpy(x).to(device) for x in vectors)
-    # one more than asked for, because the word itself may be among them
+    # one more than needed, because the word itself may be among them
     k = max(settings.top_k, 10) + 1
     ranked = retrieve(a, b, k, settings)
     by_cosine = retrieve(a, b, k, replace(settings, retrieval="cosine")) if compare else None
-    return tuple(
+    first, second = (
         Side(
             _named(words[i], words[1 - i], ranked[i]),
             set(words[1 - i]),
@@ -173,17 +175,19 @@ def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: boo
         )
         for i in (0, 1)
     )
+    return first, second
 
 
 def retrieve(a: torch.Tensor, b: torch.Tensor, k: int, settings: Lexicon) -> tuple[Top, Top]:
-    """For each row of `a` (words × dimensions) its k best rows of `b`, best first, and the other way round."""
+    """For each row of `a` (words × dimensions) its k best rows of `b`, best first; and for each row of `b` its k best rows of `a`."""
     if settings.retrieval == "farthest":
         a = -a
     elif settings.retrieval != "dot":
         a, b = (torch.nn.functional.normalize(side, dim=1) for side in (a, b))
     similarities = Similarities(a, b)
     near = neighbourhoods(similarities, settings.csls_neighbours) if settings.retrieval == "csls" else None
-    return tuple(Top(*(part.cpu() for part in top)) for top in nearest(similarities, k, near))
+    top_a, top_b = nearest(similarities, k, near)
+    return Top(top_a.values.cpu(), top_a.indices.cpu()), Top(top_b.values.cpu(), top_b.indices.cpu())
 
 
 def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
@@ -194,7 +198,7 @@ def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
 
 
 def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:
-    """A given dictionary, read from both sides; the first translation of a word ranks first."""
+    """Both directions of a given dictionary. The first translation of a word ranks first."""
     ranked: tuple[Ranked, Ranked] = ({}, {})
     for pair in dict.fromkeys(pairs):
         for i in (0, 1):
@@ -225,7 +229,7 @@ _SPECIAL = regex.compile(r"<.*>|\[.*\]|▁")
 
 
 def select(ranked: Ranked, settings: Lexicon) -> Ranked:
-    """The lexicon proper: `top_k` candidates a word, none of them the word itself or a special piece."""
+    """The lexicon: at most `top_k` candidates per word, none of them the word itself or a special token."""
     entries: Ranked = {}
     for word, row in ranked.items():
         if not _usable(word, settings):
@@ -247,11 +251,11 @@ def _usable(word: str, settings: Lexicon) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------
-# what the lexicon is worth
+# how good the lexicon is
 
 
 def coverage(counts: Counter[str], entries: Ranked) -> dict[str, float]:
-    """Share of the running words and of the different words that have an entry."""
+    """Share of the running words (tokens) and of the distinct words (types) that have an entry; `counts` has the words of the text."""
     return {
         "running_words": sum(n for word, n in counts.items() if word in entries) / max(1, counts.total()),
         "types": sum(word in entries for word in counts) / max(1, len(counts)),
@@ -263,11 +267,11 @@ Gold = dict[str, set[str]]
 
 
 def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict[str, float]]:
-    """P@1, P@5 and P@10 over the covered words of `gold`, with and without identical pairs.
+    """P@1, P@5 and P@10 of the words in `gold`, with and without identical pairs.
 
-    A word is covered when it and one of its translations are known; P@k is the share of covered
-    words with a correct translation among the first k. Without identical pairs, pairs such as
-    *format* - *format* count neither as gold nor as candidate.
+    A word is covered if it has a row in `ranked` and one of its right translations is in `vocabulary`. P@k is the share of the covered
+    words with a right translation among the first k candidates. For `non_identical`, pairs such as *format* - *format* are removed from
+    both the gold lexicon and the candidates.
     """
     result = {}
     for name, keep_identical in (("all", True), ("non_identical", False)):
@@ -287,14 +291,15 @@ def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict
 
 
 def judge_switched(counts: Counter[str], entries: Ranked, gold: Gold, links: Counter[tuple[str, str]]) -> dict[str, float]:
-    """Of the running words that get switched, how many get a right translation.
+    """Measure how many of the running words that are switched get a right translation.
 
-    Right is what the gold lexicon has, or what the aligner links to the word at least twice in the
-    parallel text. A word can be judged that the gold lexicon has or that is linked to anything that
-    often. Each candidate of a word is drawn equally often, as in code-switching.
+    A translation is right if it is in the gold lexicon, or if the aligner links it to the word at least twice in the parallel text. A
+    word can be judged if it is in the gold lexicon, or if any word is linked to it that often. All candidates of a word count equally,
+    as they are drawn equally often in code-switching.
 
-    Returns `judged`, the share of the switchable running words that can be judged, and `right`, the
-    share of those whose translation is right; both also by the gold lexicon alone.
+    Returns:
+        `judged`: the share of the switchable running words that can be judged. `right`: the share of these whose translation is right.
+        `judged_by_gold` and `right_by_gold`: the same with the gold lexicon only.
     """
     linked: Gold = {}
     for (word, other), n in links.items():
@@ -323,7 +328,7 @@ def judge_switched(counts: Counter[str], entries: Ranked, gold: Gold, links: Cou
 
 
 def read_gold(path: Path, languages: tuple[str, str]) -> Gold:
-    """A word list as a mapping; words are folded like the corpus."""
+    """Read a word list: word → its right translations, lower-cased like the corpus."""
     gold: Gold = {}
     for a, b in read_dictionary(path, languages):
         gold.setdefault(a, set()).add(b)
@@ -331,16 +336,12 @@ def read_gold(path: Path, languages: tuple[str, str]) -> Gold:
 
 
 def invert(gold: Gold) -> Gold:
-    """The same pairs, looked up from the other side."""
+    """The same pairs in the other direction."""
     inverted: Gold = {}
     for word, translations in gold.items():
         for translation in translations:
             inverted.setdefault(translation, set()).add(word)
     return inverted
-
-
-# ---------------------------------------------------------------------------------------------
-# file
 
 
 if __name__ == "__main__":

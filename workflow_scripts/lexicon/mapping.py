@@ -267,8 +267,8 @@ def map_with_vecmap(sides: Sides, start: str, pairs: list[tuple[str, str]], seed
 
     def mapped(rows: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
         words = [(sides.words_a[x], sides.words_b[z]) for x, z in rows]
-        given = {"start": start, "dictionary": words, "seed": seed, "clone": settings.vecmap, "device": settings.device}
-        return vecmap.map_embeddings(sides.words_a, sides.a, sides.words_b, sides.b, **given)
+        embeddings = (sides.words_a, sides.a, sides.words_b, sides.b)
+        return vecmap.map_embeddings(*embeddings, start=start, dictionary=words, seed=seed, clone=settings.vecmap, device=settings.device)
 
     a, b = mapped(dictionary)
     if start != "supervised":
@@ -301,7 +301,7 @@ def initial_dictionary(a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> D
     for side in (a, b):
         u, s, _ = torch.linalg.svd(side[:n], full_matrices=False)
         signatures.append(normalise(((u * s) @ u.T).sort(dim=1).values))
-    similarities = Similarities(*signatures, settings.matrix)
+    similarities = Similarities(signatures[0], signatures[1], settings.matrix)
     return union(*best_pairs(similarities, neighbourhoods(similarities, settings.csls_neighbours)))
 
 
@@ -323,7 +323,8 @@ def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dic
             "order of the languages, lower-cased like the vectors?"
         )
     print(f"{start}: starts from {len(known)} of {len(pairs)} pairs", flush=True)
-    return tuple(torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
+    known_a, known_b = (torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
+    return known_a, known_b
 
 
 class Found(NamedTuple):
@@ -423,7 +424,7 @@ def _folded(words: list[str], vectors: np.ndarray, language: str | None) -> tupl
     """Lower-cased words, as in the corpus, and of equal ones the first; unchanged without a language."""
     if language is None:
         return words, vectors
-    rows = {}
+    rows: dict[str, int] = {}
     for row, word in enumerate(words):
         rows.setdefault(fold(word, language), row)
     return list(rows), vectors if len(rows) == len(words) else vectors[list(rows.values())]

@@ -66,7 +66,8 @@ def map_embeddings(
         line = [sys.executable, program, *options(start, pairs), *cuda, "--seed", seed, *inputs, *outputs]
         _run([str(part) for part in line], folder, threads=torch.get_num_threads())
         mapped = [_read(path, words) for path, words in zip(outputs, (words_a, words_b), strict=True)]
-    return tuple(torch.from_numpy(side).to(a.device) for side in mapped)
+    mapped_a, mapped_b = (torch.from_numpy(side).to(a.device) for side in mapped)
+    return mapped_a, mapped_b
 
 
 def find_program(clone: str | None) -> Path:

@@ -1,8 +1,8 @@
-"""Embedding files in word2vec's formats, read and written as a stream.
+"""vectors: reads and writes word vectors in the two formats of word2vec.
 
-Text: a line "rows dimensions", then "word x₁ … x_d" each; plain or .gz, .xz, .zst. It is what
-VecMap, MUSE, gensim and fastText (.vec) read and write. Binary (.bin): the same header, then each
-word, a blank, and its numbers as little-endian float32. Words are in order of frequency.
+Text: a first line "rows dimensions", then one line "word x₁ … x_d" per word; plain or .gz, .xz, .zst. VecMap, MUSE, gensim
+and fastText (.vec) use this format. Binary (.bin): the same first line, then for each word the word, a blank, and its
+numbers as little-endian float32. Words are in order of frequency.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from workflow_scripts.text.files import read_lines
 
 
 def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
-    """Write `vectors` (words × dimensions), seven significant digits as text or exactly as .bin, atomically."""
+    """Write `vectors` (words × dimensions) atomically: as text with seven significant digits, or exactly if the suffix is .bin."""
     if Path(path).suffix in (".gz", ".xz", ".zst"):
         raise InputError(f"{path}: vectors are written as text or as .bin; compress them afterwards")
     header = f"{vectors.shape[0]} {vectors.shape[1]}\n"
@@ -34,10 +34,11 @@ def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
 
 
 def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.ndarray]:
-    """Words and their vectors (words × dimensions, float32), at most the first `limit` rows.
+    """Read words and their vectors (words × dimensions, float32), at most the first `limit` rows.
 
-    Raises `InputError` for a bad header, more or fewer rows than it says, rows of another width,
-    values that are not finite numbers, or a word that stands twice.
+    Raises:
+        InputError: The header is malformed, the number of rows or of dimensions differs from it, a value is not a finite number, or a
+            word occurs twice.
     """
     path = Path(path)
     return _collect(path, limit, *(_read_binary(path) if path.suffix == ".bin" else _read_text(path)))
@@ -45,16 +46,16 @@ def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.nd
 
 def _collect(path: Path, limit: int | None, rows: int, dimensions: int, entries: Iterator[tuple[str, np.ndarray]]):
     wanted = min(rows, limit or rows)
-    # grows with what is there, not with what the header says
+    # grows with the rows that are read, because the header may be wrong
     vectors = np.empty((min(wanted, 1 << 16), dimensions), dtype=np.float32)
     index: dict[str, int] = {}
     for number, (word, row) in enumerate(islice(entries, wanted), 1):
-        # in text a row stands one line below its number, under the header
+        # text files have a header line above the rows
         where = f"{path}, row {number}" if path.suffix == ".bin" else f"{path}, line {number + 1}"
         if row.shape != (dimensions,) or not np.isfinite(row).all():
             raise InputError(f"{where}: {word!r} needs {dimensions} finite numbers, found {np.isfinite(row).sum()}")
         if word in index:
-            raise InputError(f"{where}: {word!r} stands twice, first as row {index[word] + 1}; keep one of the two")
+            raise InputError(f"{where}: {word!r} occurs twice, first as row {index[word] + 1}; keep one of the two")
         if len(index) == len(vectors):
             vectors = np.concatenate([vectors, np.empty((min(len(vectors), wanted - len(vectors)), dimensions), dtype=np.float32)])
         vectors[len(index)] = row
@@ -90,7 +91,7 @@ def _read_binary(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]
             file.readline()
             while True:
                 word = bytearray()
-                # some writers put a line end after each row, others do not
+                # some programs write a line end after each row, others do not
                 while (byte := file.read(1)) not in (b" ", b""):
                     if byte != b"\n":
                         word += byte
@@ -110,7 +111,9 @@ def _open(path: Path):
     try:
         return open(path, "rb", buffering=1 << 20)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror.lower()}; check the path in config.yaml (relative to the working directory)") from None
+        raise InputError(
+            f"{path}: {(error.strerror or str(error)).lower()}; check the path in config.yaml (relative to the working directory)"
+        ) from None
 
 
 _MOST_DIMENSIONS = 100_000

@@ -58,8 +58,10 @@ def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:
     """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one."""
     if family_of(network.config).decoder:
         return network.base_model(**inputs, use_cache=False).last_hidden_state
-    head = network.lm_head
-    return head.layer_norm(gelu(head.dense(network.base_model(**inputs).last_hidden_state)))
+    states = network.base_model(**inputs).last_hidden_state
+    if (head := getattr(network, "lm_head", None)) is None:
+        return network.cls.predictions.transform(states)  # BERT's
+    return head.layer_norm(gelu(head.dense(states)))
 
 
 def output_layer(network: "PreTrainedModel") -> tuple[torch.Tensor, torch.Tensor]:

@@ -109,6 +109,7 @@ def main(
         lookup = Lookup(candidates, code, languages[1 - side])
         total: Counter[str] = Counter()
         for name, source, number in _parts(text, dev, rounds):
+            rows: Iterator[tuple[str, str, dict[str, float]]]
             if codec:
                 rows = released_side(source, codec, candidates, seed, number, side, settings.noise)
             else:

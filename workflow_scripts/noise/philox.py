@@ -1,9 +1,8 @@
-"""NumPy's Philox generator in compiled code, for random choices sentence by sentence.
+"""philox: NumPy's Philox generator in compiled code, for random choices in each sentence.
 
-The generator is counter-based (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"):
-it can start anywhere at once, so that each sentence has numbers of its own. Making a NumPy generator
-takes longer than all that is drawn for a sentence; these functions draw the very numbers of
-`generator` in numba's loops.
+The generator is counter-based (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): it can jump to any
+position at no cost, so that each sentence has random numbers of its own. Making a NumPy generator for a sentence takes longer
+than drawing all of its numbers. These functions draw exactly the same numbers as NumPy (`generator`) in loops that numba compiles.
 """
 
 import math
@@ -11,8 +10,8 @@ import math
 import numpy as np
 from numba import njit, uint32, uint64
 
-# A state is an array of 64-bit words: four of the counter, two of the key, four drawn in advance, how many
-# of those are used, whether half a word is left over, and that half.
+# A state is an array of 64-bit words: four for the counter, two for the key, four with numbers drawn in advance, one with how many of
+# these are used, one that says whether half a word is left over, and one with this half.
 STATE = 13
 _KEY, _DRAWN, _USED, _HALF = 4, 6, 10, 11
 
@@ -23,7 +22,7 @@ _32, _11, _ONE = uint64(32), uint64(11), uint64(1)
 
 
 def generator(seed, stream, sentence):
-    """NumPy's generator of a sentence."""
+    """NumPy's generator for a sentence: the key is (seed, stream), the counter starts at the number of the sentence."""
     return np.random.Generator(np.random.Philox(key=[seed, stream], counter=[0, 0, 0, sentence]))
 
 
@@ -38,13 +37,13 @@ def start(state, seed, stream, sentence):
 
 @njit(cache=True)
 def random(state):
-    """A float from 0 to 1, without 1."""
+    """A random float from 0 (included) to 1 (excluded)."""
     return (_next64(state) >> _11) * (1.0 / 9007199254740992.0)
 
 
 @njit(cache=True)
 def integer(state, n):
-    """A whole number below `n`, which is at most 2³² (Lemire 2019); nothing is drawn for an `n` of 1."""
+    """A random integer from 0 to n − 1, by Lemire's method (2019); `n` is at most 2³². If `n` is 1, no number is drawn."""
     if n == 1:
         return 0
     bound = uint64(n)
@@ -58,7 +57,7 @@ def integer(state, n):
 
 @njit(cache=True)
 def integers(sentences, n, seed, stream, first):
-    """For each of so many sentences from number `first` on, a whole number below `n`."""
+    """A random integer from 0 to n − 1 for each of `sentences` sentences, the first of which has the number `first`."""
     state, drawn = np.empty(STATE, np.uint64), np.empty(sentences, np.int64)
     for sentence in range(sentences):
         start(state, seed, stream, first + sentence)
@@ -68,7 +67,7 @@ def integers(sentences, n, seed, stream, first):
 
 @njit(cache=True)
 def poisson(state, mean):
-    """A number from the Poisson distribution of a small mean, by multiplying uniform numbers (Knuth)."""
+    """A number from the Poisson distribution, by Knuth's method of multiplying uniform numbers; suited to a small `mean`."""
     limit, product, n = math.exp(-mean), 1.0, 0
     while True:
         product *= random(state)
@@ -79,7 +78,7 @@ def poisson(state, mean):
 
 @njit(cache=True)
 def permutation(state, n):
-    """The numbers below `n` in random order; what is drawn for an exchange is drawn again until it is small enough."""
+    """The integers from 0 to n − 1 in random order. Positions to swap are drawn by rejection, as in NumPy."""
     order = np.arange(n)
     for i in range(n - 1, 0, -1):
         mask = uint64(1)

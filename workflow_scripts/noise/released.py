@@ -1,10 +1,13 @@
-"""released: the noise of the authors' published code, as it is, to reproduce what was run.
+"""released: the noise of the authors' published code, unchanged, to reproduce their runs.
 
-Zan et al. published a training loop whose noise differs from what their paper says (`codeswitch` does
-that): it replaces SentencePiece pieces instead of words, from a lexicon that holds the three *least*
-similar pieces (`lexicon.retrieval: farthest`); it rounds the budget up and spends it on pieces that the
-lexicon lacks, too; spans that overlap merge, so that fewer words are hit; a span of no words inserts a
-mask; and each pair gives one side only, in turns.
+The training code that Zan et al. published adds noise in another way than their paper describes (`codeswitch` follows the paper):
+
+- It replaces SentencePiece pieces instead of words.
+- Its lexicon has the three *least* similar pieces (`lexicon.retrieval: farthest`).
+- It rounds the number of words to replace up, and also counts words that have no piece in the lexicon.
+- Overlapping spans merge, so that fewer words are replaced.
+- A span of length zero inserts a mask.
+- Each pair gives only one side, alternately the first and the second.
 """
 
 import math
@@ -22,8 +25,8 @@ from workflow_scripts.text.words import MASK
 
 def released_side(
     text: Path, codec: Codec, candidates: dict[str, list[str]], seed: int, round_number: int, side: int, noise: Noise
-) -> Iterator[tuple[str, str, dict[str, int]]]:
-    """Every second line of `text`, from line `side` on, as (noised pieces, line, counts) for one round."""
+) -> Iterator[tuple[str, str, dict[str, float]]]:
+    """Yield every second line of `text`, starting with line `side`, as (noised pieces, line, counts) for one round."""
     for sentence, line in enumerate(read_lines(text)):
         if sentence % 2 == side:
             rng = generator(seed, 2 * round_number + side, sentence)
@@ -33,8 +36,12 @@ def released_side(
 
 def switch_pieces(
     pieces: Sequence[str], candidates: dict[str, list[str]], noise: Noise, rng: np.random.Generator
-) -> tuple[list[str], dict[str, int]]:
-    """One sentence with its pieces switched and masks inserted, and the counts behind the realised rate."""
+) -> tuple[list[str], dict[str, float]]:
+    """Replace pieces of one sentence and insert masks.
+
+    Returns the new pieces, and the numbers of all words, of words with candidates, of replaced words, and of words that were to be
+    replaced.
+    """
     starts = [i for i, piece in enumerate(pieces) if piece.startswith(WORD_START)]
     spans = list(zip(starts, [*starts[1:], len(pieces)], strict=True))
     budget = math.ceil(noise.rate * len(spans))
@@ -62,7 +69,7 @@ def switch_pieces(
 
 
 def span_lengths(budget: int, poisson_lambda: float, rng: np.random.Generator) -> list[int]:
-    """Lengths of spans in words, zeros among them, that add up to `budget`; the last one is cut to that."""
+    """Draw lengths of spans, in words, until they add up to `budget`; zeros occur, and the last length is cut."""
     lengths: list[int] = []
     while (left := budget - sum(lengths)) > 0:
         lengths.append(min(int(rng.poisson(poisson_lambda)), left))

@@ -1,11 +1,11 @@
-"""Noise over words: which words of a sentence are hit, and what a model is to restore from.
+"""spans: chooses the words of a sentence that noise hits, and masks them.
 
-mBART masks spans of words (Liu et al. 2020: 35 % of the words, span lengths from a Poisson
-distribution with λ = 3.5, one mask per span, sentences permuted); code-switching hits words in the
-same way and replaces them instead of masking them (Zan et al., section III-B).
+mBART masks spans of words (Liu et al. 2020: 35 % of the words, span lengths from a Poisson distribution with λ = 3.5, one
+mask per span, sentences permuted). Code-switching chooses words in the same way, but replaces them instead of masking them
+(Zan et al., section III-B).
 
-Randomness is counter-based: Philox, keyed by seed and stream (round, side), starts at a counter of its
-own for each sentence, so that any sentence can be made again alone, in whatever chunk.
+The random generator is counter-based (`philox`). Its key is made of seed and stream (round and side), and each sentence has a
+counter of its own. Therefore the noise of a sentence does not depend on the sentences that are processed with it.
 """
 
 from collections.abc import Sequence
@@ -26,33 +26,37 @@ class Noise:
     """Settings of span noise."""
 
     rate: Share = 0.35
-    """Share of the words that are hit."""
+    """Share of the words that are replaced or masked."""
     poisson_lambda: Annotated[float, Limits(ge=0.5)] = 3.5
-    """Mean of the Poisson distribution of span lengths in words; zeros are drawn again."""
+    """Mean of the Poisson distribution of span lengths, in words. A length of zero is drawn again."""
 
 
 class Hits(NamedTuple):
-    """What noise hits in many sentences."""
+    """The words that noise hits in a number of sentences."""
 
     words: np.ndarray
-    """The words that are hit, by number, ascending."""
+    """Numbers of the words, in ascending order."""
     picks: np.ndarray
-    """Which of its candidates each of them takes."""
+    """For each of these words, the number of the candidate that replaces it."""
     states: np.ndarray
-    """The generator of each sentence after that (sentences × `philox.STATE`)."""
+    """The state of each sentence's generator afterwards (sentences × `philox.STATE`)."""
 
 
 def choose_words(choices: np.ndarray, before: np.ndarray, noise: Noise, seed: int, stream: int, first: int = 0) -> Hits:
-    """Which words to hit in the sentences from number `first` on; `stream` tells rounds and sides apart.
+    """Choose the words to replace or mask.
 
-    `choices` says of each word how many candidates it has; words without any are neither hit nor
-    counted. `before` says how many words come before each sentence, and in all (`text.Words`).
+    In a sentence of n words, floor(rate · n) words are hit, and one more with a probability of the remaining fraction. (Rounding up
+    instead, as the authors' published code does, would hit 39 % of the words in text of the manual, and half of a sentence of six words.)
+    Only words with candidates can be hit; if there are too few of them, all are. A span starts at a random one of these words and
+    continues over the following ones that are not yet hit, up to its length; the last span is cut to the number that is left.
 
-    A sentence of n words has floor(rate · n) of them hit, plus one with the probability of the fraction:
-    rounding up instead, as the released code does, would hit 39 % of the words of manual text and half
-    of a six-word sentence. A span starts at a random word that may be hit and runs on over the next such
-    words that are still free, as many as its length says; the last one is cut to what is left. With
-    fewer allowed words than that, all of them are hit.
+    Args:
+        choices: For each word, its number of candidates.
+        before: Number of words before each sentence, with the number of all words as the last entry (`words.Words`).
+        noise: Rate and span lengths.
+        seed: Seed of the random choices.
+        stream: Number of the random stream: 2 × round + side.
+        first: Number of the first sentence in its text.
     """
     return Hits(*_choose(np.ascontiguousarray(choices, np.int64), before, noise.rate, noise.poisson_lambda, seed, stream, first))
 
@@ -91,17 +95,17 @@ def _choose(choices, before, rate, poisson_lambda, seed, stream, first):
     words = np.flatnonzero(hit)
     picks = np.empty(len(words), np.int64)
     sentence = 0
-    for place, word in enumerate(words):
-        while word >= before[sentence + 1]:
+    for place, number in enumerate(words):
+        while number >= before[sentence + 1]:
             sentence += 1
-        picks[place] = philox.integer(states[sentence], choices[word])
+        picks[place] = philox.integer(states[sentence], choices[number])
     return words, picks, states
 
 
-def mask(words: Words, hit: Sequence[int]) -> list[str]:
-    """The lines with each run of hit words that only blanks separate replaced by one mask."""
+def mask(words: Words, hit: Sequence[int] | np.ndarray) -> list[str]:
+    """Replace each run of hit words by one mask; words belong to a run if only blanks stand between them."""
     pieces, at, last = [], 0, -2
-    for word, start, end in zip(hit, words.starts[hit].tolist(), words.ends[hit].tolist(), strict=True):
+    for word, start, end in zip(map(int, hit), words.starts[hit].tolist(), words.ends[hit].tolist(), strict=True):
         between = words.text[at:start]
         if word != last + 1 or between.strip() or "\n" in between:
             pieces += [between, f" {MASK} "]
@@ -113,7 +117,7 @@ _SENTENCE_BREAK = regex.compile(r"(?<=[.!?。！？])\s+(?=\P{Ll})")
 
 
 def denoise(words: Words, noise: Noise, seed: int, stream: int, first: int = 0) -> list[str]:
-    """mBART's noise on lines: the sentences of each permuted, and spans of words masked."""
+    """Apply mBART's noise: permute the sentences of each line and mask spans of words."""
     hits = choose_words(np.ones(len(words.starts)), words.before, noise, seed, stream, first)
     lines = []
     for masked, state in zip(mask(words, hits.words), hits.states, strict=True):

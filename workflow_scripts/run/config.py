@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import functools
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -137,7 +138,7 @@ def read(path: Path) -> Config:
 @functools.cache
 def _adapter() -> TypeAdapter:
     for kind in _dataclasses(Config):
-        kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True, "allow_inf_nan": False}
+        kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True, "allow_inf_nan": False, "populate_by_name": True}
     return TypeAdapter(Config)
 
 
@@ -173,7 +174,11 @@ def explain(problem: dict[str, Any]) -> str:
     if problem["type"] == "union_tag_not_found":
         task = task_name(problem["input"]) if isinstance(problem["input"], dict) else problem["input"]
         return f"{where}.task: there is no task {task!r}{instead(task, TASKS)}"
-    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"
+    near = ""
+    if problem["type"] == "literal_error" and isinstance(problem["input"], str):
+        found = difflib.get_close_matches(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]), n=1)
+        near = f"; did you mean {found[0]!r}?" if found else ""
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}{near}"
 
 
 def _find_data(config: Config) -> None:
@@ -264,7 +269,8 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     for name, experiment in translations(config).items():
         yield from ((f"experiments.{name}.representation.text", path) for path in experiment.representation.text.values())
     for name, backbone in config.backbones.items():
-        yield from ((f"backbones.{name}.small.text", path) for path in (backbone.small.text.values() if backbone.small else ()))
+        texts = backbone.pretraining.text.values() if backbone.pretraining else ()
+        yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
 
 
 if __name__ == "__main__":

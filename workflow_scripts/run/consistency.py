@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from workflow_scripts.names import is_name, undefined
 from workflow_scripts.run.config import Config, LexiconStages, data_file, explain, paths_of, sources_of
+from workflow_scripts.run.inputs import backbone_users, writes_text
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
@@ -25,6 +26,8 @@ from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
 from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Source
 from workflow_scripts.text.tagged import has_spans
+from workflow_scripts.training.backbone import chain_of
+from workflow_scripts.training.pretraining import known_family, objective_for
 from workflow_scripts.training.settings import Training
 
 
@@ -87,9 +90,38 @@ def problems(config: Config) -> Iterator[str]:
     for name, backbone in config.backbones.items():
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
+    yield from _chain_problems(config)
     for name in config.run.experiments:
         if name in config.experiments:
             yield from task_of(config.experiments[name]).problems(config, name)
+
+
+def _chain_problems(config: Config) -> Iterator[str]:
+    """Backbones that are made from one that is not defined, or from themselves; settings for another kind, family or objective."""
+    for name, backbone in config.backbones.items():
+        where = f"backbones.{name}"
+        if backbone.kind != "continued" and backbone.from_:
+            yield f"{where}.from: is for kind continued only"
+        if backbone.kind != "small" and backbone.family:
+            yield f"{where}.family: is for kind small only; a model that is loaded or continued has its own"
+        if backbone.kind == "hub" and backbone.objective:
+            yield f"{where}.objective: is for kinds small and continued only"
+        if backbone.kind == "continued":
+            yield from undefined(f"{where}.from", backbone.from_ or "", config.backbones)
+        chain = chain_of(config.backbones, name)
+        origin = config.backbones[chain[-1]]
+        if origin.kind == "continued" and origin.from_ in chain:
+            yield f"{where}.from: {' from '.join([*chain, str(origin.from_)])} is a circle; one of them must be small or of the hub"
+        if backbone.pretraining and origin.kind == "small":
+            try:
+                objective_for(backbone.objective, known_family(origin.family or "mbart"))
+            except InputError as problem:
+                yield f"{where}.objective: {problem}"
+        if origin.kind == "small" and origin.family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
+            yield (
+                f"{where}: is an encoder (family xlmr), which cannot write text; for translation and for arms with a pretext phase "
+                "take a backbone of family mbart"
+            )
 
 
 def _unequal_arms(config: Config) -> Iterator[str]:

@@ -18,7 +18,7 @@ from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.decoding import why_not_on_gpu
-from workflow_scripts.models.families import family_of
+from workflow_scripts.models.families import FAMILIES, family_of
 from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import writes_text
@@ -37,8 +37,8 @@ from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
-from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.small import Small
+from workflow_scripts.training.backbone import chain_of
+from workflow_scripts.training.pretraining import Pretraining
 
 Jobs = dict[str, dict[str, Any]]
 """Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them.
@@ -103,7 +103,7 @@ def used_backbones(config: Config) -> dict[str, list[str]]:
     used: dict[str, set[str]] = {}
     for name in config.run.experiments:
         each = config.experiments[name]
-        for backbone in backbones_of(config, each):
+        for backbone in (link for own in backbones_of(config, each) for link in chain_of(config.backbones, own)):
             used.setdefault(backbone, set()).update(task_of(each).languages(config, name))
     return {name: sorted(codes) for name, codes in used.items()}
 
@@ -260,20 +260,20 @@ def backbones(config: Config) -> Iterator[Finding]:
     """Whether the backbones are there, or can be made or fetched, and know the languages."""
     for name, codes in used_backbones(config).items():
         block = config.backbones[name]
-        if block.kind == "small":
-            for code in (code for code in codes if not _is_awaited(block.small.text[code])):
-                yield judged(f"backbones.{name}.small.text.{code}", _monolingual_text, block.small, code)
+        if block.pretraining:
+            for code in (code for code in codes if not _is_awaited(block.pretraining.text[code])):
+                yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
         elif folder := located(block.model, block.revision):
             yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name))
         else:
             yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, codes, verdict="note")
 
 
-def _monolingual_text(small: Small, code: str) -> str:
-    if small.text[code] == "task":
+def _monolingual_text(block: Pretraining, code: str) -> str:
+    if block.text[code] == "task":
         return "the task's own training text"
-    path = resource(small.text[code])
-    wanted = 4 * small.dev_lines * (len(small.text) if small.disjoint else 1)
+    path = resource(block.text[code])
+    wanted = 4 * block.dev_lines * (len(block.text) if block.disjoint else 1)
     if (found := sum(1 for _ in itertools.islice(read_lines(Path(path)), wanted))) < wanted:
         raise InputError(f"{path}: has {found} lines, at least {wanted} are needed; give more text, or lower dev_lines")
     return path
@@ -385,10 +385,12 @@ def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
         yield Finding("note" if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
 
 
-def shape_of(backbone: Backbone) -> Shape | None:
+def shape_of(config: Config, name: str) -> Shape | None:
     """The size of a backbone; None where neither its files nor its name tell."""
+    backbone = config.backbones[chain_of(config.backbones, name)[-1]]
     if small := backbone.small:
-        return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, small.layers, small.max_positions)
+        decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
+        return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
     if folder := located(backbone.model, backbone.revision):
         try:
             return Shape(*(_read_model_config(folder)[name] for name in Shape._fields))

@@ -25,6 +25,7 @@ from workflow_scripts.tasks.experiment import (
     phase_training,
 )
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.training.backbone import chain_of
 
 
 class Wildcards(Protocol):
@@ -168,9 +169,10 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_users(config: Config, backbone: str) -> list[str]:
-    """The names of the run's experiments that start from the backbone."""
-    run = (name for name in config.experiments if name in config.run.experiments)
-    return [name for name in run if backbone in backbones_of(config, config.experiments[name])]
+    """The names of the run's experiments that start from the backbone, or from one that is made from it."""
+    used = [name for name in config.experiments if name in config.run.experiments]
+    starts = {name: backbones_of(config, config.experiments[name]) for name in used}
+    return [name for name in used if any(backbone in chain_of(config.backbones, own) for own in starts[name])]
 
 
 def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
@@ -200,7 +202,7 @@ def writes_text(config: Config, backbone: str) -> bool:
 def _reads_text(config: Config, backbone: str) -> bool:
     """Whether the backbone is made of, or trimmed to, the experiments' text."""
     block = config.backbones[backbone]
-    return block.kind == "small" or block.trim
+    return block.kind != "hub" or block.trim
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
@@ -221,16 +223,31 @@ def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_text(config: Config, w: Wildcards) -> list[str]:
-    """The text that a small backbone is pretrained on, besides the task's own."""
-    small = config.backbones[w.backbone].small
-    return [resource(path) for path in small.text.values() if path != "task"] if small else []
+    """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy."""
+    block = config.backbones[w.backbone].pretraining
+    ready = [f"{resource(block.ready)}/ready.json"] if getattr(block, "ready", None) else []
+    return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
+
+
+def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
+    """The model of the backbone that a continued one is made from."""
+    block = config.backbones[w.backbone]
+    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
+
+
+def keep_head(config: Config, w: Wildcards) -> str:
+    """The flag for a backbone that another one of the run is made from: it keeps the head that it was pretrained with."""
+    made = {config.backbones[name].from_ for name in config.backbones if backbone_users(config, name)}
+    return "--keep-head" if w.backbone in made else ""
 
 
 def backbone_settings(config: Config, w: Wildcards) -> str:
     """The backbone's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.backbones[w.backbone])
-    if block["small"]:
-        block["small"]["text"] = {code: path if path == "task" else resource(path) for code, path in block["small"]["text"].items()}
+    for part in filter(None, (block["small"], block["continued"])):
+        part["text"] = {code: path if path == "task" else resource(path) for code, path in part["text"].items()}
+        if part.get("ready"):
+            part["ready"] = resource(part["ready"])
     return json.dumps(block, ensure_ascii=False)
 
 

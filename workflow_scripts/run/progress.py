@@ -311,7 +311,8 @@ def line_about(run: Run) -> str:
 def about(job: Job) -> str:
     """What a job is about, and how far a training is: ` (help-de-en, csr, seed 1; update 700 of 1,700)`."""
     pairs = [part.partition("=") for part in job.wildcards.split(", ") if part]
-    parts = [", ".join(f"seed {value}" if name == "seed" else value for name, _, value in pairs)]
+    # a corpus and its lexicon may have one name; once is enough
+    parts = [", ".join(dict.fromkeys(f"seed {value}" if name == "seed" else value for name, _, value in pairs))]
     parts += [f"update {job.updates[0]:,} of {job.updates[1]:,}"] if job.updates else []
     return f" ({'; '.join(filter(None, parts))})" if any(parts) else ""
 

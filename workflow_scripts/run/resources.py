@@ -21,10 +21,10 @@ from workflow_scripts.text.corpus import Corpus
 
 
 def phases(config: Config) -> Iterator[Trained]:
-    """Every phase that is trained: of the small backbones, and of all experiments."""
+    """Every phase that is trained: of the backbones that are pretrained here, and of all experiments."""
     for name in used_backbones(config):
-        if small := config.backbones[name].small:
-            yield of_training("backbone", f"backbones.{name}.small.training", name, small.training, 1)
+        if block := config.backbones[name].pretraining:
+            yield of_training("backbone", f"backbones.{name}.{config.backbones[name].kind}.training", name, block.training, 1)
     for name in config.run.experiments:
         yield from task_of(config.experiments[name]).phases(config, name)
 
@@ -45,7 +45,7 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
     jobs = {rule: {**job, **_only_model(job, partitions)} for rule, job in jobs.items()}
     for phase in phases(config):
-        if shape := shape_of(config.backbones[phase.backbone]):
+        if shape := shape_of(config, phase.backbone):
             given = given_memory(jobs.get(phase.rule, {}), phase.device)
             used = given.gpus if phase.rule in ("pretext", "finetune") else min(1, given.gpus)
             need = training_memory(shape, phase, used)
@@ -131,7 +131,7 @@ def own_folders(config: Config) -> Iterator[Path]:
 
 def needed_disk(config: Config) -> float:
     """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies."""
-    shapes = {name: shape_of(config.backbones[name]) for name in used_backbones(config)}
+    shapes = {name: shape_of(config, name) for name in used_backbones(config)}
     trained = sum(phase.times * training_disk(shape, phase) for phase in phases(config) if (shape := shapes[phase.backbone]))
     hub = [shape for name, shape in shapes.items() if config.backbones[name].kind == "hub"]
     text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(config)}

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
+from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
@@ -277,20 +278,24 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
     """
     where, experiment = f"experiments.{name}", config.experiments[name]
     yield from undefined(f"{where}.backbone", experiment.backbone, config.backbones)
-    backbone = config.backbones.get(experiment.backbone)
-    if backbone and not (backbone.small if backbone.kind == "small" else backbone.model):
-        yield f"backbones.{experiment.backbone}: kind {backbone.kind} needs `{'small' if backbone.kind == 'small' else 'model'}`"
-    if backbone and backbone.kind == "small" and backbone.small:
-        positions = backbone.small.max_positions
+    chain = chain_of(config.backbones, experiment.backbone)
+    for each in chain:
+        kind, block = config.backbones[each].kind, config.backbones[each].pretraining
+        if not (config.backbones[each].model if kind == "hub" else block):
+            yield f"backbones.{each}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
+        for code in codes if block else ():
+            if code not in block.text:
+                yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {list(block.text)}"
+    origin = config.backbones[chain[-1]] if chain else None
+    if origin and origin.kind == "small" and origin.small:
+        positions = origin.small.max_positions
         lengths = {f"{where}.training": experiment.training.max_length, **lengths}
-        lengths[f"backbones.{experiment.backbone}.small.training"] = backbone.small.training.max_length
+        for each in chain:
+            if block := config.backbones[each].pretraining:
+                lengths[f"backbones.{each}.{config.backbones[each].kind}.training"] = block.training.max_length
         for arm in arms_of(config, experiment):
             own = [phase.training.get("max_length") for phase in config.arms.get(arm, [])]
             lengths[f"arms.{arm}.training"] = max((length for length in own if isinstance(length, int)), default=0)
-        for block, longest in lengths.items():
+        for key, longest in lengths.items():
             if longest > positions:
-                yield f"{block}.max_length: {longest} is more than the backbone's {positions} positions"
-        for code in codes:
-            if code not in backbone.small.text:
-                has = list(backbone.small.text)
-                yield f"backbones.{experiment.backbone}.small.text: no text for {code!r}, which {where} needs; it has {has}"
+                yield f"{key}.max_length: {longest} is more than the backbone's {positions} positions"

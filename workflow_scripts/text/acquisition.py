@@ -102,11 +102,11 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
             told = _from_url(settings, made)
         elif origin == "mtdata":
             told = _from_mtdata(settings, made, environment)
-        elif origin == "huggingface":
+        elif settings.huggingface:
             told = download_dataset(settings.huggingface, made)
         elif origin == "sacrebleu":
             told = _from_sacrebleu(settings, made)
-        elif origin == "debian":
+        elif settings.debian:
             told = _from_debian(settings.debian, made)
         else:
             told = _from_others(settings, made, joined)
@@ -147,13 +147,22 @@ def suffix(data: Data) -> str:
 
 def languages_of(data: Data) -> tuple[str, str] | None:
     """The languages of parallel text in the order of its columns; None for other data."""
-    return tuple(data.debian.packages) if data.debian else data.languages
+    if data.debian:
+        first, second = data.debian.packages
+        return first, second
+    return data.languages
 
 
-def columns_of(data: Data) -> dict[str, int]:
+def columns_of(data: Data) -> dict[str, int | str]:
     """Column numbers of document and sides in the resulting TSV file; empty for data that are not parallel text."""
     languages = languages_of(data)
     return {"document": 1, languages[0]: 2, languages[1]: 3} if languages else {}
+
+
+def _both(data: Data) -> tuple[str, str]:
+    if data.languages is None:
+        raise InputError("parallel text needs `languages`, its two languages")
+    return data.languages
 
 
 def needed(data: Data) -> dict[str, Path]:
@@ -163,7 +172,7 @@ def needed(data: Data) -> dict[str, Path]:
         return {url: cached_path(url, sums.get(side) or "<checksum>", data.lines) for side, url in urls.items()}
     if data.sacrebleu:
         dataset, folder = _test_set(data)
-        return {dataset.data[0]: folder / f"{folder.name}.{'-'.join(data.languages)}.src"}
+        return {dataset.data[0]: folder / f"{folder.name}.{'-'.join(_both(data))}.src"}
     if data.debian:
         return {index_url(data.debian.suite, _mirror(data.debian)): index_path(data.debian.suite)}
     if data.huggingface:
@@ -203,22 +212,23 @@ def _by_side(given: Any) -> dict[str, Any]:
 
 def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path) -> Iterator[Pair]:
     """The pairs of one file, or of two files with one language each."""
-    languages = settings.languages
+    languages = _both(settings)
     if "" not in files:
         sides = {code: str(folder / f"{code}.txt") for code in languages}
-        for code, path in sides.items():
-            write_lines(Path(path), itertools.chain.from_iterable(map(plain_sentences, files[code])))
+        for code, side in sides.items():
+            write_lines(Path(side), itertools.chain.from_iterable(map(plain_sentences, files[code])))
         yield from read_pairs(Source(files=sides), languages)
         return
     for path in files[""]:
         if ".tmx" in path.name:
             yield from read_tmx(path, languages)
         else:
-            columns = settings.columns or dict(zip(languages, (1, 2), strict=True))
+            columns: dict[str, int | str] = settings.columns or dict(zip(languages, (1, 2), strict=True))
             yield from read_pairs(Source(file=str(path), columns=columns), languages)
 
 
 def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[str, Any]:
+    languages = _both(settings)
     python = read_json(environment) if environment else {"python": sys.executable, "reason": None}
     if python["reason"]:
         raise InputError(f"mtdata: {python['reason']}")
@@ -227,23 +237,24 @@ def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[s
     surroundings = {"MTDATA": str(cache_folder() / "mtdata"), **os.environ, "COLUMNS": "1000"}
     Path(surroundings["MTDATA"]).mkdir(parents=True, exist_ok=True)
     with open(raw, "wb") as file:
-        command = [python["python"], "-m", "mtdata", "--no-pbar", "echo", settings.mtdata]
+        command: list[str] = [str(python["python"]), "-m", "mtdata", "--no-pbar", "echo", str(settings.mtdata)]
         done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings)
     sys.stderr.write(done.stderr)
     if done.returncode or not raw.stat().st_size:
         said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
         raise InputError(
-            f"mtdata cannot give {settings.mtdata} ({said}); `mtdata list -l {'-'.join(settings.languages)} -id` lists what it knows. "
+            f"mtdata cannot give {settings.mtdata} ({said}); `mtdata list -l {'-'.join(languages)} -id` lists what it knows. "
             f"Without network, run `mtdata cache` elsewhere and copy its folder to {surroundings['MTDATA']}"
         )
-    columns = dict(zip(settings.languages, (1, 2), strict=True))
-    _write_pairs(made, read_pairs(Source(file=str(raw), columns=columns), settings.languages))
+    columns: dict[str, int | str] = dict(zip(languages, (1, 2), strict=True))
+    _write_pairs(made, read_pairs(Source(file=str(raw), columns=columns), languages))
     return {"mtdata": settings.mtdata}
 
 
 def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
     dataset, folder = _test_set(settings)
-    name, pair = settings.sacrebleu, "-".join(settings.languages)
+    name, languages = settings.sacrebleu, _both(settings)
+    pair = "-".join(languages)
     try:
         if is_offline() and not needed(settings)[dataset.data[0]].exists():
             raise OSError("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
@@ -253,7 +264,7 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
             f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
             f"~/.sacrebleu/{name} to {folder}, replacing what is there now; it downloads {', '.join(dataset.data)}"
         ) from None
-    _write_pairs(made, read_pairs(Source(files=dict(zip(settings.languages, sides, strict=True))), settings.languages))
+    _write_pairs(made, read_pairs(Source(files=dict(zip(languages, sides, strict=True))), languages))
     return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}
 
 
@@ -262,7 +273,7 @@ def _test_set(settings: Data) -> tuple[Any, Path]:
     from sacrebleu.dataset import DATASETS
     from sacrebleu.utils import SACREBLEU_DIR
 
-    name, pair = settings.sacrebleu, "-".join(settings.languages)
+    name, pair = settings.sacrebleu, "-".join(_both(settings))
     if name not in DATASETS or pair not in DATASETS[name].langpairs:
         known = sorted(each for each, one in DATASETS.items() if pair in one.langpairs)
         raise InputError(f"sacreBLEU has no test set {name!r} for {pair}; for {pair} it has {', '.join(known) or 'none'}")
@@ -283,7 +294,7 @@ def _mirror(wanted: Debian) -> str:
 def _from_others(settings: Data, made: Path, joined: tuple[Path, ...]) -> dict[str, Any]:
     def pairs() -> Iterator[Pair]:
         for name, path in zip(settings.join, joined, strict=True):
-            for pair in read_pairs(Source(file=str(path), columns=columns_of(settings)), settings.languages):
+            for pair in read_pairs(Source(file=str(path), columns=columns_of(settings)), _both(settings)):
                 yield pair._replace(document=f"{name} {pair.document}")
 
     _write_pairs(made, pairs())

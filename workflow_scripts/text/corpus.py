@@ -262,8 +262,9 @@ def leak_keys(lines: list[str]) -> list[str]:
 def cut_pairs(pairs: list[Pair], settings: Corpus, languages: Sequence[str]) -> list[Pair]:
     """`pairs`, with the sides that are in one of `languages` cut to the length that `documents.cut` allows."""
     sides = [[pair.a for pair in pairs], [pair.b for pair in pairs]]
+    cut = settings.documents.cut if settings.documents else {}
     for place, code in enumerate(settings.languages):
-        if code in languages and (longest := settings.documents.cut.get(code)):
+        if code in languages and (longest := cut.get(code)):
             sides[place] = cut_lines(sides[place], code, longest)
     return [Pair(pair.document, a, b, pair.line) for pair, a, b in zip(pairs, *sides, strict=True)]
 

@@ -1,8 +1,8 @@
-"""Files from the network: downloaded once, checked, cached; and files inside archives.
+"""fetching: downloads files once, checks them and caches them; and extracts files from archives.
 
-The cache is `$CROSSGAP_CACHE`, else ``crossgap`` in `$XDG_CACHE_HOME` or ``~/.cache``. A file lies under its SHA-256, so a
-project that names the same content finds it, and a file put there by hand is taken. Nothing is used whose checksum is wrong.
-With `CROSSGAP_OFFLINE=1` (or `HF_HUB_OFFLINE=1`) the network is left alone.
+The cache is `$CROSSGAP_CACHE`, or else the folder ``crossgap`` in `$XDG_CACHE_HOME` or ``~/.cache``. Each file is in a folder named by
+its SHA-256. So other projects find the same content, and files can be put there by hand. A file with a wrong checksum is never used.
+With `CROSSGAP_OFFLINE=1` (or `HF_HUB_OFFLINE=1`) nothing is downloaded.
 """
 
 import contextlib
@@ -17,7 +17,10 @@ import sys
 import tarfile
 import time
 import zipfile
+import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import IO, Any
 
 import requests
 import urllib3
@@ -27,47 +30,48 @@ from workflow_scripts.stage import InputError, atomic, checksum
 
 ATTEMPTS = 3
 TIMEOUT = (10, 60)
-"""Seconds to connect, and between two pieces of an answer."""
+"""Longest waiting times in seconds: to connect, and for the next part of an answer."""
 _BYTES = 1 << 20
 
 
 class Unreachable(Exception):
-    """Why a file could not be downloaded."""
+    """A file could not be downloaded; the message says why."""
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept."""
+    """The folder of the cache."""
     own = os.environ.get("CROSSGAP_CACHE")
     return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "crossgap"
 
 
 def is_offline() -> bool:
-    """Whether the user forbids the network."""
+    """Whether the user has forbidden the use of the network."""
     return any(os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE") for name in ("CROSSGAP_OFFLINE", "HF_HUB_OFFLINE"))
 
 
 def base_name(url: str) -> str:
-    """The file's name in a URL, also where a script serves it: ``download.php?f=SETIMES/v2/en-tr.tmx.gz``."""
+    """The name of the file behind a URL, also for scripts: en-tr.tmx.gz for ``download.php?f=SETIMES/v2/en-tr.tmx.gz``."""
     return re.split(r"[/?=&]", url.rstrip("/"))[-1].partition("#")[0] or "file"
 
 
 def cached_path(url: str, sha256: str, lines: int | None = None) -> Path:
-    """Where the content of `url`, or its first lines, lies in the cache, or belongs."""
+    """Path in the cache for the content of `url`, or for its first `lines` lines."""
     name = base_name(url)
     return cache_folder() / "sha256" / sha256.lower() / (f"{lines}-lines-of-{Path(name).stem}" if lines else name)
 
 
 def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
-    """The file behind `url`, or its first `lines` lines unpacked, from the cache, or downloaded into it.
+    """Return the path of the file behind `url`, or of its first `lines` lines (unpacked); download it if it is not in the cache.
 
-    Raises `InputError` when the network does not give it (and says where to put it by hand), when its content has
-    another checksum, or when `sha256` is missing (and says which checksum was found).
+    Raises:
+        InputError: The file cannot be downloaded (the message says where to put it by hand), its content has another checksum, or
+            `sha256` is missing (the message says which checksum was found).
     """
     path = cached_path(url, sha256 or "<checksum>", lines)
     key = hashlib.sha256(f"{url} {lines}".encode()).hexdigest()[:16]
     partial = cache_folder() / "unfinished" / key / path.name
     partial.parent.mkdir(parents=True, exist_ok=True)
-    # two pieces of data may come from one archive
+    # several jobs may need the same archive at the same time
     with FileLock(partial.parent / "lock"):
         if sha256 and path.exists():
             if (found := checksum(path)) != sha256.lower():
@@ -79,14 +83,14 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
                 _download_head(url, lines, partial)
             else:
                 download(url, partial)
-        except Unreachable as reason:
+        except Unreachable as error:
             if sha256:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 known = f"with the SHA-256 {sha256}"
             else:
                 known = "add the checksum that sha256sum prints as `sha256`"
             raise InputError(
-                f"{what}: cannot be downloaded ({reason}). Get it where there is network, {known}, put it at {path} "
+                f"{what}: cannot be downloaded ({error}). Get it where there is network, {known}, put it at {path} "
                 "and run the same command again"
             ) from None
         found = checksum(partial)
@@ -109,17 +113,16 @@ def _why_other(partial: Path) -> str:
 
 
 def download(url: str, partial: Path) -> None:
-    """Write `url` to `partial`, going on where an earlier attempt ended; raises `Unreachable`."""
+    """Download `url` to `partial`, continuing where an earlier attempt ended. Raises `Unreachable`."""
     if is_offline():
         raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return _download_once(url, partial)
         except requests.HTTPError as error:
-            status = error.response.status_code
-            if status < 500 and status not in (408, 429):
-                raise Unreachable(f"the server says {status} {error.response.reason}") from None
-            reason = f"the server says {status} {error.response.reason}"
+            reason = _answer(error)
+            if error.response is not None and error.response.status_code < 500 and error.response.status_code not in (408, 429):
+                raise Unreachable(reason) from None
         except _BROKEN as error:
             reason = f"{type(error).__name__}: {first_cause(error)}"
         print(f"{url}: attempt {attempt} of {ATTEMPTS} failed, {reason}", file=sys.stderr, flush=True)
@@ -128,13 +131,17 @@ def download(url: str, partial: Path) -> None:
     raise Unreachable(reason)
 
 
-# urllib3's own, which a `raw` answer lets through, and the socket's
+def _answer(error: requests.HTTPError) -> str:
+    return f"the server says {error.response.status_code} {error.response.reason}" if error.response is not None else str(error)
+
+
+# reading `raw` answers raises errors of urllib3 and of the socket as well
 _BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError, TimeoutError)
 _PAUSE = 2.0
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """What lies at the bottom of an error of a network library."""
+    """The innermost cause of an exception; network libraries wrap it several times."""
     while inner := next((each for each in (error.__cause__, error.__context__, *error.args) if isinstance(each, BaseException)), None):
         error = inner
     return error
@@ -142,11 +149,11 @@ def first_cause(error: BaseException) -> BaseException:
 
 def _download_once(url: str, partial: Path) -> None:
     there = partial.stat().st_size if partial.exists() else 0
-    # as the server has it: a .gz file must not be unpacked on the way
+    # without this, a .gz file could be unpacked during the transfer
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={there}-"} if there else {})}
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
         if there and answer.status_code == 416:
-            # nothing is left to send, or the file has changed; the checksum tells
+            # nothing is left to send, or the file has changed; the checksum will show which
             return
         answer.raise_for_status()
         goes_on = answer.status_code == 206
@@ -158,14 +165,14 @@ def _download_once(url: str, partial: Path) -> None:
 
 
 def size_of(url: str) -> int | None:
-    """Bytes behind `url`, as far as the server tells; raises `Unreachable`."""
+    """Size of `url` in bytes; None if the server does not tell. Raises `Unreachable`."""
     if is_offline():
         raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
     try:
         answer = requests.head(url, headers={"Accept-Encoding": "identity"}, allow_redirects=True, timeout=5)
         answer.raise_for_status()
     except requests.HTTPError as error:
-        raise Unreachable(f"the server says {error.response.status_code} {error.response.reason}") from None
+        raise Unreachable(_answer(error)) from None
     except requests.RequestException as error:
         raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
     size = answer.headers.get("Content-Length", "")
@@ -181,11 +188,12 @@ def _download_head(url: str, lines: int, output: Path) -> None:
             atomic(output, "wb") as file,
         ):
             answer.raise_for_status()
-            opened = {".gz": gzip.open, ".xz": lzma.open}.get(Path(base_name(url)).suffix, lambda raw: raw)(answer.raw)
-            for _, line in zip(range(lines), opened, strict=False):
+            suffix = Path(base_name(url)).suffix
+            unpack: Callable[[Any], Iterable[bytes]] = gzip.open if suffix == ".gz" else lzma.open if suffix == ".xz" else iter
+            for _, line in zip(range(lines), unpack(answer.raw), strict=False):
                 file.write(line)
     except requests.HTTPError as error:
-        raise Unreachable(f"the server says {error.response.status_code} {error.response.reason}") from None
+        raise Unreachable(_answer(error)) from None
     except (*_BROKEN, EOFError) as error:
         raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
 
@@ -195,33 +203,37 @@ def _download_head(url: str, lines: int, output: Path) -> None:
 
 
 def is_archive(name: str) -> bool:
-    """Whether a file of this name holds others."""
+    """Whether a file name is that of an archive."""
     return name.endswith((".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip"))
 
 
 def extract(archive: Path, member: str | None, folder: Path) -> Path:
-    """One file of an archive, or its only one, written into `folder` under its base name.
+    """Write one file of an archive (`member`, or the only one) into `folder`, and return its path.
 
-    Only content is read and the name's path is not followed, so that no archive writes elsewhere; links are refused.
-    Raises `InputError` for an archive that cannot be read, or has no such file.
+    Folders in the member's name are ignored and links are refused, so that an archive cannot write anywhere else. Raises `InputError` if
+    the archive cannot be read or has no such file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with contextlib.ExitStack() as stack:
+            read: Callable[[Any], IO[bytes] | None]
+            members: dict[str, Any]
             if zipfile.is_zipfile(archive):
-                opened = stack.enter_context(zipfile.ZipFile(archive))
-                members = {info.filename: info for info in opened.infolist() if not info.is_dir()}
-                read = opened.open
+                zipped = stack.enter_context(zipfile.ZipFile(archive))
+                members = {info.filename: info for info in zipped.infolist() if not info.is_dir()}
+                read = zipped.open
             else:
-                opened = stack.enter_context(tarfile.open(archive))
-                members = {info.name.removeprefix("./"): info for info in opened if info.isreg()}
-                read = opened.extractfile
+                tarred = stack.enter_context(tarfile.open(archive))
+                members = {info.name.removeprefix("./"): info for info in tarred if info.isreg()}
+                read = tarred.extractfile
             name = _chosen(archive, member, list(members))
-            # members of one name in several folders of the archive stay apart
+            # members with the same name in different folders of the archive must not overwrite each other
             output = folder / f"{len(list(folder.iterdir()))}" / Path(name).name
-            with stack.enter_context(read(members[name])) as source, atomic(output, "wb") as file:
+            source = read(members[name])
+            assert source is not None  # only regular files are among the members
+            with source, atomic(output, "wb") as file:
                 shutil.copyfileobj(source, file, _BYTES)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAError, gzip.zlib.error, gzip.BadGzipFile, RuntimeError) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, RuntimeError) as error:
         raise InputError(f"{archive}: cannot be read as an archive: {error}") from None
     return output
 

@@ -1,6 +1,7 @@
-"""files: corpora, lexicons and word lists, read and written line by line.
+"""files: reads and writes text line by line.
 
-Text is UTF-8, one sentence a line, NFC; plain or compressed (.gz, .xz, .zst), always streamed.
+Text is UTF-8 in Unicode's normal form NFC, one sentence per line, plain or compressed (.gz, .xz, .zst). Files are never held in memory
+as a whole.
 """
 
 import contextlib
@@ -8,6 +9,7 @@ import gzip
 import itertools
 import lzma
 import unicodedata
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TypeVar, cast
@@ -16,11 +18,13 @@ from workflow_scripts.stage import InputError, atomic
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of `path` without their ends, NFC; a byte-order mark and `\\r` are dropped.
+    """Yield the lines of `path` in NFC, without line ends; a byte-order mark and `\\r` at the end of a line are dropped.
 
-    Only `\\n` ends a line, so that two sides of a parallel text cannot fall out of step over a
-    vertical tab or U+2028. Raises `InputError` naming file and line for a missing file, a file
-    that is not what its suffix says, or bytes that are not UTF-8.
+    Only `\\n` ends a line. Other characters that some programs take for line ends, such as U+2028, would put the two sides of a parallel
+    text out of step.
+
+    Raises:
+        InputError: The file is missing, is not in the format of its suffix, or is not UTF-8. The message names file and line.
     """
     path = Path(path)
     number = 0
@@ -42,10 +46,10 @@ def read_lines(path: Path) -> Iterator[str]:
         raise InputError(f"{path}: no such file; check the path in config.yaml (relative to the working directory)") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, a text file was expected") from None
-    except (OSError, EOFError, ValueError, lzma.LZMAError, gzip.zlib.error) as error:
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix or 'text'}: {error}") from None
     except Exception as error:
-        # zstandard raises a class of its own, known only where that library is imported
+        # zstandard's own exception; the library is imported only when needed
         if type(error).__name__ != "ZstdError":
             raise
         raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix}: {error}") from None
@@ -57,16 +61,17 @@ def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(open(path, "rb"))
         if suffix == ".gz":
-            file = stack.enter_context(gzip.open(file, "rb"))
+            yield stack.enter_context(gzip.open(file, "rb"))
         elif suffix == ".xz":
-            file = stack.enter_context(lzma.open(file, "rb"))
+            yield stack.enter_context(lzma.open(file, "rb"))
         elif suffix == ".zst":
-            file = _zstd_lines(file)
-        yield file
+            yield _zstd_lines(file)
+        else:
+            yield file
 
 
 def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a compressed file; zstandard's own reader says nothing where the file was cut off."""
+    """The lines of a compressed file. Unlike zstandard's own reader, this notices a file that was cut off."""
     import zstandard
 
     line, data = b"", file.read(_BYTES)
@@ -93,7 +98,7 @@ def open_packed(path: Path) -> IO[bytes]:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write `lines` atomically (compressed for .zst) and return how many they were."""
+    """Write `lines` atomically (compressed if the suffix is .zst), and return their number."""
     count = 0
     with _writer(path) as write:
         for line in lines:
@@ -103,7 +108,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 
 
 def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) -> int:
-    """Stream pairs into two files, line by line in step; both appear or neither."""
+    """Write pairs into two files that are parallel line by line, and return their number. If an error occurs, neither file is written."""
     count = 0
     with _writer(path_a) as write_a, _writer(path_b) as write_b:
         for a, b in pairs:
@@ -115,7 +120,7 @@ def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) ->
 
 T = TypeVar("T")
 
-# compiled code and string methods take so many lines at once
+# number of lines that compiled code and string methods handle at once
 _CHUNK = 4096
 
 
@@ -143,7 +148,7 @@ def _writer(path: Path) -> Iterator[Callable[[str], object]]:
 
 
 def chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """`items`, some thousands at a time."""
+    """`items` in lists of some thousands."""
     items = iter(items)
     while chunk := list(itertools.islice(items, _CHUNK)):
         yield chunk

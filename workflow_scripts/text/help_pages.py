@@ -1,7 +1,7 @@
-"""LibreOffice's manual as parallel text, from Debian's packages libreoffice-help-XX.
+"""help_pages: LibreOffice's manual as parallel text, from Debian's packages libreoffice-help-XX.
 
-The manual is translated paragraph by paragraph, and a paragraph keeps its id in every language. Pages are read in the
-order of their names; paragraphs that are empty or untranslated on a side, and pairs that came before, are left out.
+The manual is translated paragraph by paragraph, and a paragraph has the same id in all languages. Pages are read in the order of
+their names. Paragraphs that are empty or untranslated, and pairs that occurred before, are left out.
 """
 
 import lzma
@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import IO, Literal, cast
 
 from workflow_scripts.stage import InputError, atomic
 from workflow_scripts.text.fetching import Unreachable, cache_folder, download, fetch
@@ -18,7 +18,7 @@ from workflow_scripts.text.files import open_packed
 
 
 def paragraphs_of(a: Path, b: Path) -> Iterator[tuple[str, str, str]]:
-    """Page and the two sides of every translated paragraph of two packages."""
+    """Yield page, first side and second side of every translated paragraph of two packages. Raises `InputError` if there are none."""
     pages_a, pages_b = pages(a), pages(b)
     seen: set[tuple[str, str]] = set()
     for page in sorted(pages_a.keys() & pages_b.keys()):
@@ -33,7 +33,7 @@ def paragraphs_of(a: Path, b: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def pages(package: Path) -> dict[str, dict[str, str]]:
-    """Page → paragraph's id → text; tags are dropped and blanks made single."""
+    """Page → id of a paragraph → its text, without tags and with single blanks."""
     from lxml import etree, html
 
     found: dict[str, dict[str, str]] = {}
@@ -53,26 +53,29 @@ def pages(package: Path) -> dict[str, dict[str, str]]:
 
 
 def _files(package: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of a Debian package's files."""
+    """Name and content of each file in a Debian package."""
     try:
         with open(package, "rb") as file:
             name = _seek_data(file)
+            content: IO[bytes] = file
             if name.endswith(".zst"):
                 import zstandard
 
-                stream, mode = zstandard.ZstdDecompressor().stream_reader(file), "r|"
-            else:
-                stream, mode = file, {".xz": "r|xz", ".gz": "r|gz", ".bz2": "r|bz2"}.get(Path(name).suffix, "r|")
-            with tarfile.open(fileobj=stream, mode=mode) as archive:
+                content = cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(file))
+            mode = _TAR_MODES.get(Path(name).suffix, _TAR_MODES[""])
+            with tarfile.open(fileobj=content, mode=mode) as archive:
                 for member in archive:
-                    if member.isreg():
-                        yield member.name, archive.extractfile(member).read()
+                    if member.isreg() and (opened := archive.extractfile(member)):
+                        yield member.name, opened.read()
     except (tarfile.TarError, EOFError, OSError, ValueError, lzma.LZMAError) as error:
         raise InputError(f"{package}: cannot be read as a Debian package: {error}") from None
 
 
+_TAR_MODES: dict[str, Literal["r|", "r|xz", "r|gz", "r|bz2"]] = {"": "r|", ".xz": "r|xz", ".gz": "r|gz", ".bz2": "r|bz2"}
+
+
 def _seek_data(file: IO[bytes]) -> str:
-    """The name of the archive in a package that holds its files; `file` stands at its beginning."""
+    """Move `file`, an opened package, to the start of the archive that holds the package's files, and return this archive's name."""
     if file.read(8) != b"!<arch>\n":
         raise ValueError("it does not begin like one")
     # headers of 60 bytes: name in 16, size in decimal digits from 48 on; contents are padded to even length
@@ -89,9 +92,10 @@ def _seek_data(file: IO[bytes]) -> str:
 
 
 def debian_package(name: str, suite: str, mirror: str) -> Path:
-    """A package of a suite, checked against the index of the mirror.
+    """Download a package of a suite, check it against the mirror's index, and return its path.
 
-    Raises `InputError` when the suite has no such package; when the mirror is out of reach, says where to put it.
+    Raises `InputError` if the suite has no such package, or if the mirror cannot be reached; the message then says where to put the
+    package by hand.
     """
     folder = cache_folder() / "debian"
     try:
@@ -108,17 +112,17 @@ def debian_package(name: str, suite: str, mirror: str) -> Path:
 
 
 def index_url(suite: str, mirror: str) -> str:
-    """The suite's list of packages that fit every machine."""
+    """Address of the suite's index of packages for all architectures."""
     return f"{mirror}/dists/{suite}/main/binary-all/Packages.xz"
 
 
 def index_path(suite: str) -> Path:
-    """Where the list is kept."""
+    """Where the cache keeps this index."""
     return cache_folder() / "debian" / suite / "Packages.xz"
 
 
 def _index(suite: str, mirror: str) -> Path:
-    """The list, as new as can be had."""
+    """The index: downloaded now, or from the cache if the mirror cannot be reached."""
     index = index_path(suite)
     with TemporaryDirectory() as temporary:
         fresh = Path(temporary) / index.name

@@ -1,12 +1,11 @@
-"""labelled: texts with labels in, one form for all of them out; for classification, token labelling and ranking.
+"""labelled: turns labelled texts of different file formats into tables of one format, for classification, token labelling and ranking.
 
-A part is the training text, the dev set or a test set. Each becomes a table of label, text and the second
-text of a pair (empty where there are single texts), with its unique sentences beside it, a line each: what the
-pretext task restores and vocabularies are made of. Where words have labels (``unit: word``, read by `tagged`), the
-label is the sentence's tags and the text its words, separated by blanks. Where documents are ranked (``unit: query``,
-read by `graded`), the text is the query, the second text the document, the label its grade, and a fourth column
-names the query. Documents are held out by their names and the seed alone, so that files in several languages that
-share documents lose the same ones.
+A part is the training text, the dev set or a test set. Each part becomes a table with the columns label, text and second text
+(empty unless examples are pairs). A second file has its unique sentences, one per line; the pretext task and vocabularies use them.
+Where words have labels (``unit: word``, read by `tagged`), the label column has the tags of the sentence and the text column its words,
+separated by blanks. Where documents have grades (``unit: query``, read by `graded`), the label column has the grade, the text column
+the query, the third column the document, and a fourth one the query's name. Which documents are held out depends on their names and the
+seed only, so that files in several languages that share documents hold out the same ones.
 """
 
 import hashlib
@@ -34,32 +33,33 @@ class LabelledSource:
     """Where labelled text comes from: a TSV, JSONL, CoNLL or CoNLL-U file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file, or with `unit: word` a file in columns as of CoNLL, where .conllu is CoNLL-U; may end in .gz, .xz or .zst.
-    Without one it is the training file, and so is what follows."""
+    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U. May end in .gz, .xz or .zst.
+    Without it, the file and the settings below are those of the training text."""
     columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
-    """`text`, `label`, and where there are `pair` (the second text) and `document`: column (from 1, as in `cut -f`), its name in the
-    header, or key of a JSON object (dots go deeper); several are joined by a blank. With `unit: query` `text` is the query, `pair` the
-    document and `label` its grade. With `unit: word` instead `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4."""
+    """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
+    name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
+    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4. With `unit: query`: `text` is the query, `pair` the
+    document, `label` its grade."""
     language: str | None = None
-    """A test set's language; that of the training text if none is named."""
+    """Language of a test set; by default that of the training text."""
     header: bool = False
     """The first line of a TSV file names the columns."""
     where: dict[str, str] = field(default_factory=dict)
-    """Column → value: only lines that have it are read, as in files of several languages."""
+    """Column → value: only lines with this value are read; for files that hold several languages."""
     label_pattern: str | None = None
-    """A regular expression whose first group is the label; what it does not match is left out."""
+    """A regular expression whose first group is the label; lines that it does not match are left out."""
     label_names: dict[str, str] = field(default_factory=dict)
-    """What a label is called in this file → what it is called in `labels`."""
+    """Name of a label in this file → its name in `labels`."""
     held_out: Annotated[float, Limits(gt=0, le=0.4)] | None = None
-    """Only this share of the documents, which training then goes without; all test sets have the same ones, dev has others."""
+    """Share of documents held out from training. All test sets hold out the same documents, the dev set others."""
     queries: str | None = None
     """With `unit: query` and without `columns`: the queries, a TSV file of id and text, or questions in SQuAD's JSON."""
     documents: str | None = None
     """The documents likewise, a TSV file of id and text. `file` is then TREC's qrels, or with `header: true` a table of answers like
     XQuAD-R's, whose documents are the sentences of an article."""
     repeated_queries: Literal["refuse", "separate"] = "refuse"
-    """With `unit: query` and `columns`, what to do with a query that comes again after others. `separate`: it counts as another query,
-    as in XGLUE's script."""
+    """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
+    XGLUE's script does."""
 
     def paths(self) -> list[str]:
         """The files that this source names."""
@@ -68,29 +68,29 @@ class LabelledSource:
 
 @dataclass
 class Labelled:
-    """Texts with labels: what is finetuned on in one language, and tested in several."""
+    """Labelled texts: training and dev text in one language, test sets in several."""
 
     language: str
     """The language of training and dev text."""
     labels: list[str]
-    """All labels there are; with `unit: word` the tags, in IOB2 where they mark spans: O, B-PER, I-PER, …"""
+    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, …"""
     train: LabelledSource
-    """What is finetuned on."""
+    """Training text."""
     dev: LabelledSource
-    """What early stopping goes by; in the language of the training text."""
+    """Text for early stopping, in the language of the training text."""
     test: dict[str, LabelledSource]
     """Test sets by name."""
     unit: Literal["text", "word", "query"] = "text"
     """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; or each document
     of a `query`, for ranking, whose `labels` are grades: numbers from 0, the greater the better."""
     min_words: Natural = 0
-    """Texts (or second texts) of fewer words are left out."""
+    """Examples with a text (or second text) of fewer words are left out."""
     seed: Seed = 1
-    """Chooses the held-out documents; the same for every run of an experiment."""
+    """Decides which documents are held out; all runs of an experiment use the same."""
 
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, with its label, and where it stood; of words with tags the line of either."""
+    """A text, or a pair of texts, with its label, and the document and line that it comes from. With `unit: word`, words and tags."""
 
     label: str
     text: str
@@ -111,16 +111,18 @@ class Example(NamedTuple):
 
 
 TEXT_COLUMNS = ("text", "pair", "label", "document")
-"""What `columns` may name."""
+"""The keys that `columns` may have."""
 WORD_COLUMNS = ("word", "tag")
-"""What `columns` may name where words have labels."""
+"""The keys that `columns` may have with `unit: word`."""
 
 
 def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: Labelled) -> None:
     """Write one part (``train``, ``dev`` or ``test/NAME``): its examples, their unique sentences, and a report.
 
-    Training text has no example that is in dev or in a test set of its language, dev none that is in such a
-    test set. Raises `InputError` when a file is bad, or when nothing is left of the part or of one of its labels.
+    Training text has no example that is also in dev or in a test set of the same language; dev has none that is also in such a test set.
+
+    Raises:
+        InputError: A file cannot be read, no example is left, or a label has no training example left.
     """
     removed: Counter[str] = Counter()
     changed: Counter[str] = Counter()
@@ -156,14 +158,13 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
 
 
 def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:
-    """The examples of a part as `main` wrote them; with `labels`, raises `InputError` for one with another label."""
+    """Read the examples of a part as `main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
     examples = []
     for number, line in enumerate(read_lines(path), 1):
         label, text, pair, *query = line.split("\t")
         examples.append(Example(label, text, pair, line=number, query="".join(query)))
-    for example in examples if labels else ():
-        for label in example.labels(unit):
-            _check_label(label, labels, f"{path}, line {example.line}")
+        for each in examples[-1].labels(unit) if labels else ():
+            _check_label(each, labels or [], f"{path}, line {number}")
     return examples
 
 
@@ -177,32 +178,36 @@ def paths(settings: Labelled) -> list[str]:
 
 
 def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counter[str] | None = None) -> Iterator[Example]:
-    """The examples of a part, before those of other parts are left out; what is removed, or changed, is counted by its reason."""
+    """The examples of a part, including those that other parts have as well. Counts in `removed` and `changed` what was done and why."""
     source = _source(settings, part)
+    code = source.language or settings.language
     for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
         if not _is_of(settings, part, example.document):
             removed["document of another part"] += 1
-        elif settings.min_words and any(number_of_words(text, source.language) < settings.min_words for text in example.texts):
+        elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
             removed["too short"] += 1
         else:
             yield example
 
 
 def _source(settings: Labelled, part: str) -> LabelledSource:
-    """The part's source; of one without a file, the training source with its own share."""
+    """Where a part comes from. A part without a file of its own has the training source, with its own `held_out`."""
     source = {"train": settings.train, "dev": settings.dev}.get(part) or settings.test[part.removeprefix("test/")]
     given = asdict(source if source.file else settings.train)
     return LabelledSource(**{**given, "language": source.language or settings.language, "held_out": source.held_out})
 
 
 def _before(settings: Labelled, part: str) -> list[str]:
-    """The parts of the same language whose examples this one must not have."""
+    """The parts of the same language with which this part must not share examples."""
     tests = [f"test/{name}" for name, source in settings.test.items() if source.language in (None, settings.language)]
     return {"train": ["dev", *tests], "dev": tests}.get(part, [])
 
 
 def _is_of(settings: Labelled, part: str, document: str) -> bool:
-    """Whether a document belongs to the part: tests have the first share of all names, dev the last one, training what is left."""
+    """Whether a document belongs to a part.
+
+    Documents are ordered by a hash of their names: test sets have the first ones, dev the last ones, training those between.
+    """
     digest = hashlib.blake2b(f"{settings.seed}\t{document}".encode(), digest_size=8).digest()
     place = int.from_bytes(digest) / 2**64
     tests = max((source.held_out or 0.0 for source in settings.test.values()), default=0.0)
@@ -231,7 +236,8 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
     if unit == "query":
         yield from read_queries(source, labels, removed, changed)
         return
-    for one in read_sentences(Path(source.file), source.columns, labels, source.label_names, source.language or "", changed):
+    columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
+    for one in read_sentences(Path(source.file or ""), columns, labels, source.label_names, source.language or "", changed):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 
@@ -250,12 +256,13 @@ def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str
 
 
 def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
-    """The examples of a file in order, streamed.
+    """Yield the examples of a file in order.
 
     Raises `InputError` naming file, line and value for a label outside `labels`, an empty text or a missing column.
     """
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
-    is_json = ".jsonl" in Path(source.file).name or ".ndjson" in Path(source.file).name
+    path = Path(source.file or "")
+    is_json = ".jsonl" in path.name or ".ndjson" in path.name
     for number, cells in (_json_rows if is_json else _tsv_rows)(source):
         at = f"{source.file}, line {number}"
         if any(str(cells[_where(key)]) != value for key, value in source.where.items()):
@@ -287,7 +294,7 @@ def _check_label(label: str, labels: list[str], at: str, header: bool = False) -
 
 
 def _where(key: str) -> str:
-    """A name that no entry of `columns` has."""
+    """The name of a `where` column; `columns` cannot have an entry of this name."""
     return f"where {key}"
 
 
@@ -298,10 +305,10 @@ def _wanted(source: LabelledSource) -> dict[str, list[int | str]]:
 
 
 def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and cells by the names of `columns` and `where`."""
+    """Line number, and for each name of `columns` and `where` its cell."""
     wanted = _wanted(source)
     places: dict[str, list[int]] = {}
-    for number, line in enumerate(read_lines(Path(source.file)), 1):
+    for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         cells = line.split("\t")
         if not places:
             names = {name: place for place, name in enumerate(cells)} if source.header else {}
@@ -323,7 +330,7 @@ def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
     wanted = _wanted(source)
-    for number, line in enumerate(read_lines(Path(source.file)), 1):
+    for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         try:
             row = json.loads(line)
             dug = {what: [dig(row, str(key)) for key in keys] for what, keys in wanted.items()}

@@ -1,7 +1,6 @@
-"""One table of languages: tags of mBART-25, mBART-50 and NLLB, script, segmenter, tokenisers of sacreBLEU and ROUGE.
+"""languages: a table of languages with their mBART and NLLB tags, script, segmenter, and tokenisers for sacreBLEU and ROUGE.
 
-Codes are ISO 639-1 (as in `mBART`'s own tags). The 25 languages of `mbart-large-cc25` and the 50
-of `mbart-large-50` are there, so that a model's tags need no second list.
+Codes are ISO 639-1. The table has the 25 languages of `mbart-large-cc25` and the 50 languages of `mbart-large-50`.
 """
 
 import difflib
@@ -17,18 +16,18 @@ class Language:
     code: str
     name: str
     tag: str
-    """mBART's language token, the same in both families."""
+    """Language token of mBART, the same in mBART-25 and mBART-50."""
     nllb: str
-    """NLLB's language token: ISO 639-3 and ISO 15924, as in Flores-200."""
+    """Language token of NLLB: ISO 639-3 and ISO 15924, as in Flores-200."""
     script: str
     """Unicode script of the running text, as in a regular expression's ``\\p{Script}``."""
     in_cc25: bool
     segmenter: str = "unicode"
-    """unicode (word boundaries) | jieba | mecab | pythainlp, for scripts without spaces."""
+    """unicode (word boundaries); for scripts without spaces jieba, mecab or pythainlp."""
     bleu_tokenizer: str = "13a"
-    """sacreBLEU's ``tokenize`` for this language as the target."""
+    """sacreBLEU's setting ``tokenize`` when this is the target language."""
     rouge_tokenizer: str = "words"
-    """words (those of the segmenter) | characters: what ROUGE counts."""
+    """What ROUGE counts: words (those of the segmenter) or characters."""
 
     @property
     def spaced(self) -> bool:
@@ -119,10 +118,7 @@ LANGUAGES: dict[str, Language] = {
 
 
 def language(code: str) -> Language:
-    """The table's row for `code`.
-
-    Raises `InputError` with the nearest codes or names when there is none.
-    """
+    """The row of the table for `code`. Raises `InputError`, which suggests similar codes, if there is none."""
     if code in LANGUAGES:
         return LANGUAGES[code]
     by_name = {row.name.lower(): row.code for row in LANGUAGES.values()} | {row.tag: row.code for row in LANGUAGES.values()}

@@ -245,7 +245,8 @@ def _read_grouped(
 
 def _groups(rows: Iterator[tuple[int, dict[str, str]]], summary: str) -> Iterator[tuple[int, list[dict[str, str]]]]:
     """Lines that belong together, with the number of the first. Lines of a page before its first heading are left out."""
-    start, group = 0, []
+    start = 0
+    group: list[dict[str, str]] = []
     for number, row in rows:
         another = not group or row["document"] != group[0]["document"]
         begins = row["heading"].startswith("h") if summary == "heading" else another

@@ -1,4 +1,4 @@
-"""The words of text that is written with spaces, in compiled code: `text.words` for whole chunks of a corpus."""
+"""segmentation: finds the words of text that is written with spaces, in compiled code. Used by `words` for many lines at once."""
 
 import functools
 import unicodedata
@@ -11,18 +11,22 @@ _JOINERS = ".,:'’·"
 
 
 def word_spans(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The words of all lines of `text`: where they start and end in it, in characters, and how many end before each line, and in all.
+    """Find the words of all lines of `text`.
 
-    A word starts with a letter or digit and goes on over letters, digits, marks and underscores; an
-    apostrophe, dot, comma or colon stays inside between two letters or digits (don't, 3.14, U.S.A). Near
-    UAX #29, which would split 12:30 and word,word.
+    A word starts with a letter or digit and continues over letters, digits, combining marks and underscores. An apostrophe, dot, comma or
+    colon between two letters or digits is part of the word (don't, 3.14, U.S.A). This is close to Unicode's UAX #29, which however splits
+    12:30 and word,word.
+
+    Returns:
+        Start and end of each word, in characters from the beginning of `text`; and the number of words before each line, with the total
+        number as the last entry.
     """
     return _scan(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32), _kinds())
 
 
 @functools.cache
 def _kinds() -> np.ndarray:
-    """Of each Unicode character, what it can be in a word."""
+    """For each Unicode character, its role in words."""
     kinds = np.full(0x110000, _OTHER, np.uint8)
     for code in range(len(kinds)):
         category = unicodedata.category(chr(code))

@@ -1,4 +1,4 @@
-"""word_lists: lexicons and dictionaries as files, a pair of words a line."""
+"""word_lists: reads and writes lexicons and dictionaries: files with one pair of words per line."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from workflow_scripts.text.words import fold
 
 
 def write_lexicon(path: Path, entries: dict[str, list[tuple[str, float]]]) -> None:
-    """Write ``word  candidate  rank  score``, tab-separated, words in order of frequency."""
+    """Write lines of ``word  candidate  rank  score``, separated by tabs, in the order of `entries`."""
     with atomic(path) as file:
         for word, candidates in entries.items():
             for rank, (candidate, score) in enumerate(candidates, 1):
@@ -17,10 +17,7 @@ def write_lexicon(path: Path, entries: dict[str, list[tuple[str, float]]]) -> No
 
 
 def read_lexicon(path: Path) -> Iterator[tuple[str, str, float]]:
-    """The (word, candidate, score) rows of a lexicon, in order.
-
-    Raises `InputError` naming the line that is not one.
-    """
+    """Yield the rows (word, candidate, score) of a lexicon in order. Raises `InputError`, naming the line, for a malformed row."""
     for number, line in enumerate(read_lines(path), 1):
         cells = line.split("\t")
         try:
@@ -30,7 +27,7 @@ def read_lexicon(path: Path) -> Iterator[tuple[str, str, float]]:
 
 
 def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> list[tuple[str, str]]:
-    """The word pairs of a file, one a line, separated by a tab or a blank (MUSE's format).
+    """Read pairs of words, one per line, separated by a tab or a blank (MUSE's format); lower-cased if `languages` are given.
 
     Raises `InputError` for a line that is not a pair.
     """
@@ -39,5 +36,6 @@ def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> lis
         pair = line.split("\t") if "\t" in line else line.split()
         if len(pair) != 2:
             raise InputError(f"{path}, line {number}: expected two words, separated by a tab or a blank: {line[:60]!r}")
-        pairs.append(tuple(fold(w.strip(), code) for w, code in zip(pair, languages, strict=True)) if languages else tuple(pair))
+        a, b = pair
+        pairs.append((fold(a.strip(), languages[0]), fold(b.strip(), languages[1])) if languages else (a, b))
     return pairs

@@ -1,10 +1,11 @@
-"""words: the one segmenter that all stages use.
+"""words: divides text into words. All stages use this segmenter.
 
-Words are nearly what Unicode calls words (UAX #29) and hold at least one letter or digit; Chinese,
-Japanese and Thai, which write no spaces, go through a dictionary segmenter.
+Words are nearly those of Unicode's UAX #29 and have at least one letter or digit. Chinese, Japanese and Thai, which are written without
+spaces, are segmented with a dictionary.
 """
 
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,23 +22,23 @@ _HAS_WORD_CHARACTER = regex.compile(r"[\p{L}\p{N}]")
 Span = tuple[int, int]
 
 MASK = "<mask>"
-"""What stands for words that a model is to restore."""
+"""The mask token, in place of words that a model is to restore."""
 
 BREAK = "</s>"
-"""What stands between the sentences of a document; no word."""
+"""The break between the sentences of a document; it is not a word."""
 
 
 class Words(NamedTuple):
     """The words of many lines."""
 
     text: str
-    """The lines, each but the last ended by a newline."""
+    """The lines, joined by newlines."""
     starts: np.ndarray
-    """Where each word starts in the text, in characters."""
+    """Start of each word in `text`, in characters."""
     ends: np.ndarray
-    """Where it ends."""
+    """End of each word."""
     before: np.ndarray
-    """How many words come before each line; one entry more for the end."""
+    """Number of words before each line; the last entry is the number of all words."""
 
     def strings(self) -> list[str]:
         """The words themselves."""
@@ -45,7 +46,7 @@ class Words(NamedTuple):
 
 
 def words_of(lines: Sequence[str], code: str) -> Words:
-    """The words of many lines in the language `code` at once. Numbers are words, punctuation is not."""
+    """The words of many lines in the language `code`. Numbers are words, punctuation is not."""
     text = "\n".join(lines)
     if (locate := segmenter(code)) is None:
         from workflow_scripts.text.segmentation import word_spans
@@ -63,7 +64,7 @@ def words_of(lines: Sequence[str], code: str) -> Words:
 
 
 def _without_breaks(text: str) -> str:
-    """`text` with as many blanks in place of each break."""
+    """`text` with each break replaced by blanks of the same length."""
     return text.replace(BREAK, " " * len(BREAK))
 
 
@@ -74,13 +75,13 @@ def words(line: str, code: str) -> list[Span]:
 
 
 def number_of_words(line: str, code: str) -> int:
-    """How many `words` there are."""
+    """Number of words of one line."""
     return len(words_of([line], code).starts)
 
 
 @functools.cache
 def segmenter(code: str) -> Callable[[str], list[Span]] | None:
-    """The dictionary segmenter of a language without spaces, loaded on first use; None for the others."""
+    """The dictionary segmenter of a language that is written without spaces, loaded on first use; None for other languages."""
     kind = language(code).segmenter
     if kind == "jieba":
         import jieba
@@ -94,6 +95,9 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
         tagger = MeCab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
         return lambda line: _only_words(line, _locate(line, tagger.parse(line).split()))
     if kind == "pythainlp":
+        # its dictionary comes with it; otherwise it wants a folder of its own in the home folder
+        if "PYTHAINLP_READ_MODE" not in os.environ:
+            os.environ.setdefault("PYTHAINLP_READ_ONLY", "1")
         from pythainlp.tokenize import word_tokenize
 
         return lambda line: _only_words(line, _locate(line, word_tokenize(line, engine="newmm", keep_whitespace=False)))
@@ -109,15 +113,15 @@ _SENTENCE_END = regex.compile(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of running text, by their closing marks.
+    """Split running text into sentences at closing punctuation.
 
-    An abbreviation before a capital (Dr. Smith) is taken for an end: a sentence too many costs a break in a document and no word.
+    An abbreviation before a capital letter (Dr. Smith) also ends a sentence. This does little harm: it adds a break and changes no word.
     """
     return [sentence for sentence in map(str.strip, _SENTENCE_END.split(text)) if sentence]
 
 
 def read_sentences(path: Path) -> Iterator[str]:
-    """The lines of `path`; of documents, their sentences."""
+    """The lines of `path`; if they are documents, the sentences of the documents."""
     for line in read_lines(path):
         yield from map(str.strip, line.split(BREAK))
 
@@ -137,14 +141,14 @@ def _locate(line: str, tokens: Iterable[str]) -> Iterator[Span]:
 
 
 def fold(word: str, code: str) -> str:
-    """`word` as embeddings and lexicon know it: lower case, by Turkish rules for Turkish and Azerbaijani."""
+    """`word` in lower case, as in embeddings and lexicons; by Turkish rules for Turkish and Azerbaijani."""
     if code in ("tr", "az"):
         word = word.replace("İ", "i").replace("I", "ı")
     return word.lower()
 
 
 def upper(word: str, code: str) -> str:
-    """`word` in capitals, by the rules that `fold` undoes."""
+    """`word` in capitals, by the same rules as `fold`."""
     return (word.replace("i", "İ") if code in ("tr", "az") else word).upper()
 
 
@@ -154,11 +158,11 @@ def segment(line: str, code: str) -> str:
 
 
 Segment = Callable[[str], str]
-"""Makes a line words separated by blanks: `segment` for one language, or a model's pieces (`tokenisation.unit_segmenter`)."""
+"""Turns a line into words separated by blanks (`segment` for one language), or into a model's pieces (`tokenisation.unit_segmenter`)."""
 
 
 def count_words(path: Path, code: str) -> Counter[str]:
-    """How often each folded word of a text occurs."""
+    """Lower-cased word → number of its occurrences in a text."""
     surface: Counter[str] = Counter()
     for lines in chunks(read_lines(path)):
         surface.update(words_of(lines, code).strings())
@@ -169,5 +173,5 @@ def count_words(path: Path, code: str) -> Counter[str]:
 
 
 def count_units(path: Path, segment: Segment) -> Counter[str]:
-    """How often each word, or piece, of a text occurs."""
+    """Word (or piece) → number of its occurrences in a text."""
     return Counter(word for line in read_lines(path) for word in segment(line).split())

@@ -1,35 +1,65 @@
 """backbone: the pretrained multilingual model that everything starts from.
 
-Either one that exists (`facebook/mbart-large-cc25`, `facebook/nllb-200-distilled-600M`, a local folder), or one that is
-pretrained here (`small`).
+Either one that exists (`facebook/mbart-large-cc25`, `facebook/nllb-200-distilled-600M`, a local folder), or a small one that is
+made and pretrained here (`small`), or another backbone whose pretraining is continued (`pretraining` has the objectives).
 """
 
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.words import read_sentences
+from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, known_family, objective_for, pretrain
+from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.small import Small, pretrain
+from workflow_scripts.training.small import MAKERS, Small, build_model
 
 
 @dataclass
 class Backbone:
     """Where the model comes from."""
 
-    kind: Literal["small", "hub"] = "hub"
-    """`small` is pretrained here, `hub` is loaded."""
+    kind: Literal["small", "hub", "continued"] = "hub"
+    """`small` is made and pretrained here, `hub` is loaded, `continued` is another backbone, pretrained further."""
     model: str | None = None
-    """`hub`: a Hugging Face id or a local folder, of an mBART-25 or mBART-50 model."""
+    """`hub`: a Hugging Face id or a local folder, of an mBART-25, mBART-50, M2M-100 or NLLB model; to classify, also of an encoder."""
     revision: str | None = None
     """`hub`: the commit or tag to load; naming one makes the run repeatable."""
     trim: bool = False
     """`hub`: keep only the pieces that occur in the experiments' text. Saves memory and time; numbers are near, not the same."""
+    family: Literal[tuple(MAKERS)] | None = None  # type: ignore[valid-type]
+    """`small`: an mBART (`mbart`, the default), or an encoder alone, an XLM-R (`xlmr`)."""
+    objective: Literal[tuple(OBJECTIVES)] | None = None  # type: ignore[valid-type]
+    """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders; by default the family's own."""
+    from_: Annotated[str | None, Field(alias="from")] = None
+    """`continued`: name of the backbone that it starts from."""
     small: Small | None = None
     """`small`: shape and pretraining."""
+    continued: Pretraining | None = None
+    """`continued`: the further pretraining."""
+
+    @property
+    def pretraining(self) -> Pretraining | None:
+        """What it is pretrained on here, if it is."""
+        return {"small": self.small, "continued": self.continued}.get(self.kind)
+
+
+def chain_of(backbones: dict[str, Backbone], name: str) -> list[str]:
+    """The names of a backbone and of all that it is made from, back to the one that is not continued.
+
+    Ends before a name that is not defined, or comes again.
+    """
+    chain: list[str] = []
+    following: str | None = name
+    while following in backbones and following not in chain:
+        chain.append(following)
+        following = backbones[following].from_ if backbones[following].kind == "continued" else None
+    return chain
 
 
 def main(
@@ -38,9 +68,11 @@ def main(
     curve: Path,
     *,
     languages: tuple[str, ...],
+    start: Path | None = None,
     task_text: tuple[Path, ...] = (),
     held_out: tuple[Path, ...] = (),
     encoder_will_do: bool = False,
+    keep_head: bool = False,
     checkpoints: Path = Path("checkpoints"),
     seed: int = 1,
     threads: int = 0,
@@ -53,18 +85,40 @@ def main(
     `task_text` is the training text of the experiments that use it; with the backbone's own text it
     decides the vocabulary (a real mBART's covers the world's languages and domains), but the model
     is not trained on it; a real model is trimmed to it. `held_out` are dev and test sets, none of whose sentences may be in the
-    pretraining text. With `encoder_will_do` a model may be loaded that has no decoder, to classify with.
+    pretraining text. A continued backbone goes on from the model in `start`. With `encoder_will_do` a model may be loaded that has no
+    decoder, to classify with; with `keep_head` it keeps the head that it was pretrained with, so that another backbone can go on from it.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     from workflow_scripts.training.curve import write_curve
 
+    job = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": seed, "threads": threads}
+    job |= {"minutes": minutes, "attempt": attempt}
+    text = (languages, task_text, held_out)
     if settings.kind == "hub":
-        details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do)
+        details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head)
         write_curve(curve, [])
-    else:
+    elif settings.kind == "small":
         if settings.small is None:
             raise InputError("backbone of kind small needs a block `small`")
-        details = pretrain(settings.small, languages, task_text, held_out, output, curve, checkpoints, seed, threads, minutes, attempt)
+        block, family = settings.small, settings.family or "mbart"
+        objective = objective_for(settings.objective, known_family(family))
+        origin = made_from(block, family, objective, *text, seed)
+        found = take(Path(block.ready), origin, output, curve) if block.ready else None
+        details = found or {
+            "made_from": origin,
+            **pretrain(
+                block,
+                settings.objective,
+                *text,
+                lambda lines, folder: build_model(block, family, languages, lines, task_text, folder, seed),
+                "small",
+                **job,
+            ),
+        }
+    else:
+        if settings.continued is None or start is None:
+            raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
+        details = {"start": str(start), **pretrain(settings.continued, settings.objective, *text, lambda *_: start, "continued", **job)}
     write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
 
 
@@ -72,7 +126,14 @@ def main(
 # a model that exists
 
 
-def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tuple[Path, ...] = (), encoder_will_do: bool = False) -> dict:
+def fetch(
+    settings: Backbone,
+    languages: tuple[str, ...],
+    output: Path,
+    text: tuple[Path, ...] = (),
+    encoder_will_do: bool = False,
+    keep_head: bool = False,
+) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
     `text` is all that the experiments read and write, for trimming. Returns what ``backbone.json`` says of the model, with the
@@ -102,8 +163,9 @@ def fetch(settings: Backbone, languages: tuple[str, ...], output: Path, text: tu
     for code in languages if family.tags else ():
         codec.tag(code)
     pieces = len(codec.tokenizer)
-    # an encoder goes without the head that it was pretrained with
-    network = load_model(local, Training(dropout=0.1), seed=0) if family.decoder else AutoModel.from_pretrained(local)
+    # an encoder goes without the head that it was pretrained with, unless its pretraining is continued
+    whole = family.decoder or keep_head
+    network = load_model(local, Training(dropout=0.1), seed=0) if whole else AutoModel.from_pretrained(local)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         if settings.trim:
             if not text:

@@ -46,7 +46,7 @@ def linear_smoothed_loss(
     states, labels = states.flatten(0, 1)[chosen], labels.flatten()[chosen]
     if not torch.is_grad_enabled():
         # the function below would make gradients for all that could have some
-        states, weight = states.detach(), weight.detach()
+        states, weight, bias = states.detach(), weight.detach(), bias.detach()
     loss = _LinearSmoothedLoss.apply(states, weight, bias.flatten(), labels, smoothing, dtype)
     return loss / (items if items is not None else len(labels))
 
@@ -60,6 +60,7 @@ class _LinearSmoothedLoss(torch.autograd.Function):
         matrix, total = weight.to(dtype), torch.zeros((), device=states.device)
         grad_states = torch.empty_like(states) if ctx.needs_input_grad[0] else None
         grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
+        grad_bias = torch.zeros_like(bias, dtype=torch.float32) if ctx.needs_input_grad[2] else None
         rows = max(1, _ENTRIES // vocabulary)
         for start in range(0, len(states), rows):
             some, goal = states[start : start + rows].to(dtype), labels[start : start + rows, None]
@@ -70,24 +71,25 @@ class _LinearSmoothedLoss(torch.autograd.Function):
             exponentials = scores.sub_(greatest).exp_()
             sums = exponentials.sum(dim=1, keepdim=True)
             total += (greatest + sums.log()).sum()
-            if grad_states is None and grad_weight is None:
+            if not any(ctx.needs_input_grad[:3]):
                 continue
             gradient = exponentials.div_(sums).sub_(smoothing / vocabulary)
             gradient.scatter_add_(1, goal, torch.full_like(goal, smoothing - 1, dtype=torch.float32))
+            if grad_bias is not None:
+                grad_bias += gradient.sum(dim=0)
             gradient = gradient.to(dtype)
             if grad_states is not None:
                 grad_states[start : start + rows] = gradient @ matrix
             if grad_weight is not None:
                 grad_weight += gradient.T @ some
-        ctx.gradients = grad_states, grad_weight
+        ctx.gradients = grad_states, grad_weight, grad_bias
         return total
 
     @staticmethod
     def backward(ctx, grad_output):
-        grad_states, grad_weight = ctx.gradients
-        ctx.gradients = None
-        scaled = (None if gradient is None else gradient.mul_(grad_output) for gradient in (grad_states, grad_weight))
-        return *scaled, None, None, None, None
+        gradients, ctx.gradients = ctx.gradients, None
+        scaled = (None if gradient is None else gradient.mul_(grad_output) for gradient in gradients)
+        return *scaled, None, None, None
 
 
 def states_for_logits(network: PreTrainedModel) -> None:

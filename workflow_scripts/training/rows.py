@@ -10,6 +10,7 @@ import numpy as np
 
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.settings import Training
@@ -75,6 +76,27 @@ class NoisedRounds:
         else:
             rows = compactly(lambda some: self.codec.encode(some, code, self.max_length, masks=True), noised)
         return list(zip(rows, compactly(lambda some: self.codec.encode(some, code, self.max_length), original), strict=True))
+
+
+class MaskedText:
+    """Rows of the masked language model: monolingual text, masked anew in each epoch."""
+
+    def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: Masking, seed: int):
+        ids = [
+            row for code, lines in text.items() for row in compactly(lambda some, code=code: codec.encode(some, code, max_length), lines)
+        ]
+        self.rows = len(ids)
+        self._before = np.cumsum([0, *map(len, ids)])
+        self._ids = np.concatenate([np.asarray(row, dtype=np.int32) for row in ids])
+        specials = {*codec.tokenizer.all_special_ids, *codec.tokenizer.added_tokens_decoder}
+        self._pieces = np.array(sorted(set(range(len(codec.tokenizer))) - specials), dtype=np.int32)
+        self._mask, self._masking, self._seed = codec.tokenizer.mask_token_id, masking, seed
+
+    def epoch(self, number: int) -> list[Row]:
+        """Rows (what is read, labels) of one epoch."""
+        sides = mask_pieces(self._ids, self._before, self._pieces, self._mask, self._masking, self._seed, number)
+        read, labels = (np.split(side, self._before[1:-1]) for side in sides)
+        return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
 
 
 def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:

@@ -1,0 +1,46 @@
+"""BERT's masks: how many, of which kinds, and the same again from the same seed."""
+
+import numpy as np
+
+from workflow_scripts.noise.masking import Masking, mask_pieces
+
+MASK, PIECES = 999, np.arange(4, 900, dtype=np.int32)
+
+
+def rows(lengths):
+    """Rows <s> pieces </s> of these numbers of pieces, one after the other, and how many ids come before each."""
+    rng = np.random.default_rng(1)
+    parts = [np.array([0, *rng.choice(PIECES, length), 2], dtype=np.int32) for length in lengths]
+    return np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+
+
+def test_fifteen_percent_are_guessed_and_most_of_them_masked():
+    ids, before = rows([40] * 2000)
+    read, labels = mask_pieces(ids, before, PIECES, MASK, Masking(), seed=1, stream=0)
+    hit = labels != -100
+    assert hit.sum() == 2000 * 6 and (labels[hit] == ids[hit]).all() and (read[~hit] == ids[~hit]).all()
+    assert not hit[np.isin(ids, (0, 2))].any()
+    assert {int(hit[start:end].sum()) for start, end in zip(before, before[1:], strict=False)} == {6}
+    masked, kept = (read[hit] == MASK).mean(), (read[hit] == ids[hit]).mean()
+    assert abs(masked - 0.8) < 0.02 and abs(kept - 0.1) < 0.02
+    drawn = read[hit & (read != MASK) & (read != ids)]
+    assert np.isin(drawn, PIECES).all() and len(set(drawn.tolist())) > 300
+
+
+def test_one_piece_at_least_and_none_where_there_is_none():
+    ids, before = rows([0, 1, 2, 5])
+    _, labels = mask_pieces(ids, before, PIECES, MASK, Masking(), seed=1, stream=0)
+    assert [int((labels[start:end] != -100).sum()) for start, end in zip(before, before[1:], strict=False)] == [0, 1, 1, 1]
+    _, labels = mask_pieces(ids, before, PIECES, MASK, Masking(rate=1.0), seed=1, stream=0)
+    assert (labels != -100).sum() == 8
+
+
+def test_seed_and_round_decide():
+    ids, before = rows([30] * 50)
+    first, again, round1, seed2 = (
+        mask_pieces(ids, before, PIECES, MASK, Masking(), seed, stream)[0] for seed, stream in ((1, 0), (1, 0), (1, 1), (2, 0))
+    )
+    assert (first == again).all() and (first != round1).any() and (first != seed2).any() and (round1 != seed2).any()
+    # a row can be made again alone
+    alone, _ = mask_pieces(ids[: before[1]], before[:2], PIECES, MASK, Masking(), 1, 0)
+    assert (alone == first[: before[1]]).all()

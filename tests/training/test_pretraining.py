@@ -1,0 +1,163 @@
+"""Backbones that are pretrained here: a small XLM-R, and pretraining that is continued."""
+
+import json
+import math
+import signal
+import sys
+from dataclasses import asdict
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from test_backbone import parallel, run, small
+from test_checkpoints import run_until, same
+from tiny_models import small_encoder
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, XLMRobertaForMaskedLM
+
+from workflow_scripts.models.families import FAMILIES
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.noise.masking import Masking
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks import classification
+from workflow_scripts.training.backbone import Backbone, chain_of
+from workflow_scripts.training.pretraining import Pretraining, objective_for
+from workflow_scripts.training.rows import MaskedText
+from workflow_scripts.training.settings import Training
+
+SHORT = Training(
+    updates=12, batch_tokens=500, learning_rate=5e-3, warmup_updates=2, dropout=0.1, max_length=64, evaluate_every=4, log_every=1
+)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """A folder with monolingual text, and a small XLM-R that was pretrained on it."""
+    folder = tmp_path_factory.mktemp("encoder")
+    parallel(folder)
+    run(folder, Backbone(kind="small", family="xlmr", objective="mlm", small=small(folder)), task_text=(folder / "mono.de",))
+    return folder
+
+
+def further(folder, **changes) -> Backbone:
+    text = {code: str(folder / f"mono.{code}") for code in ("de", "en")}
+    return Backbone(kind="continued", from_="encoder", continued=Pretraining(text=text, dev_lines=20, training=SHORT), **changes)
+
+
+def test_a_small_xlmr_has_the_published_layout_and_opens_in_transformers(encoder):
+    folder, report = encoder / "out/model", read_json(encoder / "out/backbone.json")
+    assert (report["objective"], report["family"]) == ("mlm", "xlm-roberta") and math.isfinite(report["mlm_loss"])
+    curve = [line.split("\t") for line in (encoder / "out/curve.tsv").read_text().splitlines()[1:]]
+    losses = [float(row[4]) for row in curve if row[4]]
+    assert losses[-1] < losses[0] and losses[-1] == pytest.approx(report["mlm_loss"], abs=1e-3)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]) == [0, 1, 2, 3, len(tokenizer) - 1]
+    assert len(tokenizer) == report["vocabulary"] == AutoModel.from_pretrained(folder).get_input_embeddings().num_embeddings
+    assert isinstance(AutoModelForMaskedLM.from_pretrained(folder), XLMRobertaForMaskedLM)
+    line = "Öffnen Sie die Datei <s> und drucken."
+    codec = load_codec(folder)
+    (row,) = codec.encode([line], "de")
+    assert row == tokenizer(line.replace("<s>", "< s>"))["input_ids"]
+    assert codec.decode(codec.encode(["Öffnen Sie die Datei."], "de")) == ["Öffnen Sie die Datei."]
+    # a row may be as long as the shape says
+    ids = torch.tensor([[0, *[5] * 510, 2]])
+    assert AutoModel.from_pretrained(folder)(input_ids=ids).last_hidden_state.shape == (1, 512, 32)
+
+
+def test_masked_rows_are_of_both_languages_and_new_in_each_epoch(encoder):
+    codec = load_codec(encoder / "out/model")
+    text = {"de": ["Öffnen Sie die Datei und drucken Sie sie.", "Das Fenster"], "en": ["Open the file and print it."]}
+    rounds = MaskedText(text, codec, 64, Masking(), seed=1)
+    rows = [rounds.epoch(number) for number in (0, 1)]
+    assert rounds.rows == 3 and rows[0] == rounds.epoch(0) != rows[1]
+    whole = [row for code, lines in text.items() for row in codec.encode(lines, code)]
+    for (read, labels), original in zip(rows[0], whole, strict=True):
+        assert [label if label != -100 else i for i, label in zip(read, labels, strict=True)] == original
+        assert labels[0] == labels[-1] == -100
+
+
+def test_every_weight_of_the_encoder_learns_with_either_loss(encoder, tmp_path):
+    before = load_file(encoder / "out/model/model.safetensors")
+    made = []
+    for loss in ("chunked", "plain"):
+        settings = further(encoder)
+        settings.continued.training = Training(**{**asdict(SHORT), "updates": 2, "evaluate_every": 2, "loss": loss, "dropout": 0.0})
+        (tmp_path / loss).mkdir()
+        run(tmp_path / loss, settings, start=encoder / "out/model")
+        made.append(load_file(tmp_path / loss / "out/model/model.safetensors"))
+    # keys have no bias that matters, rows of the embeddings that no text reads stay: pieces that are only drawn, and padding
+    assert [name for name in before if torch.equal(before[name], made[0][name]) and "key.bias" not in name] == []
+    for name in before:
+        moved = float((made[1][name] - before[name]).abs().max())
+        assert torch.allclose(made[0][name], made[1][name], atol=moved / 20 + 1e-6), name
+
+
+def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
+    lines = (encoder / "mono.en").read_text().splitlines()[:60]
+    for part, some in (("train", lines[:40]), ("dev", lines[40:])):
+        (tmp_path / f"{part}.tsv").write_text("".join(f"{('odd', 'even')[len(line) % 2]}\t{line}\t\n" for line in some))
+    settings = classification.Classification(batch_size=8, learning_rate=1e-3, max_length=64)
+    outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
+    told = classification.Finetuning("en", ["odd", "even"], 1, settings)
+    classification.finetune(encoder / "out/model", tmp_path / "train.tsv", tmp_path / "dev.tsv", *outputs, threads=1, settings=told)
+    names = [tmp_path / name for name in ("hyp", "p.tsv", "scores.json")]
+    classification.predict(tmp_path / "model", tmp_path / "dev.tsv", *names, language="en", threads=1, settings=settings)
+    assert read_json(names[2])["examples"] == 20 and set(names[0].read_text().split()) <= {"odd", "even"}
+
+
+def test_killed_while_continuing_it_ends_with_the_same_weights(encoder, tmp_path):
+    for name in ("whole", "cut"):
+        (tmp_path / name).mkdir()
+    settings = further(encoder)
+    report = run(tmp_path / "whole", settings, start=encoder / "out/model")
+    assert report["objective"] == "mlm" and report["start"] == str(encoder / "out/model")
+    out = tmp_path / "cut/out"
+    paths = {"output": out / "model", "report": out / "backbone.json", "curve": out / "curve.tsv", "checkpoints": out / "c"}
+    paths["start"] = encoder / "out/model"
+    line = [sys.executable, "-m", "workflow_scripts.training.backbone", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
+    line += ["--languages", "de", "en", "--threads", "1", "--settings", json.dumps(asdict(settings))]
+    assert run_until(line, 6, signal.SIGKILL)[0] == -signal.SIGKILL
+    assert run(tmp_path / "cut", settings, start=encoder / "out/model") == {**report, "provenance": report["provenance"]}
+    whole, cut = (load_file(tmp_path / name / "out/model/model.safetensors") for name in ("whole", "cut"))
+    assert same(cut, whole) and not same(whole, load_file(encoder / "out/model/model.safetensors"))
+    assert (next(out.glob("c/*/log.jsonl"))).read_text().count('"eval_loss"') == 3
+
+
+def test_denoising_goes_on_from_a_small_mbart(tmp_path):
+    parallel(tmp_path)
+    first = run(tmp_path, Backbone(kind="small", small=small(tmp_path, training=SHORT)))
+    start = (tmp_path / "out").rename(tmp_path / "first") / "model"
+    report = run(tmp_path, further(tmp_path), start=start)
+    assert report["objective"] == first["objective"] == "denoising" and report["vocabulary"] == first["vocabulary"]
+    assert not same(load_file(tmp_path / "out/model/model.safetensors"), load_file(start / "model.safetensors"))
+    with pytest.raises(InputError, match=r"objective mlm is not for mBART, which has a decoder; set objective: denoising"):
+        run(tmp_path, further(tmp_path, objective="mlm"), start=start)
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
+def test_a_published_encoder_keeps_its_head_where_another_backbone_goes_on_from_it(tmp_path, kind):
+    parallel(tmp_path)
+    run(tmp_path, Backbone(model=str(small_encoder(tmp_path, kind))), encoder_will_do=True, keep_head=True)
+    start = (tmp_path / "out").rename(tmp_path / "first") / "model"
+    settings = further(tmp_path)
+    settings.continued.training = Training(**{**asdict(SHORT), "updates": 2, "evaluate_every": 2})
+    report = run(tmp_path, settings, start=start)
+    assert report["family"] == kind and math.isfinite(report["mlm_loss"])
+    assert not same(load_file(tmp_path / "out/model/model.safetensors"), load_file(start / "model.safetensors"))
+
+
+def test_objectives_belong_to_families():
+    assert [objective_for(None, FAMILIES[name]) for name in ("mbart", "m2m100", "xlmr")] == ["denoising", "denoising", "mlm"]
+    with pytest.raises(InputError, match=r"there is no objective 'mml', did you mean 'mlm'\?"):
+        objective_for("mml", FAMILIES["xlmr"])
+
+
+def test_a_chain_ends_at_a_circle_and_at_what_is_not_defined():
+    one, two, three = (Backbone(kind="continued", from_=name) for name in ("two", "one", "nothing"))
+    made = {"one": one, "two": two, "three": three, "four": Backbone(kind="continued", from_="small"), "small": Backbone(kind="small")}
+    assert {name: chain_of(made, name) for name in made} == {
+        "one": ["one", "two"],
+        "two": ["two", "one"],
+        "three": ["three"],
+        "four": ["four", "small"],
+        "small": ["small"],
+    }
