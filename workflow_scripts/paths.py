@@ -64,7 +64,12 @@ def aligned_parts(config: Config, aligned: str) -> list[str]:
 
 def aligned_file(aligned: str, part: str, suffix: str) -> str:
     """A part of a text for retrieval: its `source` or `target` sentences, its `gold` pairs, or its report (`json`)."""
-    return f"results/aligned/{aligned}/{part}.{suffix}"
+    return f"{aligned_folder(aligned)}/{part}.{suffix}"
+
+
+def aligned_folder(aligned: str) -> str:
+    """The folder of a text for retrieval."""
+    return f"results/aligned/{aligned}"
 
 
 # ---------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.training.backbone import chain_of
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config
@@ -177,12 +178,15 @@ def _arm_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]
 def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
     experiment = config.experiments[name]
     named = [model.backbone or getattr(config.experiments.get(model.experiment), "backbone", None) for model in experiment.models.values()]
-    for backbone in dict.fromkeys(each for each in named if each in config.backbones):
-        small = config.backbones[backbone].small
-        for code in languages(config, name) if small else ():
-            if code not in small.text:
-                has = list(small.text)
-                yield f"backbones.{backbone}.small.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
+    chains = dict.fromkeys(link for own in named if own for link in chain_of(config.backbones, own))
+    for backbone in chains:
+        block = config.backbones[backbone]
+        if block.trim:
+            yield f"backbones.{backbone}.trim: keeps the pieces of text that is trained on; experiments.{name} needs those of its own, too"
+        for code in languages(config, name) if block.pretraining else ():
+            if code not in block.pretraining.text:
+                has = list(block.pretraining.text)
+                yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
 
 
 def nothing(config: "Config", name: str) -> list[str]:
