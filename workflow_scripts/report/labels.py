@@ -1,4 +1,4 @@
-"""The report on tasks with labels: scores by language beside guessing (Table V of Zan et al.), curves, labels, dictionaries."""
+"""The report on tasks with labels: scores by language beside what needs no model (Table V of Zan et al.), curves, labels, dictionaries."""
 
 import itertools
 from collections import Counter
@@ -170,17 +170,18 @@ def confusions(study: Study) -> list[dict[str, Any]]:
 
 
 def at_chance(study: Study, rows: Rows) -> Iterator[str]:
-    """A sentence per test set where some arm is not better than guessing: its interval does not lie above the accuracy of guessing."""
+    """A sentence per test set where the interval of some arm does not lie above the score that needs no model."""
     for (testset,), group in grouped([row for row in rows if row["testset"] != AVERAGE], "testset"):
         lost = dict.fromkeys(row["arm"] for row in group if row["at_chance"])
         if lost:
             name = language_names(study, testset)
             worst = "; ".join(f"{arm} {spread([row['value'] for row in group if row['arm'] == arm])} %" for arm in lost)
             seeds = " with at least one seed" if len(study.seeds) > 1 else ""
+            line, score = measure(study).trivial, measure(study).name
             yield (
-                f"On the test set {testset} ({name}) the {measure(study).name} of {', '.join(lost)} is at chance{seeds} ({worst}): "
+                f"On the test set {testset} ({name}) the {score} of {', '.join(lost)} is not above the {line}{seeds} ({worst}): "
                 f"{measure(study).guess} gets {group[0]['chance']:.2f} %. "
-                "Differences between arms that only guess mean nothing."
+                f"Differences between arms that do not beat the {line} say little."
             )
 
 
