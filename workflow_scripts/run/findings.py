@@ -184,7 +184,7 @@ def labelled(config: Config) -> Iterator[Finding]:
 
 
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    source = dataclasses.replace(source, file=resource(source.file), language=source.language or block.language)
+    source = dataclasses.replace(source, file=resource(source.file or ""), language=source.language or block.language)
     examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
     if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
@@ -375,9 +375,10 @@ def shape_of(config: Config, name: str) -> Shape | None:
     if small := backbone.small:
         decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
         return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
-    if folder := located(backbone.model, backbone.revision):
+    model = backbone.model or ""
+    if model and (folder := located(model, backbone.revision)):
         try:
             return Shape(*(_read_model_config(folder)[name] for name in Shape._fields))
         except (InputError, KeyError):
             return None
-    return MBART_LARGE if "mbart-large" in backbone.model else None
+    return MBART_LARGE if "mbart-large" in model else None
