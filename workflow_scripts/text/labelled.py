@@ -251,8 +251,8 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
 def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
     """Queries, each with its documents one after the other and their grades; raises as `read_examples` and `graded` do."""
     if source.documents and source.queries:
-        files = [Path(path) for path in source.paths()]
-        for one in read_judged(*files, source.language or "", source.header):
+        judged, queries, documents = (Path(path) for path in source.paths())
+        for one in read_judged(judged, queries, documents, source.language or "", source.header):
             grade = source.label_names.get(one.grade, one.grade)
             _check_label(grade, labels, f"{source.file}, line {one.line}")
             yield Example(grade, one.query, one.document, one.group, one.line, one.query_id)
