@@ -38,6 +38,9 @@ include: "rules/word_accuracy.smk"
 include: "rules/representation.smk"
 include: "rules/classification.smk"
 include: "rules/labelling.smk"
+include: "rules/ranking.smk"
+include: "rules/aligned.smk"
+include: "rules/retrieval.smk"
 include: "rules/report.smk"
 include: "rules/preflight.smk"
 
@@ -48,4 +51,4 @@ rule lexicons:
 
 
 onerror:
-    print(digest(log, sys.argv[1:]), file=sys.stderr)
+    print(digest(log, sys.argv[1:], CONFIG), file=sys.stderr)

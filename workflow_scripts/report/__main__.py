@@ -23,7 +23,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from workflow_scripts.report import drawing, labels
+from workflow_scripts.report import drawing, found, labels
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons, scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves, updates_in_all, updates_made
 from workflow_scripts.report.exhibits import lexicon, switched, translations
@@ -74,6 +74,10 @@ WORDS = {
         "output": "a summary",
         "outputs": "summaries",
     },
+    "classification": {"learns": "label texts", "inputs": "texts", "outputs": "labels", "row": "examples"},
+    "labelling": {"learns": "tag the words of sentences", "inputs": "sentences", "outputs": "tags", "row": "sentences"},
+    "ranking": {"learns": "grade documents by how well they answer a query", "inputs": "queries", "outputs": "grades", "row": "documents"},
+    "retrieval": {"learns": "", "inputs": "sentences", "outputs": "neighbours", "row": "sentences"},
 }
 """Task → the words that the page uses for its inputs and outputs."""
 
@@ -126,7 +130,16 @@ LABELLING_PARTS = {
     "tagged": ("Tags side by side", labels.tagged),
 }
 """The parts of a token labelling's section; it uses the templates of classification."""
-PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS}
+RANKING_PARTS = {**CLASSIFICATION_PARTS, "scores": ("Scores", labels.scores), "ranked": ("Rankings side by side", found.ranked)}
+"""The parts of a ranking's section; it uses the templates of classification."""
+RETRIEVAL_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
+    "run": ("What was run", found.what_was_searched),
+    "scores": ("Scores", labels.scores),
+    "layers": ("Layers and measures", found.layers),
+    "neighbours": ("Neighbours side by side", found.neighbours),
+}
+"""The parts of a retrieval's section; templates that differ from those of classification are in the folder `retrieval`."""
+PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS, "ranking": RANKING_PARTS, "retrieval": RETRIEVAL_PARTS}
 
 
 def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:
@@ -223,7 +236,7 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     context["w"] = words_of(study)
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        own = [f"classification/{name}.html.j2"] if study.labelled else []
+        own = [f"{folder}/{name}.html.j2" for folder in (study.settings.task, "classification")] if study.labelled else []
         with marked_if_it_fails(part, name):
             part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
 

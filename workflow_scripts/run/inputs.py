@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from workflow_scripts import paths
@@ -17,19 +18,26 @@ from workflow_scripts.tasks import labelling, transfer, translation
 from workflow_scripts.tasks.experiment import (
     Experiment,
     Phase,
+    arm_phases,
     arms_of,
+    backbones_of,
     grid_of,
     grid_points,
     phase_training,
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import chain_of
+from workflow_scripts.training.small import Small
 
 
 class Wildcards(Protocol):
     """A job's wildcards, as attributes."""
 
     def __getattr__(self, name: str) -> str: ...
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Name and value of each."""
+        ...
 
 
 def as_json(block: Any, **changes: Any) -> str:
@@ -91,14 +99,14 @@ def zero_shot_references(config: Config, w: Wildcards, side: str) -> list[str]:
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:
     """The files of all parts: what one has, others leave out."""
     labelled = config.labelled[w.labelled]
-    return list(dict.fromkeys(resource(s.file) for s in (labelled.train, labelled.dev, *labelled.test.values()) if s.file))
+    return list(dict.fromkeys(resource(path) for s in (labelled.train, labelled.dev, *labelled.test.values()) for path in s.paths()))
 
 
 def labelled_settings(config: Config, w: Wildcards) -> str:
     """The labelled text's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.labelled[w.labelled])
     for source in (block["train"], block["dev"], *block["test"].values()):
-        source["file"] = source["file"] and resource(source["file"])
+        source |= {key: source[key] and resource(source[key]) for key in ("file", "queries", "documents")}
     return json.dumps(block, ensure_ascii=False)
 
 
@@ -169,7 +177,8 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 def backbone_users(config: Config, backbone: str) -> list[str]:
     """The names of the run's experiments that start from the backbone, or from one that is made from it."""
     used = [name for name in config.experiments if name in config.run.experiments]
-    return [name for name in used if backbone in chain_of(config.backbones, config.experiments[name].backbone)]
+    starts = {name: backbones_of(config, config.experiments[name]) for name in used}
+    return [name for name in used if any(backbone in chain_of(config.backbones, own) for own in starts[name])]
 
 
 def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
@@ -192,7 +201,8 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
     users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    return not users or any(task_of(e).answers == "text" or any(len(config.arms[arm]) > 1 for arm in arms_of(config, e)) for e in users)
+    restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
+    return not users or restores or any(task_of(e).answers == "text" for e in users)
 
 
 def _reads_text(config: Config, backbone: str) -> bool:
@@ -221,7 +231,7 @@ def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
 def backbone_text(config: Config, w: Wildcards) -> list[str]:
     """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy."""
     block = config.backbones[w.backbone].pretraining
-    ready = [f"{resource(block.ready)}/ready.json"] if getattr(block, "ready", None) else []
+    ready = [f"{resource(block.ready)}/ready.json"] if isinstance(block, Small) and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 
@@ -379,7 +389,7 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
         if experiment.arms is None or arm in experiment.arms
         for phase in phases
         if phase.noise == w.noise
-        for point in grid_points(experiment) or [None]
+        for point in grid_points(experiment) or [{}]
     )
 
 
@@ -478,6 +488,19 @@ def labelling_settings(config: Config, w: Wildcards) -> str:
     labelled = config.labelled[experiment.corpus]
     block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
     return json.dumps({**block, "labelling": dataclasses.asdict(experiment.labelling)}, ensure_ascii=False)
+
+
+def ranking_settings(config: Config, w: Wildcards) -> str:
+    """What a ranking's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled = config.labelled[experiment.corpus]
+    block = {"language": labelled.language, "grades": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "ranking": dataclasses.asdict(experiment.ranking)}, ensure_ascii=False)
+
+
+def grades(config: Config, w: Wildcards) -> list[str]:
+    """The grades of the documents that an experiment ranks."""
+    return config.labelled[config.experiments[w.experiment].corpus].labels
 
 
 def labelling_metric(config: Config, w: Wildcards) -> str:
