@@ -8,6 +8,7 @@ the query, the third column the document, and a fourth one the query's name. Whi
 seed only, so that files in several languages that share documents hold out the same ones.
 """
 
+import functools
 import hashlib
 import json
 from collections import Counter
@@ -220,8 +221,14 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
 
 
 def _key(example: Example, unit: str) -> tuple[str, ...]:
-    """What must not stand in two parts: an example, or a whole query, whatever its documents."""
-    return tuple(leak_keys([example.text] if unit == "query" else example.texts))
+    """What must not be in two parts: an example, or with `unit: query` a query, whatever its documents."""
+    return _query_key(example.text) if unit == "query" else tuple(leak_keys(example.texts))
+
+
+@functools.lru_cache(1)
+def _query_key(text: str) -> tuple[str, ...]:
+    """The key of a query, kept for its documents, which follow each other."""
+    return tuple(leak_keys([text]))
 
 
 # ---------------------------------------------------------------------------------------------
