@@ -256,7 +256,7 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
             yield from ((f"corpora.{name}.{part}", path) for path in source.paths())
     for name, labelled in config.labelled.items():
         for part, source in sources_of(labelled).items():
-            yield from ((f"labelled.{name}.{part}", path) for path in [source.file] if path)
+            yield from ((f"labelled.{name}.{part}", path) for path in source.paths())
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):
             yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())

@@ -25,7 +25,7 @@ from workflow_scripts.run.inputs import writes_text
 from workflow_scripts.stage import InputError, resource, told
 from workflow_scripts.tasks.experiment import lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.transfer import given_lexicons
+from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.text.acquisition import Data, needed
 from workflow_scripts.text.corpus import Corpus
@@ -184,13 +184,15 @@ def labelled(config: Config) -> Iterator[Finding]:
 
 
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    source = dataclasses.replace(source, file=resource(source.file), language=source.language or block.language)
+    targets = resource(source.targets) if source.targets else None
+    source = dataclasses.replace(source, file=resource(source.file), targets=targets, language=source.language or block.language)
     examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
     if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
     counts = Counter(label for example in examples for label in example.labels(block.unit))
     told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
-    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples: {told}"
+    number = f"{'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples"
+    return f"{source.file}, {number}{': ' if told else ''}{told}"
 
 
 def lexicons(config: Config) -> Iterator[Finding]:
@@ -206,7 +208,7 @@ def lexicons(config: Config) -> Iterator[Finding]:
         if block.mapping.engine == "vecmap":
             yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
     given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
-    for name, pair in sorted(given):
+    for name, pair in sorted(key for key in given if not is_learnt(config.lexicons[key[0]])):
         if not _is_awaited(path := config.lexicons[name].dictionary[pair]):
             yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
 
