@@ -74,6 +74,36 @@ WORDS = {
         "output": "a summary",
         "outputs": "summaries",
     },
+    "questions": {
+        "learns": "ask questions that a text answers",
+        "rows": "texts to ask a question about",
+        "pairs": "texts with questions",
+        "pair": "a text and a question",
+        "input": "text",
+        "inputs": "texts",
+        "output": "a question",
+        "outputs": "questions",
+    },
+    "titles": {
+        "learns": "give articles a title",
+        "rows": "articles to give a title",
+        "pairs": "articles with titles",
+        "pair": "an article and its title",
+        "input": "article",
+        "inputs": "articles",
+        "output": "a title",
+        "outputs": "titles",
+    },
+    "stories": {
+        "learns": "tell a story from its opening",
+        "rows": "openings to continue",
+        "pairs": "openings with stories",
+        "pair": "an opening and its story",
+        "input": "opening",
+        "inputs": "openings",
+        "output": "a story",
+        "outputs": "stories",
+    },
 }
 """Task → the words that the page uses for its inputs and outputs."""
 
@@ -126,7 +156,28 @@ LABELLING_PARTS = {
     "tagged": ("Tags side by side", labels.tagged),
 }
 """The parts of a token labelling's section; it uses the templates of classification."""
-PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS}
+
+
+def what_was_generated(study: Study) -> dict[str, Any]:
+    """The data of the part "What was run" of a task that writes text in several languages: arms, text, backbone, chosen settings."""
+    made = {"parts": labels.parts(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+    return {**made, "unequal": unequal_updates(study), "choices": choices(study)}
+
+
+GENERATION_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
+    "run": ("What was run", what_was_generated),
+    "scores": ("Scores", scores),
+    "curves": ("Learning curves", learning_curves),
+    "lexicon": ("Dictionaries", labels.dictionaries),
+    "switched": ("Switched sentences", switched),
+    "translations": ("{outputs} side by side", translations),
+}
+"""The parts of a section about questions, titles or stories: those of translation that make sense in several languages."""
+PARTS_OF = {
+    "classification": CLASSIFICATION_PARTS,
+    "labelling": LABELLING_PARTS,
+    **dict.fromkeys(("questions", "titles", "stories"), GENERATION_PARTS),
+}
 
 
 def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:
@@ -223,7 +274,9 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     context["w"] = words_of(study)
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        own = [f"classification/{name}.html.j2"] if study.labelled else []
+        # what generation has not of its own, it takes from translation, but for its dictionaries
+        folder = "generation" if study.generated and name != "lexicon" else "classification"
+        own = [f"{folder}/{name}.html.j2"] if study.labelled or study.generated else []
         with marked_if_it_fails(part, name):
             part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
 
@@ -359,11 +412,12 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
     if study.labelled:
         return labels.score_rows(study, part["scores"]["measures"]) if "scores" in part else []
     head, direction = (study.name, study.settings.task, study.corpus_name), f"{study.source}-{study.target}"
+    directions = {test: "-".join(code for code, _ in study.sides(test)) for test in study.tested}
     rows: list[tuple] = [
         (
             *head,
             r["testset"],
-            f"{study.zero_shot.get(r['testset'], study.source)}-{study.target}",
+            directions[r["testset"]],
             r["arm"],
             r["seed"],
             r["metric"],

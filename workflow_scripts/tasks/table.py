@@ -4,6 +4,7 @@ from typing import Any
 
 from workflow_scripts.tasks.classification import CLASSIFICATION
 from workflow_scripts.tasks.experiment import Task
+from workflow_scripts.tasks.generation import GENERATION
 from workflow_scripts.tasks.labelling import LABELLING
 from workflow_scripts.tasks.translation import SUMMARISATION, TRANSLATION
 
@@ -12,6 +13,9 @@ TASKS: dict[str, Task] = {
     "summarisation": SUMMARISATION,
     "classification": CLASSIFICATION,
     "labelling": LABELLING,
+    "questions": GENERATION,
+    "titles": GENERATION,
+    "stories": GENERATION,
 }
 """Task → what rules, checks and preflight ask of it, by the name that an experiment's `task` gives."""
 
