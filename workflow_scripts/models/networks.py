@@ -59,8 +59,10 @@ def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:
     if family_of(network.config).decoder:
         return network.base_model(**inputs, use_cache=False).last_hidden_state
     states = network.base_model(**inputs).last_hidden_state
-    if (head := getattr(network, "lm_head", None)) is None:
-        return network.cls.predictions.transform(states)  # BERT's
+    head: Any = getattr(network, "lm_head", None)
+    if head is None:
+        bert: Any = network
+        return bert.cls.predictions.transform(states)
     return head.layer_norm(gelu(head.dense(states)))
 
 

@@ -259,7 +259,7 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
     if unit == "target":
         yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
         return
-    for one in read_sentences(Path(source.file), source.columns, labels, source.label_names, source.language or "", changed):
+    for one in read_sentences(Path(source.file or ""), source.columns, labels, source.label_names, source.language or "", changed):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 

@@ -53,7 +53,7 @@ class NoisedRounds:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
         report = folder / "codeswitch.json"
         self.pieces = report.exists() and read_json(report)["unit"] == "piece"
-        self._current = -1, []
+        self._current: tuple[int, list[Row]] = -1, []
         self.rows = len(self.epoch(0))
 
     def epoch(self, number: int) -> list[Row]:
