@@ -70,7 +70,7 @@ class LabelledSource:
         return [path for path in (self.file, self.targets) if path]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Labelled:
     """Labelled texts: training and dev text in one language, test sets in several."""
 
