@@ -21,7 +21,7 @@ import torch
 
 from workflow_scripts.device import keep_memory
 from workflow_scripts.lexicon.mapping import Mapping, Sides, map_once, normalise, procrustes, union
-from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, neighbourhoods
+from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods
 
 DIMENSIONS = 300
 

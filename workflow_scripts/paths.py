@@ -63,6 +63,22 @@ def labelled_sides(config: Config, labelled: str, part: str) -> list[tuple[str, 
     return [(f"{folder}.source.{source}", source), (f"{folder}.target.{target}", target)]
 
 
+def aligned_parts(config: Config, aligned: str) -> list[str]:
+    """The parts of a text for retrieval: its test sets, and their dev text."""
+    block = config.aligned[aligned]
+    return [*(f"test/{name}" for name in block.test), *(f"dev/{name}" for name in block.dev)]
+
+
+def aligned_file(aligned: str, part: str, suffix: str) -> str:
+    """A part of a text for retrieval: its `source` or `target` sentences, its `gold` pairs, or its report (`json`)."""
+    return f"{aligned_folder(aligned)}/{part}.{suffix}"
+
+
+def aligned_folder(aligned: str) -> str:
+    """The folder of a text for retrieval."""
+    return f"results/aligned/{aligned}"
+
+
 # ---------------------------------------------------------------------------------------------
 # lexicons and noised text
 

@@ -27,10 +27,10 @@ import torch
 
 from workflow_scripts.device import keep_memory, pick_device
 from workflow_scripts.lexicon import vecmap
-from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
 from workflow_scripts.lexicon.verdict import NUMERAL, Attempt, diagnose
 from workflow_scripts.limits import Limits, Natural, NotNegative, Positive
+from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.text.words import fold

@@ -23,7 +23,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from workflow_scripts.report import drawing, labels
+from workflow_scripts.report import drawing, found, labels
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons, scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves, updates_in_all, updates_made
 from workflow_scripts.report.exhibits import lexicon, switched, translations
@@ -104,6 +104,10 @@ WORDS = {
         "output": "a story",
         "outputs": "stories",
     },
+    "classification": {"learns": "label texts", "inputs": "texts", "outputs": "labels", "row": "examples"},
+    "labelling": {"learns": "tag the words of sentences", "inputs": "sentences", "outputs": "tags", "row": "sentences"},
+    "ranking": {"learns": "grade documents by how well they answer a query", "inputs": "queries", "outputs": "grades", "row": "documents"},
+    "retrieval": {"learns": "", "inputs": "sentences", "outputs": "neighbours", "row": "sentences"},
 }
 """Task → the words that the page uses for its inputs and outputs."""
 
@@ -173,9 +177,20 @@ GENERATION_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
     "translations": ("{outputs} side by side", translations),
 }
 """The parts of a section about questions, titles or stories: those of translation that make sense in several languages."""
+RANKING_PARTS = {**CLASSIFICATION_PARTS, "scores": ("Scores", labels.scores), "ranked": ("Rankings side by side", found.ranked)}
+"""The parts of a ranking's section; it uses the templates of classification."""
+RETRIEVAL_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
+    "run": ("What was run", found.what_was_searched),
+    "scores": ("Scores", labels.scores),
+    "layers": ("Layers and measures", found.layers),
+    "neighbours": ("Neighbours side by side", found.neighbours),
+}
+"""The parts of a retrieval's section; templates that differ from those of classification are in the folder `retrieval`."""
 PARTS_OF = {
     "classification": CLASSIFICATION_PARTS,
     "labelling": LABELLING_PARTS,
+    "ranking": RANKING_PARTS,
+    "retrieval": RETRIEVAL_PARTS,
     **dict.fromkeys(("questions", "titles", "stories"), GENERATION_PARTS),
 }
 
@@ -274,9 +289,11 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     context["w"] = words_of(study)
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        # what generation has not of its own, it takes from translation, but for its dictionaries
-        folder = "generation" if study.generated and name != "lexicon" else "classification"
-        own = [f"{folder}/{name}.html.j2"] if study.labelled or study.generated else []
+        folders = (study.settings.task, "classification") if study.labelled else ()
+        if study.generated:
+            # what generation has not of its own, it takes from translation, but for its dictionaries
+            folders = ("classification",) if name == "lexicon" else ("generation",)
+        own = [f"{folder}/{name}.html.j2" for folder in folders]
         with marked_if_it_fails(part, name):
             part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
 

@@ -30,6 +30,7 @@ from workflow_scripts.tasks.experiment import Phase
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import Data, columns_of, suffix
+from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.training.backbone import Backbone
@@ -104,6 +105,8 @@ class Config:
     """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
     labelled: dict[str, Labelled] = field(default_factory=dict)
     """Texts with labels by name, for tasks such as classification."""
+    aligned: dict[str, Aligned] = field(default_factory=dict)
+    """Sentences whose translations are looked for, by name, for retrieval."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -237,7 +240,7 @@ def data_file(config: Config, name: str) -> str:
 def data_used(config: Config) -> list[str]:
     """Names of the data that the run reads, those that others are joined from among them."""
     corpora = {config.experiments[name].corpus for name in config.run.experiments}
-    left_out = {f"{section}.{name}" for section in ("corpora", "labelled") for name in getattr(config, section).keys() - corpora}
+    left_out = {f"{section}.{name}" for section in ("corpora", "labelled", "aligned") for name in getattr(config, section).keys() - corpora}
     left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
     read = {path for where, path in paths_of(config) if ".".join(where.split(".")[:2]) not in left_out}
     used = [name for name in config.data if data_file(config, name) in read]
@@ -257,6 +260,9 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     for name, labelled in config.labelled.items():
         for part, source in sources_of(labelled).items():
             yield from ((f"labelled.{name}.{part}", path) for path in source.paths())
+    for name, aligned in config.aligned.items():
+        for part, sources in (("test", aligned.test), ("dev", aligned.dev)):
+            yield from ((f"aligned.{name}.{part}.{one}", path) for one, source in sources.items() for path in source.paths())
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):
             yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())

@@ -17,7 +17,9 @@ from workflow_scripts.tasks import labelling, transfer, translation
 from workflow_scripts.tasks.experiment import (
     Experiment,
     Phase,
+    arm_phases,
     arms_of,
+    backbones_of,
     grid_of,
     grid_points,
     phase_training,
@@ -98,8 +100,7 @@ def labelled_settings(config: Config, w: Wildcards) -> str:
     """The labelled text's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.labelled[w.labelled])
     for source in (block["train"], block["dev"], *block["test"].values()):
-        for key in ("file", "targets"):
-            source[key] = source[key] and resource(source[key])
+        source |= {key: source[key] and resource(source[key]) for key in ("file", "targets", "queries", "documents")}
     return json.dumps(block, ensure_ascii=False)
 
 
@@ -170,7 +171,8 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 def backbone_users(config: Config, backbone: str) -> list[str]:
     """The names of the run's experiments that start from the backbone, or from one that is made from it."""
     used = [name for name in config.experiments if name in config.run.experiments]
-    return [name for name in used if backbone in chain_of(config.backbones, config.experiments[name].backbone)]
+    starts = {name: backbones_of(config, config.experiments[name]) for name in used}
+    return [name for name in used if any(backbone in chain_of(config.backbones, own) for own in starts[name])]
 
 
 def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
@@ -193,7 +195,8 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
     users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    return not users or any(task_of(e).answers == "text" or any(len(config.arms[arm]) > 1 for arm in arms_of(config, e)) for e in users)
+    restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
+    return not users or restores or any(task_of(e).answers == "text" for e in users)
 
 
 def _reads_text(config: Config, backbone: str) -> bool:
@@ -499,6 +502,19 @@ def labelling_settings(config: Config, w: Wildcards) -> str:
     labelled = config.labelled[experiment.corpus]
     block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
     return json.dumps({**block, "labelling": dataclasses.asdict(experiment.labelling)}, ensure_ascii=False)
+
+
+def ranking_settings(config: Config, w: Wildcards) -> str:
+    """What a ranking's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled = config.labelled[experiment.corpus]
+    block = {"language": labelled.language, "grades": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "ranking": dataclasses.asdict(experiment.ranking)}, ensure_ascii=False)
+
+
+def grades(config: Config, w: Wildcards) -> list[str]:
+    """The grades of the documents that an experiment ranks."""
+    return config.labelled[config.experiments[w.experiment].corpus].labels
 
 
 def labelling_metric(config: Config, w: Wildcards) -> str:

@@ -88,7 +88,7 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     return spelt
 
 
-DEFINITIONS = ("data", "corpora", "labelled", "lexicons", "backbones", "experiments")
+DEFINITIONS = ("data", "corpora", "labelled", "aligned", "lexicons", "backbones", "experiments")
 """The sections in which a definition may have an `each`."""
 
 
@@ -117,10 +117,11 @@ def _spelt_section(section: str, blocks: Any) -> Any:
     return _with_likes(section, all_of_them) if section in ALIKE else all_of_them
 
 
-ALIKE = ("corpora", "labelled", "lexicons", "backbones", "experiments")
+ALIKE = ("corpora", "labelled", "aligned", "lexicons", "backbones", "experiments")
 """The sections in which a definition may have a `like`."""
 
-BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names", "target_where", "test", "text", "vectors", "where"}
+BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names", "models", "target_where", "test", "text", "vectors"}
+BY_NAME |= {"where"}
 """The settings whose keys are languages, pairs or names of the user's own. `like` replaces them as a whole: a corpus of French and
 English that is like one of German and English does not keep the German column."""
 

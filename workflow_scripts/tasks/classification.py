@@ -10,7 +10,7 @@ are baselines. The steps are commands:
 ``finetune``
     some epochs with the labels, with early stopping; goes on from checkpoints like `training`
 ``predict``
-    a label for each example of a test set, and the accuracy, with its interval and what guessing would get
+    a label for each example of a test set, and the accuracy, with its interval and what the most frequent label would get
 ``compare``
     tests of the arms' differences in accuracy, on each test set and on average over them
 """

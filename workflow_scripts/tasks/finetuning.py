@@ -87,11 +87,13 @@ def train_head(
     curve: Path,
     report: Path,
     told: dict[str, Any],
+    loss: Callable[..., Any] = summed_loss,
 ) -> None:
     """Train `network` on `batches`, and write `model`, its learning `curve` and a `report`, which begins with what it is `told`.
 
     `look` measures ``eval_loss`` and ``eval_error`` (1 − `score`) on the dev set, and the best look is the one of the
-    least `by`. Checkpoints are in `folder`. Raises as `training.loop.fit` does.
+    least `by`. `loss` is that of an update, of the head's output and the labels. Checkpoints are in `folder`. Raises as
+    `training.loop.fit` does.
     """
     from workflow_scripts.training.loop import Progress, Watch, fit
 
@@ -102,7 +104,7 @@ def train_head(
         batches,
         batches.parts,
         reader.collate,
-        summed_loss,
+        loss,
         look,
         Watch(folder, training, Deadline(minutes), by=by),
         Progress(sizes, "examples"),

@@ -6,6 +6,8 @@ from workflow_scripts.tasks.classification import CLASSIFICATION
 from workflow_scripts.tasks.experiment import Task
 from workflow_scripts.tasks.generation import GENERATION
 from workflow_scripts.tasks.labelling import LABELLING
+from workflow_scripts.tasks.ranking import RANKING
+from workflow_scripts.tasks.retrieval import RETRIEVAL
 from workflow_scripts.tasks.translation import SUMMARISATION, TRANSLATION
 
 TASKS: dict[str, Task] = {
@@ -13,6 +15,8 @@ TASKS: dict[str, Task] = {
     "summarisation": SUMMARISATION,
     "classification": CLASSIFICATION,
     "labelling": LABELLING,
+    "ranking": RANKING,
+    "retrieval": RETRIEVAL,
     "questions": GENERATION,
     "titles": GENERATION,
     "stories": GENERATION,

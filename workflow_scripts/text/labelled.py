@@ -1,11 +1,12 @@
-"""labelled: turns labelled texts of different file formats into tables of one format, for classification, labelling and generation.
+"""labelled: turns labelled texts of different file formats into tables of one format, for classification, labelling and other tasks.
 
 A part is the training text, the dev set or a test set. Each part becomes a table with the columns label, text and second text
 (empty unless examples are pairs). A second file has its unique sentences, one per line; the pretext task and vocabularies use them.
 Where words have labels (``unit: word``, read by `tagged`), the label column has the tags of the sentence and the text column its words,
-separated by blanks. Where a text has another text as its answer (``unit: target``, read by `targets`), that stands in the label column.
-Which documents are held out depends on their names and the seed only, so that files in several languages that
-share documents hold out the same ones.
+separated by blanks. Where documents have grades (``unit: query``, read by `graded`), the label column has the grade, the text column
+the query, the third column the document, and a fourth one the query's name. Where a text has another text as its answer
+(``unit: target``, read by `targets`), that stands in the label column. Which documents are held out depends on their names and the
+seed only, so that files in several languages that share documents hold out the same ones.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from workflow_scripts.limits import Limits, Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.tagged import INNER_BLANK, join_words, read_sentences
 from workflow_scripts.text.targets import read_targets, without_marks
@@ -36,20 +38,21 @@ class LabelledSource:
     """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
     a file with a text a line, or SQuAD's JSON. May end in .gz, .xz or .zst (JSON: .gz or .xz). Without it, the file and the settings
     below are those of the training text."""
-    targets: str | None = None
-    """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
-    columns: dict[str, int | str] = field(default_factory=dict)
+    columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
-    name in the header, or key of a JSON object (`a.b` is key b inside a). With `unit: word`: columns of `word` and `tag`, by default 1 and
-    2, in CoNLL-U 2 and 4. With `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and `pages[1:]` are
-    the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a heading, which is
-    its target."""
+    name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
+    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4. With `unit: query`: `text` is the query, `pair` the
+    document, `label` its grade. With `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
+    `pages[1:]` are the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a
+    heading, which is its target."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
     """The first line of a TSV file names the columns."""
     where: dict[str, str] = field(default_factory=dict)
     """Column → value: only lines with this value are read; for files that hold several languages."""
+    targets: str | None = None
+    """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
     target_where: dict[str, str] = field(default_factory=dict)
     """`unit: target`: column → value of the lines that targets are read from, where these are other lines of the same `document`."""
     target_language: str | None = None
@@ -64,10 +67,18 @@ class LabelledSource:
     """Name of a label in this file → its name in `labels`."""
     held_out: Annotated[float, Limits(gt=0, le=0.4)] | None = None
     """Share of documents held out from training. All test sets hold out the same documents, the dev set others."""
+    queries: str | None = None
+    """With `unit: query` and without `columns`: the queries, a TSV file of id and text, or questions in SQuAD's JSON."""
+    documents: str | None = None
+    """The documents likewise, a TSV file of id and text. `file` is then TREC's qrels, or with `header: true` a table of answers like
+    XQuAD-R's, whose documents are the sentences of an article."""
+    repeated_queries: Literal["refuse", "separate"] = "refuse"
+    """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
+    XGLUE's script does."""
 
     def paths(self) -> list[str]:
-        """The files that this source reads."""
-        return [path for path in (self.file, self.targets) if path]
+        """The files that this source names."""
+        return [path for path in (self.file, self.targets, self.queries, self.documents) if path]
 
 
 @dataclass(kw_only=True)
@@ -84,8 +95,9 @@ class Labelled:
     """Test sets by name."""
     labels: list[str] = field(default_factory=list)
     """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … None with `unit: target`."""
-    unit: Literal["text", "word", "target"] = "text"
-    """What has a label: a text (or a pair of texts), for classification, or each word of a sentence, for token labelling. `target`: a
+    unit: Literal["text", "word", "query", "target"] = "text"
+    """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; or each document
+    of a `query`, for ranking, whose `labels` are grades: numbers from 0, the greater the better. `target`: a
     text has another text as its answer, for generation."""
     target_language: str | None = None
     """`unit: target`: language of the targets, where it is not that of the texts."""
@@ -113,6 +125,8 @@ class Example(NamedTuple):
     pair: str
     document: str = ""
     line: int = 0
+    query: str = ""
+    """Where documents are ranked, the name or number of the query."""
 
     @property
     def texts(self) -> list[str]:
@@ -141,9 +155,10 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     removed: Counter[str] = Counter()
     changed: Counter[str] = Counter()
     source = _source(settings, part)
-    forbidden = {_key(e) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
-    kept = [e for e in chosen(settings, part, removed, changed) if _key(e) not in forbidden or removed.update(["equals dev or test"])]
-    words = settings.unit == "word"
+    unit = settings.unit
+    forbidden = {_key(e, unit) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
+    kept = [e for e in chosen(settings, part, removed, changed) if _key(e, unit) not in forbidden or removed.update(["equals dev or test"])]
+    words = unit == "word"
     counts = Counter(label for example in kept for label in example.labels(settings.unit))
     missing = [label for label in settings.labels if not counts[label]]
     # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
@@ -152,7 +167,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
         raise InputError(
             f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); is the file empty, or `labels` too long?"
         )
-    write_lines(examples, ("\t".join((e.label, e.text, e.pair)) for e in kept))
+    write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in kept))
     targets = settings.unit == "target" and settings.language_of_targets(part) == source.language
     texts = (text for e in kept for text in (*e.texts, *([e.label] if targets else [])))
     write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else without_marks(text) for text in texts))
@@ -166,6 +181,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             **(_lengths(kept, source.language or "", settings.language_of_targets(part)) if settings.unit == "target" else {}),
             "removed": dict(removed),
             "changed": dict(changed),
+            **({"queries": len({e.query for e in kept})} if unit == "query" else {}),
             "checksums": checksums(source.paths()),
             "source": asdict(source),
         },
@@ -182,8 +198,8 @@ def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") 
     """Read the examples of a part as `main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
     examples = []
     for number, line in enumerate(read_lines(path), 1):
-        label, text, pair = line.split("\t")
-        examples.append(Example(label, text, pair, line=number))
+        label, text, pair, *query = line.split("\t")
+        examples.append(Example(label, text, pair, line=number, query="".join(query)))
         for each in examples[-1].labels(unit) if labels else ():
             _check_label(each, labels or [], f"{path}, line {number}")
     return examples
@@ -243,8 +259,9 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
     return place >= 1 - own if part == "dev" else place < own
 
 
-def _key(example: Example) -> tuple[str, ...]:
-    return tuple(leak_keys(example.texts))
+def _key(example: Example, unit: str) -> tuple[str, ...]:
+    """What must not stand in two parts: an example, or a whole query, whatever its documents."""
+    return tuple(leak_keys([example.text] if unit == "query" else example.texts))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -252,15 +269,33 @@ def _key(example: Example) -> tuple[str, ...]:
 
 
 def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
-    """The examples of a file in order, whatever has a label in it: `read_examples`, or sentences of words with tags."""
+    """The examples of a file in order, whatever has a label in it: texts, sentences of words with tags, or documents of queries."""
     if unit == "text":
         yield from read_examples(source, labels, removed)
         return
     if unit == "target":
         yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
         return
-    for one in read_sentences(Path(source.file or ""), source.columns, labels, source.label_names, source.language or "", changed):
+    if unit == "query":
+        yield from read_queries(source, labels, removed, changed)
+        return
+    columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
+    for one in read_sentences(Path(source.file or ""), columns, labels, source.label_names, source.language or "", changed):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
+
+
+def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
+    """Queries, each with its documents one after the other and their grades; raises as `read_examples` and `graded` do."""
+    if source.documents and source.queries:
+        files = [Path(path) for path in source.paths()]
+        for one in read_judged(*files, source.language or "", source.header):
+            grade = source.label_names.get(one.grade, one.grade)
+            _check_label(grade, labels, f"{source.file}, line {one.line}")
+            yield Example(grade, one.query, one.document, one.group, one.line, one.query_id)
+        return
+    rows = read_examples(source, labels, removed)
+    for row, number in numbered_queries(rows, source.repeated_queries, str(source.file), changed):
+        yield row._replace(query=number, document=row.document if "document" in source.columns else number)
 
 
 def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
@@ -306,34 +341,43 @@ def _where(key: str) -> str:
     return f"where {key}"
 
 
+def _wanted(source: LabelledSource) -> dict[str, list[int | str]]:
+    """What `columns` and `where` ask for → the columns that it is joined from."""
+    wanted = {**source.columns, **{_where(key): key for key in source.where}}
+    return {what: columns if isinstance(columns, list) else [columns] for what, columns in wanted.items()}
+
+
 def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number, and for each name of `columns` and `where` its cell."""
-    wanted = {**source.columns, **{_where(key): key for key in source.where}}
-    places: dict[str, int] = {}
+    wanted = _wanted(source)
+    places: dict[str, list[int]] = {}
     for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         cells = line.split("\t")
         if not places:
             names = {name: place for place, name in enumerate(cells)} if source.header else {}
-            for what, column in wanted.items():
+            for what, column in ((what, column) for what, columns in wanted.items() for column in columns):
                 place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
                 if place < 0:
                     known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
                     raise InputError(f"{source.file}, line 1: there is no column {column!r} for {what!r}; {known}")
-                places[what] = place
+                places.setdefault(what, []).append(place)
+            last = max(place for several in places.values() for place in several)
             if source.header:
                 continue
-        if len(cells) <= max(places.values()):
-            column = max(places.values()) + 1
-            raise InputError(f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {column}: {line[:80]!r}")
-        yield number, {what: cells[place] for what, place in places.items()}
+        if len(cells) <= last:
+            raise InputError(
+                f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}"
+            )
+        yield number, {what: " ".join(cells[place] for place in several) for what, several in places.items()}
 
 
 def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
-    wanted = {**source.columns, **{_where(key): key for key in source.where}}
+    wanted = _wanted(source)
     for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         try:
             row = json.loads(line)
-            yield number, {what: dig(row, key) for what, key in wanted.items()}
+            dug = {what: [dig(row, str(key)) for key in keys] for what, keys in wanted.items()}
+            yield number, {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{source.file}, line {number}: not a JSON object with {wanted} ({error}): {line[:80]!r}") from None
 

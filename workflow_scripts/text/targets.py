@@ -54,7 +54,7 @@ def read_targets(source: "LabelledSource", removed: Counter[str], changed: Count
     elif _without_packing(path).endswith(".json"):
         found = _read_squad(path, source, removed, changed)
     elif "heading" in source.columns:
-        found = _read_sections(path, source.columns, removed)
+        found = _read_sections(path, _columns(source), removed)
     else:
         found = _read_rows(path, source, removed)
     for one in found:
@@ -194,8 +194,13 @@ def _joined(found: Any) -> str:
     return clean_text(" ".join(map(str, found)) if isinstance(found, list) else str(found))
 
 
+def _columns(source: "LabelledSource") -> dict[str, int | str]:
+    """The columns that the configuration names; a list of columns, which it refuses for targets, is left out."""
+    return {what: column for what, column in source.columns.items() if not isinstance(column, list)}
+
+
 def _wanted(source: "LabelledSource") -> dict[str, int | str]:
-    return {**source.columns, **{f"where {key}": key for key in (*source.where, *source.target_where)}}
+    return {**_columns(source), **{f"where {key}": key for key in (*source.where, *source.target_where)}}
 
 
 def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, str], str]]:
