@@ -141,7 +141,11 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     context["w"] = SHOWN[study.settings.task].words
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        own = [f"{folder}/{name}.html.j2" for folder in (study.settings.task, "classification")] if study.labelled else []
+        folders = (study.settings.task, "classification") if study.labelled else ()
+        if study.generated:
+            # what generation has not of its own, it takes from translation, but for its dictionaries
+            folders = ("classification",) if name == "lexicon" else ("generation",)
+        own = [f"{folder}/{name}.html.j2" for folder in folders]
         with marked_if_it_fails(part, name):
             part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
 
@@ -250,11 +254,12 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
     if study.labelled:
         return labels.score_rows(study, part["scores"]["measures"]) if "scores" in part else []
     head, direction = (study.name, study.settings.task, study.corpus_name), f"{study.source}-{study.target}"
+    directions = {test: "-".join(code for code, _ in study.sides(test)) for test in study.tested}
     rows: list[tuple] = [
         (
             *head,
             r["testset"],
-            f"{study.zero_shot.get(r['testset'], study.source)}-{study.target}",
+            directions[r["testset"]],
             r["arm"],
             r["seed"],
             r["metric"],

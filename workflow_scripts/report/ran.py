@@ -25,6 +25,12 @@ def what_was_classified(study: Study) -> dict[str, Any]:
     return {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
 
 
+def what_was_generated(study: Study) -> dict[str, Any]:
+    """The data of the part "What was run" of a task that writes text in several languages: arms, text, backbone, chosen settings."""
+    made = {"parts": labels.parts(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+    return {**made, "unequal": unequal_updates(study), "choices": choices(study)}
+
+
 def phases(study: Study) -> list[dict[str, Any]]:
     """A row per phase of each arm: what its first seed's training says, what chose its weights, the updates that the seeds made."""
     names = {column: metric for metric, column in DEV_SCORES.items()} | {"dev_loss": "loss"}

@@ -12,7 +12,7 @@ from workflow_scripts.report.comparison import scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves
 from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
-from workflow_scripts.report.ran import what_was_classified, what_was_run
+from workflow_scripts.report.ran import what_was_classified, what_was_generated, what_was_run
 from workflow_scripts.report.study import Study
 
 Parts = dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]
@@ -46,6 +46,15 @@ LABELLED_PARTS: Parts = {
     "switched": ("Switched sentences", switched),
 }
 """The parts of the tasks on text with labels."""
+GENERATION_PARTS: Parts = {
+    "run": ("What was run", what_was_generated),
+    "scores": ("Scores", scores),
+    "curves": ("Learning curves", learning_curves),
+    "lexicon": ("Dictionaries", labels.dictionaries),
+    "switched": ("Switched sentences", switched),
+    "translations": ("{outputs} side by side", translations),
+}
+"""The parts of the tasks that write text in several languages: those of translation that make sense there."""
 SCORED = {"scores": ("Scores", labels.scores)}
 SHOWN: dict[str, Shown] = {
     "translation": Shown(
@@ -73,6 +82,45 @@ SHOWN: dict[str, Shown] = {
             "outputs": "summaries",
         },
         PARTS,
+    ),
+    "questions": Shown(
+        {
+            "learns": "ask questions that a text answers",
+            "rows": "texts to ask a question about",
+            "pairs": "texts with questions",
+            "pair": "a text and a question",
+            "input": "text",
+            "inputs": "texts",
+            "output": "a question",
+            "outputs": "questions",
+        },
+        GENERATION_PARTS,
+    ),
+    "titles": Shown(
+        {
+            "learns": "give articles a title",
+            "rows": "articles to give a title",
+            "pairs": "articles with titles",
+            "pair": "an article and its title",
+            "input": "article",
+            "inputs": "articles",
+            "output": "a title",
+            "outputs": "titles",
+        },
+        GENERATION_PARTS,
+    ),
+    "stories": Shown(
+        {
+            "learns": "tell a story from its opening",
+            "rows": "openings to continue",
+            "pairs": "openings with stories",
+            "pair": "an opening and its story",
+            "input": "opening",
+            "inputs": "openings",
+            "output": "a story",
+            "outputs": "stories",
+        },
+        GENERATION_PARTS,
     ),
     "classification": Shown(
         {"learns": "label texts", "inputs": "texts", "outputs": "labels", "row": "examples"},
