@@ -1,6 +1,6 @@
 """average: arms compared on each test set of an experiment, and on the average over them.
 
-Every task whose score is made of sums of what is counted in examples is compared here (`significance.compare`).
+It serves every task whose score is computed from sums of counts per example (`significance.compare`).
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from workflow_scripts.evidence.significance import COVERS, Score, compare, drawn
 from workflow_scripts.limits import Positive
 
 AVERAGE = "average"
-"""The mean score over all test sets, among their names."""
+"""The name of the mean over all test sets, beside the names of test sets."""
 
 
 @dataclass
@@ -38,9 +38,9 @@ def compare_everywhere(
 ) -> dict[str, Any]:
     """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds (seed None).
 
-    `counts` has, by arm, test set and seed, an array of examples × counts, of whose sum `share` makes a score from 0 to 1;
-    differences are in points of a hundred. Test sets of as
-    many examples each are taken for translations of each other, line by line, and drawn together for their average.
+    `counts` has, by arm, test set and seed, an array of examples × counts, and `share` computes a score from 0 to 1 from their sum;
+    differences are in points of a hundred. Test sets with the same number of examples are treated as translations of each other, line
+    by line: for their average, the same lines are drawn from all of them.
     """
     pairs = [(mine, other) for at, mine in enumerate(names) for other in names[:at]]
     rows = []
@@ -56,7 +56,7 @@ def compare_everywhere(
 
 
 def interval(counts: np.ndarray, share: Score, samples: int = 1_000) -> tuple[float, float]:
-    """The 95 % interval of a score, in per cent: `share` of the sum of `counts`, of whose rows (examples) as many are drawn anew."""
+    """The 95 % bootstrap interval of a score, in per cent. The rows of `counts` (examples) are resampled; `share` scores their sum."""
     drawn = drawn_scores({("", 0): counts}, share, samples, np.random.default_rng(1))
     low, high = np.percentile(drawn["", 0], [2.5, 97.5])
     return float(100 * low), float(100 * high)

@@ -2,8 +2,8 @@
 
     python -m workflow_scripts.evidence.collect --results results --table docs/results/study.tsv
 
-A row has one number: of one metric, on one test set, by one arm trained with one seed in one setting (an experiment). It names the
-machine that made it, the commit of the code and the day. Rows of other machines stay as they are; a number that the same machine
+Each row has one number: one metric on one test set, for one arm, one seed and one experiment. It also names the machine that made it,
+the commit of the code and the date. Rows of other machines stay as they are; a number that the same machine
 made again replaces the one before.
 """
 
@@ -17,14 +17,14 @@ from pathlib import Path
 from workflow_scripts.stage import InputError, atomic, read_json, run
 
 KEY = ("machine", "setting", "pair", "arm", "seed", "testset", "metric")
-"""What tells a number from all others."""
+"""The columns that identify a number."""
 COLUMNS = (*KEY, "value", "commit", "date")
 
 
 def main(results: Path, table: Path, *, experiments: tuple[str, ...] = ("*",), machine: str = "") -> None:
-    """Add the scores in the folder `results` to `table`, a TSV file that is made where it is missing.
+    """Add the scores in the folder `results` to `table`, a TSV file that is created if it does not exist.
 
-    `experiments` are names or patterns of names. `machine` is what this machine is to be called; by default, its processor.
+    `experiments` are names or patterns of names. `machine` is the name of this machine in the table, by default that of its processor.
     Raises `InputError` where there is no score, or where the table has other columns.
     """
     found = list(rows_of(results, experiments, machine or processor()))
@@ -40,7 +40,7 @@ def main(results: Path, table: Path, *, experiments: tuple[str, ...] = ("*",), m
 
 
 def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterator[dict[str, str]]:
-    """A row for each number that was measured; the points of a grid, which only serve a choice, are left out."""
+    """One row for each number. Points of a grid are left out, because they only serve to choose settings."""
     for path in sorted(results.glob("runs/*/*/seed*/*.scores.json")):
         seed, arm, setting = (parent.name for parent in list(path.parents)[:3])
         if ".grid" in arm or not any(fnmatch.fnmatch(setting, pattern) for pattern in experiments):
@@ -73,7 +73,7 @@ def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterat
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """The rows of a table that `main` wrote; raises `InputError` where its columns are others."""
+    """Read the rows of a table that `main` wrote. Raises `InputError` if its columns differ."""
     with open(path, encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file, delimiter="\t")
         if tuple(reader.fieldnames or ()) != COLUMNS:

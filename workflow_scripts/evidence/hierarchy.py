@@ -1,4 +1,4 @@
-"""hierarchy: what holds over sentences, training seeds and language pairs together.
+"""hierarchy: whether a difference between arms holds over sentences, training seeds and language pairs together.
 
 A study trains two arms on several language pairs with several seeds each, and translates a test set with every model. A
 difference between the arms may be due to the pairs, the seeds or the sentences that were taken, so a hierarchical bootstrap
@@ -28,7 +28,7 @@ from workflow_scripts.evidence.significance import Key, Score, drawn_scores, rea
 from workflow_scripts.stage import InputError, atomic, read_json, run
 
 Pair = dict[Key, np.ndarray]
-"""What was counted for one language pair: arm and seed → sentences × counts; the sentences are the same for all."""
+"""Counts for one language pair: (arm, seed) → array of sentences × counts, with the same sentences for all arms and seeds."""
 
 COLUMNS = ("experiments", "arm", "other", "testset", "metric", "pairs", "seeds", "sentences", "effect", "low", "high", "p", "by_pair")
 
@@ -74,7 +74,7 @@ def main(
 
 
 def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str, ...], testset: str, metric: str) -> tuple[Pair, Score]:
-    """What a metric counts in the sentences of an experiment's translations, by arm and seed, and how it makes a score of the sum."""
+    """A metric's counts in the sentences of an experiment's translations, by arm and seed, and the function from their sum to a score."""
     block = configuration["experiments"][experiment]
     languages = configuration["corpora"][block["corpus"]]["languages"]
     references = results / "corpora" / f"{block['corpus']}.{'-'.join(languages)}" / "test" / f"{testset}.{block['target']}"
@@ -114,7 +114,7 @@ def compare(pairs: list[Pair], score: Score, arm: str, other: str, samples: int 
         sentences += len(next(iter(mine.values())))
     found = mean_of_drawn(np.stack(drawn), rng, independent=True)
     effect = float(np.mean(effects))
-    # sums in another order must not make a difference of their own
+    # rounding depends on the order of a sum; equal arms must differ by exactly 0
     p = share(np.abs(found - found.mean()) >= abs(effect) - 1e-9) if found.any() else 1.0
     low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
     counts = {"pairs": len(pairs), "seeds": seeds, "sentences": sentences}

@@ -166,7 +166,8 @@ class MeteorJar(_Meteor):
         if not (java := shutil.which("java")):
             raise InputError("scores.meteor_jar: there is no program java; install Java, or leave the jar out")
         command = [java, "-Xmx2G", "-jar", jar, "-", "-", "-stdio", "-l", code, "-norm"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        pipe = subprocess.PIPE
+        self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8")
         self._values: dict[tuple[float, ...], float] = {}
 
     def __del__(self) -> None:

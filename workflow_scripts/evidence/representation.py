@@ -12,8 +12,8 @@ means
     ‖mean e(source) − mean e(target)‖, the distance of the languages' average embeddings, which
     needs no parallel text and is measured on other text as well, if there is some
 
-Besides, the mean cosine of the pairs, and retrieval: how often a sentence's nearest neighbour by cosine among
-the sentences of the other language is its translation.
+Two more measures are the mean cosine of the pairs, and retrieval: how often the nearest neighbour of a sentence, by cosine,
+among the sentences of the other language is its translation.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -109,11 +109,11 @@ _E = {
     True: "own language's tag; last non-padding position of the last decoder layer",
     False: "mean over the positions of the last layer",
 }
-"""What e is, with a decoder and without one."""
+"""How the report describes e, for models with and without a decoder."""
 
 
 def tag_format(codec: Codec) -> str:
-    """What encoder and decoder read of a text X, for the report."""
+    """The input of encoder and decoder for a text X, as the report shows it."""
     row = [{"text": "X", "tag": "LANG"}.get(part) or getattr(codec.tokenizer, f"{part}_token") for part in codec.form.row]
     return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row))}" if codec.form.decoder else "")
 
@@ -131,12 +131,12 @@ def measure(
 ) -> tuple[list[dict[str, Any]], np.ndarray]:
     """The measures of every layer, encoder first, and the last layer's vectors of the pairs for retrieval (2 × pairs × width).
 
-    Sums are accumulated batch by batch in float64; of the vectors only those for retrieval are held.
+    Sums are accumulated batch by batch in float64. Only the vectors for retrieval are kept in memory.
     """
     pairs = len(rows[0])
     chosen = [i * pairs // settings.retrieval for i in range(settings.retrieval)] if pairs > settings.retrieval else range(pairs)
     place = {pair: at for at, pair in enumerate(chosen)}
-    # one number for each layer, and one for each layer and dimension; the first batch tells how many these are
+    # allocated when the first batch tells the numbers of layers and dimensions
     squared, cosines, totals, held = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)
     for batch in by_length([max(map(len, pair)) for pair in zip(*rows, strict=True)], settings.batch_tokens):
         sides = np.stack([sentence_vectors(network, pad, [side[i] for i in batch]) for side in rows])
@@ -167,7 +167,10 @@ def measure(
 
 @torch.no_grad()
 def sentence_vectors(network: "PreTrainedModel", pad: int, rows: list[list[int]]) -> np.ndarray:
-    """e of each row in each layer, encoder first, each from its embeddings on (layers × rows × width, float32)."""
+    """The vector e of each row in each layer (layers × rows × width, float32).
+
+    The encoder's layers come first, then the decoder's, each from the embeddings on.
+    """
     family = family_of(network.config)
     batch: list[Row] = [(row, row) for row in rows]
     tensors = {name: value.to(network.device) for name, value in collate(batch, pad, family.decoder).items()}

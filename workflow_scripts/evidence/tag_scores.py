@@ -1,12 +1,12 @@
 """tag_scores: how well words are tagged: accuracy of tags, precision, recall and F1 of spans, and what a word list gets.
 
-Spans are those that seqeval finds in its default mode, which is conlleval's (Tjong Kim Sang and Buchholz 2000): an ``I-``
-without a ``B-`` of its type before it begins a span. A span is right if its type, beginning and end are. seqeval is what XGLUE
-and XTREME score with, on part-of-speech tags as well: there a span is a run of words with the same tag. XTREME takes its F1,
-and XGLUE's script its precision (the paper says accuracy). Sentences are read one by one: over several, seqeval lets the
-tag X, of which it sees no type, begin a span in the sentence before.
+Spans are found by seqeval in its default mode, which follows conlleval (Tjong Kim Sang and Buchholz 2000): an ``I-`` that does
+not follow a tag of its type begins a new span. A span is right if its type, beginning and end are right. XGLUE and XTREME also
+score with seqeval, even part-of-speech tags: there a span is a run of words with the same tag. XTREME reports its F1; XGLUE's
+script reports its precision (its paper says accuracy). Each sentence is given to seqeval by itself, because over several
+sentences it may begin a span with the tag X, in which it sees no type, in the sentence before.
 
-A score is made of the sums of what was counted in sentences, so that tests of significance can draw sentences anew.
+Scores are computed from sums of counts per sentence, so that tests of significance can resample sentences.
 """
 
 import warnings
@@ -22,11 +22,11 @@ Tags = Sequence[str]
 """The tags of a sentence, one a word."""
 
 COUNTS = ("words_right", "words", "spans_right", "spans_given", "spans_true")
-"""What is counted in each sentence, in this order."""
+"""Names of the counts of a sentence, in the order of the columns."""
 
 
 def count(truth: Sequence[Tags], given: Sequence[Tags]) -> np.ndarray:
-    """What is counted in each sentence (sentences × `COUNTS`); raises ValueError where lengths differ."""
+    """Counts of each sentence (sentences × `COUNTS`). Raises ValueError if a sentence has another number of tags than it should."""
     rows = []
     for true_tags, given_tags in zip(truth, given, strict=True):
         right = sum(a == b for a, b in zip(true_tags, given_tags, strict=True))
@@ -40,7 +40,7 @@ def spans(tags: Tags) -> set[tuple[str, int, int]]:
     from seqeval.metrics.sequence_labeling import get_entities
 
     with warnings.catch_warnings():
-        # it warns of tags without B- or I-, which it then reads as XTREME and XGLUE have it
+        # seqeval warns of tags without B- or I-, but reads them in the way that XTREME and XGLUE intend
         warnings.filterwarnings("ignore", message=".* seems not to be NE tag")
         return set(get_entities(list(tags)))
 
@@ -70,27 +70,27 @@ def _share(part: float, whole: float) -> float:
 
 
 SCORES = {"accuracy": accuracy, "f1": f1, "precision": precision, "recall": recall}
-"""Score → what makes it of the sums of `COUNTS`."""
+"""Name of a score → function that computes it from the sums of `COUNTS`."""
 
 
 def leading(tags: Iterable[str]) -> str:
-    """The score that stands for the others: F1 where tags mark spans, else accuracy."""
+    """The main score: F1 if the tags mark spans, otherwise accuracy."""
     return "f1" if has_spans(tags) else "accuracy"
 
 
 class WordList(NamedTuple):
-    """The tag that each word has most often in a text, and the most frequent tag of all, for other words."""
+    """Baseline without a model: each word's most frequent tag in a text; all other words get the most frequent tag of the text."""
 
     words: dict[str, str]
     other: str
 
     def tag(self, words: Iterable[str]) -> list[str]:
-        """A tag for each word, whatever stands around it."""
+        """One tag for each word; its context is not looked at."""
         return [self.words.get(word, self.other) for word in words]
 
 
 def learn_word_list(sentences: Iterable[tuple[Sequence[str], Tags]]) -> WordList:
-    """The word list of sentences (words and their tags); of tags that are as frequent the one that came first."""
+    """Make the word list from sentences (words and their tags). Among equally frequent tags the first one is taken."""
     by_word: dict[str, Counter[str]] = defaultdict(Counter)
     every: Counter[str] = Counter()
     for words, tags in sentences:

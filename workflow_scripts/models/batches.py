@@ -28,7 +28,7 @@ def collate(rows: list[Row], pad: int, decoder: bool = True) -> dict[str, torch.
         "attention_mask": padded([torch.ones_like(source) for source in sources], batch_first=True, padding_value=0),
     }
     if decoder:
-        # a row without labels (−100) needs some id
+        # −100 marks a place without a label, but the decoder must read some id there
         shifted = [torch.tensor(decoder_input(row[1])).clamp_min(0) for row in rows]
         batch["decoder_input_ids"] = padded(shifted, batch_first=True, padding_value=pad)
         return {**batch, "labels": padded(labels, batch_first=True, padding_value=-100)}
@@ -39,7 +39,7 @@ def collate(rows: list[Row], pad: int, decoder: bool = True) -> dict[str, torch.
 
 
 def by_length(lengths: list[int], tokens: int) -> Iterator[list[int]]:
-    """Indices in batches of at most `tokens` tokens, padding included; neighbours are of like length."""
+    """Split row indices into batches of at most `tokens` tokens, padding included. Rows of a batch have similar lengths."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[index] > tokens:

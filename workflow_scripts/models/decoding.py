@@ -1,4 +1,4 @@
-"""decoding: a test set through a finetuned model, with beam search.
+"""decoding: translates a test set with a finetuned model, with beam search.
 
 CTranslate2 decodes by default (several times faster than `generate` on a CPU); Hugging Face's
 `generate` is the configured alternative and the check.
@@ -145,7 +145,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
     tokenizer = codec.tokenizer
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         converted = convert(model, codec, Path(folder) / "model")
-        # a thread for each batch is faster than several for one; the weights are shared
+        # one thread per batch is faster than several threads on one batch; the weights are shared
         parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
         try:
             loaded = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
@@ -178,8 +178,8 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
 def why_not_on_gpu() -> str:
     """Why CTranslate2 cannot decode on a GPU in this environment, with the way out; empty where it can. Needs no GPU itself.
 
-    CTranslate2 opens CUDA 12's cuBLAS by its name when it first multiplies. A torch for CUDA 12 has loaded it then; one for
-    CUDA 13 has not, so that of the package nvidia-cublas-cu12 is loaded here.
+    CTranslate2 opens CUDA 12's cuBLAS by its name at its first matrix product. A torch for CUDA 12 has loaded that library by then; one for
+    CUDA 13 has not, so the library of the package nvidia-cublas-cu12 is loaded here.
     """
     with contextlib.suppress(OSError):
         ctypes.CDLL(_CUBLAS)

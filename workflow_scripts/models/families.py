@@ -1,7 +1,7 @@
-"""families: what Crossgap knows of each family of pretrained models, in one table.
+"""families: all that Crossgap knows about each family of pretrained models, in one table.
 
-A family is a kind of network together with its form of input. Everything else asks this table instead of the name of a
-model's type, so that a new family is one entry, and a tiny model of it in `tests/tiny_models.py`.
+A family is a kind of network together with its input format. All other modules look properties up in this table instead of testing
+a model's type, so that a new family needs only one entry here and a tiny model in `tests/tiny_models.py`.
 
 ===========  ==================  ==================  ======================
 family       encoder reads       decoder starts      labels
@@ -42,11 +42,11 @@ class Family(NamedTuple):
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights."""
     states: tuple[str, ...]
-    """Where the hidden states of all layers are found in the output, the encoder's first."""
+    """Names of the model's outputs with the hidden states of all layers, the encoder's first."""
     size: dict[str, str]
     """Our name → the setting in ``config.json``: width, feed-forward width, layers and heads of the encoder, layers of the decoder."""
     tokenizer: str = ""
-    """A part of the tokenizer class' name that tells the family from another one of the same `model_type`."""
+    """A part of the tokenizer class's name, to distinguish families with the same `model_type`."""
     tags: tuple[str, ...] = ()
     """Forms of the language's tag, made from a row of the table of languages; the first that the vocabulary has is used."""
     starts_with_end: bool = False
@@ -54,7 +54,7 @@ class Family(NamedTuple):
     off: tuple[str, ...] = ()
     """Settings that are 0 while Crossgap trains: kinds of dropout that the paper does not have."""
     reserved_positions: int = 0
-    """Positions that no piece can have, of those that ``config.json`` counts."""
+    """Number of positions in ``config.json`` that no piece can have."""
 
     @property
     def decoder(self) -> bool:
@@ -104,7 +104,7 @@ _MBERT = Family(
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        # a family comes before the others of its `model_type` if its tokenizer tells it from them
+        # of families with the same `model_type`, one that is recognised by its tokenizer must come first
         _MBART._replace(name="mbart50", title="mBART-50", tokenizer="MBart50", row=("tag", "text", "eos"), starts_with_end=True),
         _MBART,
         _MBART._replace(
@@ -121,7 +121,7 @@ FAMILIES: dict[str, Family] = {
             starts_with_end=True,
             off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
         ),
-        # the position of padding, and all before it, are not used
+        # positions up to that of padding are not used
         _MBERT._replace(name="xlmr", title="XLM-R", model_type="xlm-roberta", reserved_positions=2),
         _MBERT,
         # bart (VECO's form for generation) takes its place here
@@ -159,7 +159,7 @@ def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:
 
 
 def titles(families: Iterable[Family] | None = None) -> str:
-    """Families by their names for people, for a message; all by default."""
+    """The names of families for a message; of all families by default."""
     return ", ".join(dict.fromkeys(family.title for family in families or FAMILIES.values()))
 
 

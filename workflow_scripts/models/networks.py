@@ -28,9 +28,9 @@ def load_network(
 ) -> "PreTrainedModel":
     """The model in `folder` (or a hub id) in float32, with the head for a task, one of those in the table of families.
 
-    What it has no weights for is drawn from `seed`: the head, or with `from_scratch` everything. `labels` are those of a head
-    that classifies or tags; without them the head is the model's own. `settings` are more of the configuration's. Raises
-    `InputError` for a family without such a head.
+    Weights that the model lacks are drawn at random from `seed`: those of a new head, or with `from_scratch` all weights. `labels` are
+    those of a head that classifies or tags; without them, the model keeps its own head. `settings` are further entries of the model's
+    configuration. Raises `InputError` for a family without such a head.
     """
     import transformers
 
@@ -74,7 +74,7 @@ def output_layer(network: "PreTrainedModel") -> tuple[torch.Tensor, torch.Tensor
 
 
 def save_model(network: "PreTrainedModel", tokenizer: Any, folder: Path) -> None:
-    """Write model and tokenizer; the folder takes its name when all is there."""
+    """Write model and tokenizer. The folder is renamed to `folder` only when it is complete."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     network.save_pretrained(temporary)

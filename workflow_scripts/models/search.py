@@ -41,9 +41,9 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
 
-    `batch` rows are translated at once, or as many as have so many `tokens`, padding included.
+    `batch` rows are translated at a time, or as many as fit into `tokens`, padding included.
     Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
-    ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
+    ten more, because a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
     """
     network.eval()
     positions = network.config.max_position_embeddings - 2

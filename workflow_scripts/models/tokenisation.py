@@ -16,7 +16,7 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
 
 WORD_START = "▁"
-"""What SentencePiece puts before the first piece of a word."""
+"""SentencePiece's mark before the first piece of a word."""
 
 
 @dataclass
@@ -27,11 +27,11 @@ class Codec:
     family: str
     """Name of its family in the table."""
     documents: bool = False
-    """Whether lines are documents: `</s>` in them stands between two sentences. In other text it is text."""
+    """Whether lines are documents, in which `</s>` separates sentences. In other text `</s>` is read as plain text."""
 
     @property
     def form(self) -> Family:
-        """What the table says of the family."""
+        """The family's entry in the table."""
         return FAMILIES[self.family]
 
     def tag(self, code: str) -> int:
@@ -53,13 +53,13 @@ class Codec:
         """
         if not self.documents:
             return [ids[: max_length - 2] for ids in self._ids(lines, masks)]
-        # a sentence has the pieces that it would have by itself
+        # each sentence is cut into pieces by itself
         split = [line.split(BREAK) for line in lines]
         sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
         eos, rows = self.tokenizer.eos_token_id, []
         for line in split:
             row = [i for _ in line for i in (*next(sentences), eos)][: max_length - 2]
-            while row and row[-1] == eos:  # the last one belongs to the tag
+            while row and row[-1] == eos:  # the last place is for the tag
                 row.pop()
             rows.append(row)
         return rows
@@ -115,7 +115,7 @@ class Codec:
 
 
 def defuse(line: str, specials: set[str]) -> str:
-    """`line` with special tokens that stand in it taken apart, so that they are read as text."""
+    """`line` with a break inside each special token that occurs in it, so that it is read as plain text."""
     for special in specials:
         if special in line:
             line = line.replace(special, f"{special[0]} {special[1:]}")
@@ -169,7 +169,7 @@ def restore_normaliser(tokenizer, folder: Path) -> None:
 
 
 def unit_segmenter(code: str, model: Path | None = None) -> Segment:
-    """What makes a line the units of embeddings and lexicon, separated by blanks: folded words, or the pieces of `model`."""
+    """A function from a line to the units of embeddings and lexicon, separated by blanks: folded words, or the pieces of `model`."""
     if model is None:
         return functools.partial(segment, code=code)
     codec = load_codec(model)

@@ -42,7 +42,7 @@ def needed_pieces(codec: Codec, text: Iterable[str]) -> list[int]:
     tokenizer = codec.tokenizer
     used: set[int] = set()
     for lines in _batches(text):
-        # lower-cased, too, as the lexicon has them
+        # also lower-cased, because the words of a lexicon are
         for ids in codec.pieces([*lines, *(line.lower() for line in lines)], 1 << 30):
             used.update(ids)
     vocabulary = tokenizer.get_vocab()
@@ -121,7 +121,7 @@ def trim_network(network: Any, kept: list[int]) -> None:
         ):
             old = getattr(config, name, None)
             if old is not None:
-                # a tag of a language that the tokenizer lacks is no tag any more
+                # the tag of a language that the tokenizer has lost becomes None
                 setattr(config, name, new_id.get(old))
 
 

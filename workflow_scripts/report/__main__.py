@@ -141,9 +141,9 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     context["w"] = SHOWN[study.settings.task].words
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        folders = (study.settings.task, "classification") if study.labelled else ()
+        folders: tuple[str, ...] = (study.settings.task, "classification") if study.labelled else ()
         if study.generated:
-            # what generation has not of its own, it takes from translation, but for its dictionaries
+            # parts without a template in `generation` use translation's, except for the dictionaries
             folders = ("classification",) if name == "lexicon" else ("generation",)
         own = [f"{folder}/{name}.html.j2" for folder in folders]
         with marked_if_it_fails(part, name):

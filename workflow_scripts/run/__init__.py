@@ -1,1 +1,1 @@
-"""One run: its configuration, its paths, what is looked at before it and what is told after it failed."""
+"""One run: its configuration, the inputs of its jobs, the checks before it and the diagnosis after it failed."""

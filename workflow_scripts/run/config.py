@@ -1,9 +1,9 @@
 """config: the typed configuration, assembled from the settings of all stages.
 
-`config.yaml` is read by Snakemake (which merges `--configfile` over it), written out by `definitions` and checked
-here: unknown keys are refused with the nearest known one, values by type, and by `consistency` what types cannot tell. The
-JSON schema in `config/schema.json`, with which editors complete keys, is generated from the same
-dataclasses: ``python -m workflow_scripts.run.config > config/schema.json``.
+Snakemake reads `config.yaml` and merges each `--configfile` into it. `loading` expands its shorthand, and here keys and types are
+checked; for an unknown key the message names the nearest known one. `consistency` checks what types cannot express. The JSON schema
+in `config/schema.json`, with which editors complete keys, is generated from the same dataclasses:
+``python -m workflow_scripts.run.config > config/schema.json``.
 """
 
 import copy
@@ -165,7 +165,7 @@ def _dataclasses(kind: Any) -> list[type]:
 
 
 def explain(problem: ErrorDetails) -> str:
-    """One of pydantic's errors in our words."""
+    """One of pydantic's errors in plain words."""
     loc = problem["loc"]
     if loc[:1] == ("experiments",):
         loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
@@ -244,7 +244,7 @@ def data_file(config: Config, name: str) -> str:
 
 
 def data_used(config: Config) -> list[str]:
-    """Names of the data that the run reads, those that others are joined from among them."""
+    """Names of the data that the run reads, including those that other data are joined from."""
     corpora = {config.experiments[name].corpus for name in config.run.experiments}
     left_out = {f"{section}.{name}" for section in ("corpora", "labelled", "aligned") for name in getattr(config, section).keys() - corpora}
     left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}

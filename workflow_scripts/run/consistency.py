@@ -33,7 +33,7 @@ from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:
-    """What types cannot tell: names that are defined nowhere, unequal arms, languages, files."""
+    """Checks across keys that types cannot express: undefined names, unequal arms, languages, files."""
     for what, names, defined in (
         ("run.experiments", config.run.experiments, config.experiments),
         ("run.arms", config.run.arms, config.arms),
@@ -47,7 +47,7 @@ def problems(config: Config) -> Iterator[str]:
     if (
         not config.run.seeds
         or len(set(config.run.seeds)) < len(config.run.seeds)
-        or not all(0 < seed < 2**32 for seed in config.run.seeds)  # sacreBLEU takes 0 for none
+        or not all(0 < seed < 2**32 for seed in config.run.seeds)  # sacreBLEU treats 0 as "not given"
     ):
         yield f"run.seeds: {config.run.seeds} must be different whole numbers from 1 to 2³² − 1, at least one"
     for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments"):
@@ -126,7 +126,7 @@ def _chain_problems(config: Config) -> Iterator[str]:
 
 
 def _unequal_arms(config: Config) -> Iterator[str]:
-    """Arms of one experiment of which one is trained for longer than another, each disagreement once."""
+    """Arms of an experiment that are trained for different lengths; each disagreement is reported once."""
     told: set[str] = set()
     for name in config.run.experiments:
         if (experiment := config.experiments.get(name)) is None:
@@ -149,7 +149,7 @@ def _length(phases: list[Phase]) -> str:
 
 
 def data_problems(config: Config) -> Iterator[str]:
-    """What is wrong with the data to acquire; where anything is, what they stand for is not known."""
+    """Problems of the data to acquire. If there are any, the files that the data stand for are unknown."""
     for name, corpus in config.corpora.items():
         for part, source in sources_of(corpus).items():
             if source.data:

@@ -1,4 +1,4 @@
-"""digest: what went wrong in a run that stopped, told at its end.
+"""digest: explains at the end of a run that stopped what went wrong.
 
 Snakemake's log says which jobs failed for good, and each job's own log says why. From both this makes a
 few lines for every job: what it was, why it failed, what to change, the end of its log; and the command
@@ -23,7 +23,7 @@ class Failure(NamedTuple):
     rule: str
     wildcards: dict[str, str]
     message: str
-    """What Snakemake or Slurm said of its end."""
+    """Snakemake's or Slurm's message about its end."""
     logs: list[str]
     """Its own log first, then Slurm's."""
     grouped: bool
@@ -86,7 +86,7 @@ _PASTED = re.compile(r"^(?P<indent> *)Logfile .*:\n(?P<rule>(?P=indent)=+\n)(?:.
 
 
 def failures(text: str) -> list[Failure]:
-    """The jobs that failed for good, by Snakemake's log."""
+    """The jobs that failed and were not tried again, according to Snakemake's log."""
     begun: dict[str, dict[str, str]] = {}
     failed: dict[str, Failure] = {}
     statuses: dict[str, str] = {}
@@ -116,7 +116,7 @@ def failures(text: str) -> list[Failure]:
                 failed[job] = _failure(event["rule"], begun.get(job, {}), fields, *group)
             elif "resources" in fields:
                 begun[job] = fields
-                failed.pop(job, None)  # with its group, whose own number is another
+                failed.pop(job, None)  # also if it failed as part of a group, whose number is another one
     return [failure for failure in failed.values() if not failure.grouped or is_culprit(failure)] or list(failed.values())
 
 
@@ -128,7 +128,7 @@ def _failure(rule: str, begun: dict[str, str], error: dict[str, str], status: st
 
 
 def is_culprit(failure: Failure) -> bool:
-    """Whether a job of a group is the one that failed: by the log of the group's own Snakemake, else by having begun."""
+    """Whether this job of a group is the one that failed. The log of the group's own Snakemake tells; else it is one that began."""
     own, *others = failure.logs
     said = {culprit.logs[0] for other in others for culprit in failures("\n".join(end_of(other, 1000)) + "\n") if culprit.logs}
     return own in said if said else bool(end_of(own, 1))
@@ -250,7 +250,7 @@ def profile_file(arguments: Sequence[str]) -> str:
 
 
 def end_of(log: str, lines: int) -> list[str]:
-    """The last lines of a log that are not blank; none where it is not there."""
+    """The last lines of a log that are not blank; none if there is no log."""
     try:
         with open(log, "rb") as file:
             file.seek(0, 2)

@@ -1,6 +1,6 @@
-"""estimates: what training needs of memory and disk, estimated from the configuration alone.
+"""estimates: how much memory and disk training needs, estimated from the configuration alone.
 
-Good for "does it fit", within a factor of two at most (docs/reliability.md), not for a bill.
+The estimates are right within a factor of two (docs/reliability.md): enough to tell whether a phase fits, not to plan costs.
 """
 
 import math
@@ -48,7 +48,7 @@ def training_memory(shape: Shape, phase: Trained, gpus: int) -> float:
     if gpus and phase.precision != "float32":
         layers *= 0.75
     scores = 0 if phase.chunked_loss else 12 * shape.vocab_size
-    # beside it there are torch and its libraries, or what CUDA and its allocator keep
+    # the first term is for torch and its libraries, or what CUDA and its allocator keep
     return 1e9 + 16 * shape.parameters + tokens * (layers + scores)
 
 

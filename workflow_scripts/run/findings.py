@@ -48,7 +48,7 @@ Jobs = dict[str, dict[str, Any]]
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     verdict: str
     """`ok`, `note` (nothing is wrong, but read it) or `WRONG`."""
@@ -69,7 +69,7 @@ def judged(about: str, look: Callable[..., str], *arguments: Any, verdict: str =
 
 
 def gigabytes(size: float) -> str:
-    """A number of bytes, to be read."""
+    """A number of bytes for people."""
     return f"{size / 1e9:.{0 if size >= 1e10 else 1}f} GB"
 
 
@@ -152,7 +152,7 @@ def _is_awaited(*paths: str) -> bool:
 # text, word lists, vectors
 
 _HEAD = 100_000
-"""So many pairs of a corpus are read."""
+"""Number of pairs that are read from each corpus."""
 
 
 def corpora(config: Config) -> Iterator[Finding]:
@@ -312,7 +312,7 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> 
 
     try:
         codec = load_codec(folder)
-    except Exception as error:  # transformers raises what it meets: OSError, ValueError, KeyError, errors of its Rust part
+    except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({type(error).__name__}: {error}); copy the model again") from None
     for code in codes:
         codec.tag(code)
@@ -344,7 +344,7 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
         raise InputError(f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
     except (RepositoryNotFoundError, RevisionNotFoundError):
         raise InputError(f"the hub has no {model} {revision or ''} that you may read; check the name, or run `hf auth login`") from None
-    except Exception as error:  # the hub's client raises a dozen kinds for: no network, a proxy, a server that is busy
+    except Exception as error:  # the hub's client raises many kinds of errors: no network, a proxy, a busy server
         raise InputError(
             f"{model} is no folder and not in the Hugging Face cache, and the hub cannot be reached ({type(error).__name__}); "
             f"{download} where there is network, with the same HF_HOME"

@@ -494,7 +494,7 @@ def _switches(experiment: Any) -> bool:
 
 
 def classification_settings(config: Config, w: Wildcards) -> str:
-    """What a classification's finetuning is told, as JSON."""
+    """The settings of a classification's finetuning, as JSON."""
     experiment = config.experiments[w.experiment]
     labelled, chosen = config.labelled[experiment.corpus], experiment.classification
     noise = dataclasses.asdict(experiment.codeswitch) if _switches(experiment) else None
@@ -503,7 +503,7 @@ def classification_settings(config: Config, w: Wildcards) -> str:
 
 
 def labelling_settings(config: Config, w: Wildcards) -> str:
-    """What a labelling's finetuning is told, as JSON."""
+    """The settings of a labelling's finetuning, as JSON."""
     experiment = config.experiments[w.experiment]
     labelled = config.labelled[experiment.corpus]
     block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
@@ -530,7 +530,7 @@ def labelling_metric(config: Config, w: Wildcards) -> str:
 
 
 def predicted(config: Config, w: Wildcards) -> list[str]:
-    """What all arms answer on all test sets with all seeds, in this order."""
+    """The files with the answers of all arms, on all test sets, with all seeds, in this order."""
     return [
         f"{paths.run_folder(w.experiment, arm, seed)}/{testset}.hyp"
         for arm in arms_of(config, config.experiments[w.experiment])

@@ -1,4 +1,4 @@
-"""definitions: what stands in the configuration's files, as the plain values that the types of `config` take.
+"""loading: expands shorthand in configuration files into plain values.
 
 Definitions with an `each` are written out, those with a `like` completed by the definition that they name, patterns
 of names replaced by the names, published numbers read from their tables, lists of training values moved to grids.
@@ -22,7 +22,7 @@ from workflow_scripts.tasks.translation import TRAINING_TYPES
 
 
 def written_out(raw: dict[str, Any]) -> dict[str, Any]:
-    """The configuration as Snakemake has merged it, with all that is short for something written out."""
+    """The configuration as Snakemake has merged it, with all shorthand expanded."""
     return _with_grids(_with_defaults(with_published(spelt_out(raw))))
 
 
@@ -46,7 +46,7 @@ def _repeated_keys(path: Path) -> Iterator[str]:
         node = waiting.pop()
         if id(node) in visited or not isinstance(node, yaml.CollectionNode):
             continue
-        visited.add(id(node))  # an alias may lead back
+        visited.add(id(node))  # a YAML alias may refer to a block that contains it
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
             continue
@@ -169,7 +169,10 @@ def _points(each: Any) -> list[dict[str, Any]]:
 
 
 def _filled_in(value: Any, point: dict[str, Any]) -> Any:
-    """`value` with `{key}` replaced by the point's value in all strings; a string that is nothing else takes its type, too."""
+    """`value` with `{key}` replaced by the point's value in all strings.
+
+    A string that is only the placeholder becomes the value, type included.
+    """
     if isinstance(value, dict):
         return {_filled_in(key, point): _filled_in(item, point) for key, item in value.items()}
     if isinstance(value, list):
@@ -231,7 +234,7 @@ def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _task(block: Any) -> Task | None:
-    """The task of an experiment's raw block; None for what the types will refuse."""
+    """The task of an experiment's raw block; None if the block is malformed, which is reported later."""
     return TASKS.get(task_name(block)) if isinstance(block, dict) else None
 
 

@@ -1,6 +1,6 @@
 """partitions: whether Slurm can place the jobs that a profile asks for.
 
-A job that asks for more than any node of its partition has waits for ever, or is refused hours into the run.
+A job that asks for more than any node of its partition has would wait for ever, or be refused hours into the run.
 """
 
 import getpass
@@ -42,7 +42,7 @@ def read_accounts() -> set[str] | None:
 
 
 def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]) -> str:
-    """The partition that a job of `rule` can run in; raises `InputError` with what it asks too much of."""
+    """The partition that a job of `rule` can run in. Raises `InputError` that names what it asks too much of."""
     named = [name for name in str(job.get("slurm_partition", "")).split(",") if name]
     if unknown := [name for name in named if name not in partitions]:
         raise InputError(f"there is no partition {unknown[0]!r}; set slurm_partition in the profile to one of {', '.join(partitions)}")
@@ -94,7 +94,7 @@ def minutes(limit: str) -> float:
 
 
 def said(*command: str) -> str | None:
-    """What a command says; None where it is not installed, fails or takes too long."""
+    """The output of a command; None if it is not installed, fails or takes too long."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
     except (OSError, subprocess.SubprocessError):

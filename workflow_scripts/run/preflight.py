@@ -1,4 +1,4 @@
-"""preflight: what would go wrong, told in seconds on the login node instead of after hours in a queue.
+"""preflight: finds in seconds, on the login node, what would otherwise fail after hours in a queue.
 
 It looks at all that a run needs before it starts: text, word lists, vectors, models, memory, disk, and
 what the profile asks of Slurm (`findings`, `resources`).

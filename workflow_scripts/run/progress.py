@@ -118,7 +118,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def say(line: str) -> None:
-    """Print a line at once; a reader that has gone must not end the run."""
+    """Print a line at once. A closed pipe does not end the run."""
     with suppress(BrokenPipeError):
         print(line, flush=True)
 
@@ -184,7 +184,7 @@ def planned(said: str) -> dict[tuple[str, str], Job]:
 
 
 def read_line(run: Run, line: str, now: float) -> None:
-    """Take in one line of Snakemake's."""
+    """Process one line of Snakemake's output."""
     if begins := _BEGINS.match(line):
         run.block = {"rule": begins[1]}
     elif _FAILS.match(line):
@@ -225,7 +225,7 @@ _PROGRESS = re.compile(r"^update (\d+)/(\d+) .*left (\d+):(\d\d)$", flags=re.MUL
 
 
 def look_at_trainings(run: Run) -> None:
-    """Take in the last line of each training's log: updates done, and the time that it still takes."""
+    """Read the last line of each training's log: updates done, and the time that it still takes."""
     rates = []
     for job in run.running.values():
         if job.work and (last := last_progress(job)):
@@ -257,7 +257,7 @@ def training_left(run: Run) -> float | None:
     go before everything else.
     """
     jobs = {**run.waiting, **{job.key: job for job in run.running.values()}}
-    # a classification counts epochs, of which nobody knows the updates beforehand
+    # tasks with labels count epochs; the number of their updates is not known beforehand
     if not run.rate or any(job.rule.endswith("finetune") and not job.work for job in jobs.values()):
         return None
     seconds = 0.0
@@ -345,5 +345,5 @@ def reason(said: str) -> str:
 
 if __name__ == "__main__":
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal need not know every character
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not be able to show every character
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""resources: the memory, disk and Slurm jobs that a run needs, against what there is."""
+"""resources: compares the memory, disk and Slurm jobs that a run needs with what there is."""
 
 import functools
 import os
@@ -39,7 +39,7 @@ class Given(NamedTuple):
 
 
 def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
-    """What training needs, against what its jobs ask for or this machine has."""
+    """Compare the memory that training needs with what its jobs ask for or this machine has."""
     largest: dict[str, tuple[float, Trained, Given]] = {}
     host: dict[str, float] = {}
     partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
@@ -103,7 +103,7 @@ def _this_gpu() -> float:
 
 
 def disk(config: Config) -> Iterator[Finding]:
-    """What a run writes, against what is free under ``results/``."""
+    """Compare the disk space that a run needs with what is free under ``results/``."""
     folder = Path("results")
     there = sum(path.stat().st_size for part in own_folders(config) for path in part.rglob("*") if path.is_file())
     need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free

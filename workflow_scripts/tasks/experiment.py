@@ -153,7 +153,7 @@ class Task(NamedTuple):
     text: Literal["corpora", "labelled", "aligned"]
     """The section that its text comes from."""
     answers: Literal["text", "labels", "tags", "scores", "neighbours"]
-    """What a line of a `.hyp` file is."""
+    """What each line of a `.hyp` file holds."""
     length: Literal["updates", "epochs", "none"]
     """What its arms count, and share. `none`: nothing is trained. The arms are then the models that the experiment names (`models`)."""
     languages: Callable[[Config, str], list[str]]
@@ -169,13 +169,13 @@ class Task(NamedTuple):
     results: Callable[[Config, str], set[str]]
     """All files that the report reads of it."""
     problems: Callable[[Config, str], Iterator[str]]
-    """What is wrong with its block and types cannot tell."""
+    """Problems of its block that types cannot express."""
     phases: Callable[[Config, str], Iterator[Trained]]
     """Every phase that is trained."""
     rules: dict[str, str]
     """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
     defaults: dict[str, dict[str, Any]] = {}  # noqa: RUF012 (a named tuple's default, which nothing changes)
-    """Raw settings that hold for it where the configuration does not give them."""
+    """Raw settings that replace the general defaults for this task."""
     sides: Callable[[Config, str, str], list[tuple[str, str]]] | None = None
     """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
     with its language."""
@@ -260,7 +260,7 @@ def training_adapter() -> TypeAdapter[Training]:
 
 
 # ---------------------------------------------------------------------------------------------
-# what is wrong with an experiment, whatever its task
+# problems of an experiment that do not depend on its task
 
 
 def shared_problems(config: Config, name: str) -> Iterator[str]:

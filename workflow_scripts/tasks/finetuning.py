@@ -59,7 +59,7 @@ class HeadSettings:
     """Where to compute."""
 
 
-# what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
+# settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
 _NOT_SCIENCE = ("device", "micro_batch")
 
 
@@ -154,14 +154,14 @@ def phase_settings(settings: HeadSettings, updates: int, per_epoch: int) -> Trai
 
 
 def some_of(examples: list[Example], number: int | None) -> list[Example]:
-    """At most `number` of the examples, chosen at random, the same for all seeds and arms."""
+    """At most `number` of the examples, chosen at random; the choice is the same for all seeds and arms."""
     if number is None or number >= len(examples):
         return examples
     chosen = np.random.default_rng(len(examples)).permutation(len(examples))[:number]
     return [examples[i] for i in sorted(chosen)]
 
 
-# so many batches are filled from one pool of rows that is sorted by length
+# number of batches that are filled from one pool of rows, which is sorted by length
 _POOL = 50
 
 
@@ -186,7 +186,7 @@ class Batches(Sequence[list[Row]]):
         return split_batch(self._current[1][update], self.parts)[part]
 
     def _updates(self, epoch: int) -> list[list[Row]]:
-        """An epoch's rows, shuffled, of like length within an update; the last update may be smaller."""
+        """The updates of an epoch: shuffled rows, of similar length within an update. The last update may be smaller."""
         rows = self.rows(epoch)
         rng = np.random.default_rng([self.seed, epoch])
         order, size = rng.permutation(len(rows)), self.size

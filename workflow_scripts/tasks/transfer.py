@@ -1,4 +1,4 @@
-"""transfer: what the tasks with labels share. They are finetuned in one language and tested in others, and count epochs.
+"""transfer: what tasks with labels share. They are finetuned in one language, tested in others, and count epochs.
 
 Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries, or by
 lexicons that are learnt from other text, each sentence into one of several languages.
@@ -217,7 +217,7 @@ def text_problems(config: Config, name: str, unit: str, lengths: dict[str, int],
 
 
 def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
-    """Lexicons that are no given dictionaries, or lack a language that words are switched into."""
+    """Problems of lexicons: not given dictionaries, or without a language that words are switched into."""
     where = f"experiments.{name}"
     experiment: Transfer = config.experiments[name]
     code, into = config.labelled[experiment.corpus].language, switched_into(config, name)

@@ -177,7 +177,7 @@ def phases(config: Config, name: str) -> Iterator[Trained]:
     points = grid_points(experiment)
     for arm, point in itertools.product(arms_of(config, experiment), points or [{}]):
         for phase in config.arms[arm]:
-            # each point once, then the chosen one with every seed
+            # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
             yield of_training(
                 phase.name, f"experiments.{name}.training", experiment.backbone, phase_training(experiment, phase, point), times
@@ -189,7 +189,7 @@ def phases(config: Config, name: str) -> Iterator[Trained]:
 
 
 def problems(config: Config, name: str) -> Iterator[str]:
-    """Names that are not defined, languages that the corpus has not, settings that do not fit each other."""
+    """Problems: names that are not defined, languages that the corpus lacks, settings that contradict each other."""
     where = f"experiments.{name}"
     experiment: Translation = config.experiments[name]
     yield from shared_problems(config, name)

@@ -30,11 +30,11 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import block_of
 
 INNER_BLANK = "\u00a0"
-"""What stands for a blank inside a word (Vietnamese has such words) where words are separated by blanks."""
+"""Character that takes the place of a blank inside a word (Vietnamese has such words) where words are separated by blanks."""
 
 
 class Sentence(NamedTuple):
-    """Words and their tags, the document that they stand in, and the line that they begin in."""
+    """The words of a sentence and their tags, its document, and the number of its first line."""
 
     words: list[str]
     tags: list[str]
@@ -45,7 +45,7 @@ class Sentence(NamedTuple):
 def read_sentences(
     path: Path, columns: dict[str, int | str], tags: list[str], names: dict[str, str], code: str, changed: Counter[str]
 ) -> Iterator[Sentence]:
-    """The sentences of a file in order, streamed; what had to be changed is counted by its kind.
+    """Read the sentences of a file one after the other; changes to their tags are counted by kind.
 
     `columns` says where `word` and `tag` stand, `names` what a tag of the file is called in `tags`, and `code` is the
     language. Raises `InputError` naming file, line and value for an unknown tag, a missing column, an empty word, or words and
@@ -69,7 +69,7 @@ def read_sentences(
 
 
 def join_words(words: Iterable[str]) -> str:
-    """Words in one line, from which `split_words` gets them back."""
+    """Join words into one line; `split_words` splits it again."""
     return " ".join(INNER_BLANK.join(word.split()) or INNER_BLANK for word in words)
 
 
@@ -102,7 +102,7 @@ def _known_tag(tag: str, word: str, tags: list[str], names: dict[str, str], at: 
     tag = names.get(tag, tag)
     if tag in tags:
         return tag
-    # BIOES and BILOU say in the tag where a span ends, which IOB2 leaves to the next tag
+    # BIOES and BILOU mark the last word of a span by its tag; in IOB2 only the following tag tells where a span ends
     if (plain := {"S": "B", "U": "B", "E": "I", "L": "I"}.get(tag[:1], "") + tag[1:]) in tags and tag[1:2] == "-":
         changed["BIOES or BILOU tag read as IOB2"] += 1
         return plain

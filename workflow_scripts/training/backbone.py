@@ -1,4 +1,4 @@
-"""backbone: the pretrained multilingual model that everything starts from.
+"""backbone: the pretrained multilingual model that all arms start from.
 
 Either one that exists (`facebook/mbart-large-cc25`, `facebook/nllb-200-distilled-600M`, a local folder), or a small one that is
 made and pretrained here (`small`), or another backbone whose pretraining is continued (`pretraining` has the objectives).
@@ -50,9 +50,9 @@ class Backbone:
 
 
 def chain_of(backbones: dict[str, Backbone], name: str) -> list[str]:
-    """The names of a backbone and of all that it is made from, back to the one that is not continued.
+    """The names of a backbone and of all backbones that it is made from, back to the first.
 
-    Ends before a name that is not defined, or comes again.
+    Stops at a name that is not defined or would come twice.
     """
     chain: list[str] = []
     following: str | None = name
@@ -194,7 +194,7 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
 
     try:
         local = snapshot_download(model, revision=revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
-    except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
+    except Exception as error:  # the hub's client raises many kinds of errors: model not there, no network, no access
         raise InputError(
             f"backbone {model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
             f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, then set HF_HUB_OFFLINE=1"

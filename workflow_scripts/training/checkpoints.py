@@ -1,9 +1,9 @@
-"""checkpoints: how a phase that was killed, or ran out of time, goes on where it was.
+"""checkpoints: how a phase that was killed or ran out of time continues from where it was.
 
-The checkpoints of a phase lie in a folder named by a hash of all that decides its result, so that a
-call with other settings or other text never continues from them; `phase.json` beside them says what
-that was, and the difference is named. One process at a time holds the lock on the phase's folder: an
-orphaned trainer and its successor cannot share it.
+The checkpoints of a phase are in a folder that is named by a hash of everything that decides its result.
+So a call with other settings or other text never continues from them. `phase.json` in the folder lists what
+was hashed, so that a difference can be named. Only one process at a time holds the lock on the phase's
+folder: an orphaned trainer and its successor cannot both write there.
 
     checkpoints/lock
     checkpoints/<hash>/phase.json
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def describe_phase(
     settings: dict[str, Any], text: dict[str, Path], start: Path | str, seed: int, from_scratch: bool, ignored: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """All that decides the result: settings (but the ignored ones), contents of text and first model, seed; no paths."""
+    """Everything that decides the result: settings, contents of the text and of the first model, and the seed. No paths."""
     start_files = [path for name in ("*.safetensors", "config.json", "tokenizer.json") for path in sorted(Path(start).glob(name))]
     return {
         "seed": seed,
@@ -58,7 +58,7 @@ def fingerprint(description: dict[str, Any]) -> str:
 
 
 def differences(description: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """What differs, each as ``name: other value → this value``; contents of files by their name alone."""
+    """The differences, each as ``name: other value → this value``; of files only the names."""
     found = []
     for name in sorted(description.keys() | other.keys()):
         here, there = (json.loads(json.dumps(part.get(name))) for part in (description, other))
@@ -113,8 +113,8 @@ def progressing(folder: Path, attempt: int) -> Iterator[None]:
 
     Snakemake's retries (`attempt` counts from 1 in each run of Snakemake) are for phases that ran out of
     time or memory. A retry is refused when the attempt before it left no new checkpoint and told why it
-    ended. One that was killed without a word may have lacked memory, of which the second and the third
-    attempt have more (slurm/config.yaml); after that, it is refused as well.
+    ended. An attempt that was killed without a message may have run out of memory. The second and the third
+    attempt have more memory (slurm/config.yaml), so they are allowed; later ones are refused.
     """
     note = folder / "attempt.json"
     newest = last_complete_checkpoint(folder)
@@ -138,7 +138,7 @@ def progressing(folder: Path, attempt: int) -> Iterator[None]:
 
 
 _GROWING = 3
-"""Up to this attempt, each has more memory than the one before."""
+"""Attempts up to this number each have more memory than the one before."""
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ def update_of(checkpoint: Path) -> int:
 
 
 def last_complete_checkpoint(folder: Path) -> str | None:
-    """The newest checkpoint that was written to its end; newer ones, cut off by a kill or a full disk, are removed."""
+    """The newest complete checkpoint. Newer ones that a kill or a full disk cut off are removed."""
     for path in reversed(checkpoints_of(folder)):
         # the Trainer writes this file last
         with contextlib.suppress(OSError, ValueError):
@@ -189,10 +189,10 @@ def looks_of(history: list[dict]) -> list[dict]:
 
 
 def chosen_updates(history: list[dict], which: str, count: int, by: str = "eval_loss") -> list[int]:
-    """After which updates the weights are taken that a phase hands on: one, or `count` for an average.
+    """Update numbers of the weights that a phase hands on: one number, or `count` numbers for an average.
 
     `history` has an entry with `step`, `eval_loss` and what is to be chosen `by` for each look at the dev set; see `judged_by`.
-    `which` is `best` or `last`, `average` (of the last) or `average_best`. Of equal looks that of the smaller loss is better, then
+    `which` is `best` or `last`, `average` (of the last) or `average_best`. Among equal looks the one with the smaller loss wins, then
     the earlier one.
     """
     looks = looks_of(history)
@@ -205,14 +205,14 @@ def chosen_updates(history: list[dict], which: str, count: int, by: str = "eval_
 
 
 def looks_without_gain(history: list[dict], by: str = "eval_loss") -> int:
-    """How many looks at the dev set have passed since the best one, as they are judged `by` a score or the loss."""
+    """Number of looks at the dev set since the best one; `by` names the score or loss that they are judged by."""
     by = judged_by(history, by)
     costs = [_cost(look, by) for look in looks_of(history)]
     return len(costs) - 1 - costs.index(min(costs)) if costs else 0
 
 
 def _cost(look: dict, by: str) -> float:
-    """What a look is judged by, so that less is better."""
+    """The number by which looks are compared; smaller is better."""
     return -look[by] if by in _GREATER_IS_BETTER else look[by]
 
 
@@ -259,7 +259,7 @@ class Deadline:
         self.terminated = False
 
     def __enter__(self) -> "Deadline":
-        # signal handlers are for the main thread alone
+        # Python allows signal handlers only in the main thread
         if threading.current_thread() is threading.main_thread():
             self.before = signal.signal(signal.SIGTERM, self._terminate)
         return self
@@ -272,7 +272,7 @@ class Deadline:
         self.terminated = True
 
     def reason(self) -> str:
-        """Why to stop after this update; empty when there is no reason. Call it after each."""
+        """The reason to stop now, or an empty string. Call it after each update."""
         now = time.time()
         if self.last is not None:
             self.longest = max(self.longest, now - self.last)
@@ -285,5 +285,5 @@ class Deadline:
 
 
 def _process_start() -> float:
-    """When this process began, in seconds since 1970, to about a second: Linux tells the boot time, which it is counted from, no finer."""
+    """Start time of this process in seconds since 1970. It is exact to about a second, as is the boot time from which Linux counts it."""
     return psutil.Process().create_time()

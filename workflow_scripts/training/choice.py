@@ -2,7 +2,7 @@
 
 The paper tuned its baseline by grid search (Zan et al., section IV-A); here every arm gets the same grid.
 Each point is trained once, with the run's first seed, and the dev set alone decides. The chosen settings
-then go for all seeds; the first seed goes on from the chosen point's own checkpoints and trains nothing twice.
+are then used for all seeds. The first seed continues from the chosen point's own checkpoints, so that nothing is trained twice.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ _MEASURED = ("dev_bleu", "dev_rouge", "dev_loss")
 
 
 def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
-    """What one point was trained with, and how it did; of the pretext phase before it, too, if there was one."""
+    """The settings and results of one point, also of the pretext phase before it if there was one."""
     reports = {"finetune": path}
     pretext = Path(read_json(path)["start"]).parent / "training.json"
     if pretext.parent.name == "pretext":

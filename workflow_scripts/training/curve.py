@@ -1,4 +1,4 @@
-"""curve: the learning curve of a phase, and what is said of the weights that it hands on."""
+"""curve: the learning curve of a phase, and the report on the weights that it hands on."""
 
 import math
 from pathlib import Path
@@ -10,7 +10,7 @@ from workflow_scripts.training.settings import DEV_SCORES, Training
 _DEV = {name: f"eval_{name.removeprefix('dev_')}" for name in ("dev_loss", *DEV_SCORES.values())}
 """What is measured on the dev set → its name in the Trainer's history."""
 LOSS_ONLY = "eval_loss_only"
-"""The dev loss between two looks, in the Trainer's history: without a checkpoint, so it is nothing to choose from."""
+"""Name of the dev loss between two looks in the Trainer's history. There is no checkpoint then, so it takes no part in the choice."""
 CURVE = ("update", "seconds", "loss", "learning_rate", *_DEV)
 
 
@@ -26,14 +26,15 @@ def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURV
 
 
 def judge(settings: Training) -> str:
-    """What looks at the dev set are to be judged by, by its name in the Trainer's history."""
+    """The name, in the Trainer's history, of the number that looks at the dev set are judged by."""
     return _DEV[DEV_SCORES[settings.dev_metric]] if settings.choose_by == "metric" else "eval_loss"
 
 
 def handed_on(history: list[dict], settings: Training) -> dict:
-    """After which updates the weights were taken that the phase hands on, and how they did on the dev set (on average).
+    """Update numbers of the weights that the phase hands on, and their scores on the dev set (averaged over them).
 
-    `chosen_by` is what told the best look, and `reason` why it was the loss where that was not asked for; None where the last is taken.
+    `chosen_by` names the number that decided which look was best (None if the last one is taken). `reason` says why it was the loss
+    although a score was asked for.
     """
     by = judge(settings)
     updates = chosen_updates(history, settings.checkpoint, settings.averaged, by)

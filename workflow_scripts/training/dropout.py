@@ -1,7 +1,7 @@
 """dropout: PyTorch's dropout on a CPU, several times as fast.
 
-For each element PyTorch draws a random number of its own, on one thread: a tenth of an update of the demo's
-model with one thread, more with several. Here one draw of 64 bits serves four elements.
+PyTorch draws one random number per element, on a single thread. This takes a tenth of the time of an update of the
+demo's model with one thread, and a larger share with several. Here one draw of 64 bits serves four elements.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 @contextmanager
 def quick_dropout(device: torch.device) -> Iterator[None]:
-    """Within it, `torch.nn.functional.dropout` is the one below; on other devices than a CPU nothing changes."""
+    """Context in which `torch.nn.functional.dropout` is replaced by `dropout` below. Does nothing on devices other than a CPU."""
     original = F.dropout
     if device.type == "cpu":
         F.dropout = dropout  # type: ignore[assignment]  # mypy compares the names of parameters, too

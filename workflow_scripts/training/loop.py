@@ -1,8 +1,8 @@
 """loop: the training loop behind `training`, on Hugging Face's Trainer.
 
-The Trainer brings mixed precision, accumulation, checkpoints, resuming and TensorBoard; ours are the
-batches (by token budget), the loss and the dev set. An item of its dataset is a whole batch, or the
-part of one that a device takes at once.
+The Trainer provides mixed precision, accumulation, checkpoints, resuming and TensorBoard. Batches (by token
+budget), loss and dev set are Crossgap's own. An item of the Trainer's dataset is a whole batch, or the part of
+one that a device processes at once.
 """
 
 import json
@@ -43,7 +43,7 @@ from workflow_scripts.training.settings import Training
 
 
 class Diverged(InputError):
-    """The loss is lost; `history` is what was logged until then."""
+    """Training has diverged; `history` is what was logged until then."""
 
     def __init__(self, history: list[dict], reason: str):
         super().__init__(reason)
@@ -64,7 +64,7 @@ def train(
 
     Continues from the newest checkpoint in `folder`, if there is one. Under torchrun each process takes
     its part of every update. Raises `Stopped` when SIGTERM comes or the job's `minutes` are nearly
-    over, `Diverged` when the loss is lost.
+    over, `Diverged` when the loss is not finite or far above that of guessing.
     """
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
@@ -83,7 +83,7 @@ def train(
                 metrics[f"eval_{settings.dev_metric.partition('-')[0].lower()}"] = score
         return metrics
 
-    # with the same chance for each piece, a model that knows nothing has ln(vocabulary)
+    # the loss of a model that gives the same probability to each piece
     uniform = math.log(network.config.vocab_size)
     watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform, judge(settings))
     scored = any(part.references for part in dev)
@@ -154,13 +154,13 @@ def fit(
         remove_unused_columns=False,
         seed=seed,
     )
-    # with more, the Trainer would hand two items at once to the collator; several GPUs are torchrun's business
+    # with a higher number, the Trainer would give several items at once to the collator; torchrun handles several GPUs
     arguments._n_gpu = min(arguments.n_gpu, 1)
     trainer = PhaseTrainer(
         model=network,
         args=arguments,
         train_dataset=batches,
-        eval_dataset=batches,  # the Trainer wants one; `evaluate` looks at the dev set
+        eval_dataset=batches,  # the Trainer requires one; `evaluate` below uses the real dev set
         data_collator=lambda items: collate(items[0]),
         compute_loss_func=loss,
         callbacks=[progress, watch],
@@ -186,7 +186,7 @@ def fit(
 
 
 def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> Callable[..., torch.Tensor]:
-    """The Trainer's loss function; where it is to be computed in chunks, `network` hands states to it instead of logits."""
+    """The Trainer's loss function. For the chunked loss, `network` is changed to return its last states instead of logits."""
     if settings.loss == "plain":
         return lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
             outputs.logits, labels, settings.label_smoothing, num_items_in_batch
@@ -203,7 +203,7 @@ def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> C
 
 
 def first_says(find: Callable[[], Any]) -> Any:
-    """What `find` returns to the first process, for all of them."""
+    """The result of `find`, which only the first process calls; all processes get it."""
     box = [find() if is_first_process() else None]
     if distributed.is_initialized():
         distributed.broadcast_object_list(box, src=0)
@@ -221,7 +221,7 @@ class PhaseTrainer(Trainer):
         self.begun = time.perf_counter()
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """What the dev set says, measured by the first process for all."""
+        """Scores on the dev set, measured by the first process for all."""
         metrics = self.measure(self.look)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -241,27 +241,28 @@ class PhaseTrainer(Trainer):
 
 
 class Watch(TrainerCallback):
-    """Ends a phase before its last update: out of time, out of patience, or with a loss that is lost."""
+    """Ends a phase before its last update if its time or its patience is over, or if training has diverged."""
 
     def __init__(
         self, folder: Path, settings: Training, deadline: Deadline, guess: str = "", lost: float = math.inf, by: str = "eval_loss"
     ):
-        """A loss above `lost` is lost, after the warm-up; `guess` says what guessing costs. Looks at the dev set are judged `by`."""
+        """After the warm-up, a loss above `lost` counts as diverged; `guess` tells the loss of guessing, for the message. Looks at the
+        dev set are judged `by` this number."""
         self.folder, self.settings, self.deadline, self.guess, self.lost, self.by = folder, settings, deadline, guess, lost, by
         self.stopped, self.group = "", None
         self.trainer: PhaseTrainer
         self.between(dict, 0)
 
     def between(self, measure: Callable[[], dict[str, float]], every: int) -> None:
-        """Measure something `every` so many updates between two looks at the dev set, too; 0 never does."""
+        """Also call `measure` every `every` updates between two looks at the dev set; 0 turns this off."""
         self.measure, self.every = measure, every
 
     def out_of_patience(self, history: list[dict]) -> bool:
-        """Whether the phase is to end for want of a better look at the dev set."""
+        """Whether the phase ends because its looks at the dev set no longer get better."""
         return bool(self.settings.patience) and looks_without_gain(history, self.by) >= self.settings.patience
 
     def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
-        # a phase that was stopped where it would have measured the dev set makes up for it
+        # if the phase was stopped just before a measurement on the dev set, it is made now
         if not any(entry["step"] == state.global_step and {"eval_loss", LOSS_ONLY} & entry.keys() for entry in state.log_history):
             if state.global_step and self._look_is_due(state):
                 self.trainer.evaluate()
@@ -273,7 +274,7 @@ class Watch(TrainerCallback):
         if not self.stopped:
             due = control.should_log
             self._measure_if_due(state)
-            control.should_log = due  # the Trainer takes what was measured for the training loss that it is about to log
+            control.should_log = due  # otherwise the Trainer would take the measurement for its own log of the training loss
 
     def _look_is_due(self, state) -> bool:
         return state.global_step % state.eval_steps == 0 or state.global_step == state.max_steps
@@ -285,7 +286,7 @@ class Watch(TrainerCallback):
     def _stop_if_told(self, args, state, control) -> None:
         reason = self.deadline.reason()
         if distributed.is_initialized():
-            # all processes or none, though the signal reaches each at another moment; by gloo, which waits for no GPU
+            # the signal reaches each process at another moment, but all must stop at the same update; gloo does not wait for a GPU
             self.group = self.group or distributed.new_group(backend="gloo")
             stop = torch.tensor(float(bool(reason)))
             distributed.all_reduce(stop, distributed.ReduceOp.MAX, self.group)
@@ -380,7 +381,7 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
 
 @torch.no_grad()
 def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
-    """BLEU or ROUGE-L of greedy translations of the first dev sentences; None where its library, or its tokeniser, is not to be had."""
+    """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
     try:
         from workflow_scripts.evidence.scores import Scores, metrics
 

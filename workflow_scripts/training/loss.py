@@ -1,7 +1,7 @@
-"""loss: label-smoothed cross-entropy, also without ever holding the scores of all tokens.
+"""loss: label-smoothed cross-entropy, also in chunks that never hold the scores of all tokens at once.
 
-mBART's vocabulary has 250,027 pieces: the scores of 8,192 tokens are 8 GB in float32, and a plain loss
-holds them several times. `linear_smoothed_loss` multiplies some rows at a time by the output matrix and
+mBART's vocabulary has 250,027 pieces, so the scores of 8,192 tokens take 8 GB in float32, and a plain loss
+holds several such arrays. `linear_smoothed_loss` multiplies some rows at a time by the output matrix and
 takes loss and gradient from the product before the next rows come; what it keeps is as large as the
 matrix itself.
 """
@@ -45,7 +45,7 @@ def linear_smoothed_loss(
     chosen = labels.flatten() != -100
     states, labels = states.flatten(0, 1)[chosen], labels.flatten()[chosen]
     if not torch.is_grad_enabled():
-        # the function below would make gradients for all that could have some
+        # the function below would compute all gradients, even if none are wanted
         states, weight, bias = states.detach(), weight.detach(), bias.detach()
     loss = _LinearSmoothedLoss.apply(states, weight, bias.flatten(), labels, smoothing, dtype)
     return loss / (items if items is not None else len(labels))
@@ -65,7 +65,7 @@ class _LinearSmoothedLoss(torch.autograd.Function):
         for start in range(0, len(states), rows):
             some, goal = states[start : start + rows].to(dtype), labels[start : start + rows, None]
             scores = (some @ matrix.T).float().add_(bias)
-            # all of −log p but the normaliser: of the label and, on average, of all pieces
+            # −log p without the normaliser: that of the label, and the mean over all pieces
             total -= (1 - smoothing) * scores.gather(1, goal).sum() + smoothing * scores.mean(dim=1).sum()
             greatest = scores.amax(dim=1, keepdim=True)
             exponentials = scores.sub_(greatest).exp_()
@@ -93,7 +93,7 @@ class _LinearSmoothedLoss(torch.autograd.Function):
 
 
 def states_for_logits(network: PreTrainedModel) -> None:
-    """Have `network`, while it trains, return its last states where its logits would be, for `linear_smoothed_loss`."""
+    """Make `network` return its last states in place of logits while it trains, for `linear_smoothed_loss`."""
     whole = network.forward
 
     def forward(**inputs):

@@ -1,7 +1,7 @@
 """pretraining: a backbone learns from monolingual text, by one of several objectives.
 
-The text is of another domain than the task, and no sentence comes in two languages, as the gap that Crossgap bridges is the one
-between such a model and a bilingual task. The objectives:
+The text comes from another domain than the task, and no sentence is there in two languages. The gap that Crossgap bridges is the
+one between such a model and a bilingual task. The objectives:
 
 ``denoising``
     mBART's (Liu et al. 2020): 35 % of the words of a line are masked in spans, one mask a span, λ = 3.5, and its sentences
@@ -53,12 +53,12 @@ class Pretraining:
 
 
 class Material(NamedTuple):
-    """What an objective makes of monolingual text."""
+    """Training material that an objective makes from monolingual text."""
 
     text: dict[str, Path]
-    """Files that decide, with the settings, what is learnt."""
+    """Files that, together with the settings, decide the result."""
     read: "Callable[[Codec], tuple[Rounds, list[Dev]]]"
-    """What makes rows of them: those of training, and dev rows of each language."""
+    """Function that makes training rows, and dev rows of each language, from these files."""
 
 
 class Objective(NamedTuple):
@@ -112,7 +112,7 @@ def mlm(block: Pretraining, train: dict[str, list[str]], dev: dict[str, list[str
             text = {code: list(read_sentences(files[part, code])) for code in codes}
             return MaskedText(text, codec, block.training.max_length, block.masking, seed)
 
-        # the round that training never comes to
+        # round numbers reserved for dev; training never reaches them
         return masked("train", list(train)), [Dev(masked("dev", [code]).epoch(2**31 + side), code) for side, code in enumerate(train)]
 
     return Material({path.name: path for path in files.values()}, read)
@@ -196,7 +196,7 @@ def own_lines(
         for number, line in enumerate(read_sentences(path)):
             if block.disjoint and number % len(languages) != place:
                 continue
-            # a tab would end the noised half of a row
+            # tabs separate the noised half of a row from the original
             if (line := " ".join(line.split())) and leak_key(line) not in forbidden:
                 yield line
 

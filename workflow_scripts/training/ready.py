@@ -15,7 +15,7 @@ from workflow_scripts.stage import InputError, atomic, checksum, read_json, run,
 if TYPE_CHECKING:
     from workflow_scripts.training.small import Small
 
-# settings on which no more than rounding depends
+# settings that change the result by rounding at most
 _NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss", "precision")
 
 
@@ -50,7 +50,7 @@ def made_from(
     held_out: tuple[Path, ...],
     seed: int,
 ) -> dict[str, Any]:
-    """All that decides what the pretraining makes, but for rounding: settings, languages, seed, and the contents of all texts."""
+    """Everything that decides the result of pretraining, except for rounding: settings, languages, seed, and the contents of all texts."""
     settings = asdict(small)
     text = settings.pop("text")
     del settings["ready"]

@@ -33,7 +33,7 @@ class ParallelText:
     def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
         rows = encode_pairs(source, target, languages, codec, settings.max_length)
         if settings.pairs is not None and settings.pairs < len(rows):
-            # not the run's seed: all seeds and arms share one choice
+            # drawn without the run's seed, so that all seeds and arms share one choice
             chosen = np.random.default_rng(len(rows)).permutation(len(rows))[: settings.pairs]
             rows = [rows[i] for i in sorted(chosen)]
         self._rows = rows
@@ -45,7 +45,7 @@ class ParallelText:
 
 
 class NoisedRounds:
-    """Rows of a restore task: round r of either language is epoch r, read when its turn comes."""
+    """Rows of a restore task. Epoch r has round r of both languages, which is read only then."""
 
     def __init__(self, folder: Path, languages: tuple[str, ...], codec: Codec, max_length: int):
         self.folder, self.languages, self.codec, self.max_length = folder, languages, codec, max_length
@@ -112,7 +112,7 @@ def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: 
 
 
 def compactly(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) -> list[array]:
-    """What `encode` makes of the lines, some of them at a time, in four bytes an id; lists would need ten times as much."""
+    """The lines as ids, encoded in portions and stored in four bytes per id; lists would need ten times as much memory."""
     return [array("i", ids) for start in range(0, len(lines), 10_000) for ids in encode(lines[start : start + 10_000])]
 
 
@@ -165,5 +165,5 @@ def plan_batches(rounds: Rounds, tokens: int, batches: int, seed: int) -> Iterat
 
 
 def split_batch(rows: list[Row], parts: int) -> list[list[Row]]:
-    """A batch in `parts` of nearly equal numbers of rows and lengths; where rows do not suffice, a part has one without labels."""
+    """Split a batch into `parts` with similar numbers and lengths of rows. If there are too few rows, a part gets one without labels."""
     return [rows[part::parts] or [(rows[0][0], [-100])] for part in range(parts)]

@@ -127,7 +127,7 @@ def mbart_network(small: Small, vocabulary: int):
         scale_embedding=True,
         forced_eos_token_id=None,
     )
-    # CTranslate2's converter reads these two, which a config made today lacks
+    # CTranslate2's converter reads these two settings, which current configurations of transformers lack
     config.update({"normalize_before": True, "normalize_embedding": True})
     return MBartForConditionalGeneration(config)
 

@@ -35,7 +35,7 @@ from workflow_scripts.training.loop import Diverged, load_model, train
 from workflow_scripts.training.rows import Dev, NoisedRounds, ParallelText, Rounds, encode_pairs
 from workflow_scripts.training.settings import Training
 
-# what may change between a killed call and the one that continues it: no more than rounding, and what dropout draws, depends on it
+# settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
 _NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss")
 
 
@@ -89,7 +89,7 @@ def restore(
     report: a point of the grid may fail.
 
     Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
-    checkpoints in use, the attempt vain, or the loss not a number.
+    checkpoints is in use, the attempt would only repeat the one before, or training has diverged.
     """
     phase = Phase(
         start,
