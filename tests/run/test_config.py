@@ -129,7 +129,7 @@ def test_the_schema_is_generated():
         ("lexicons/unsupervised/mapping/mode", "mapped", "needs the mapped vectors of 'de'"),
         ("lexicons/unsupervised/gold", {"en-de": "x"}, "'en-de' must be in the order of the corpus's languages, 'de-en'"),
         ("run/seeds", [0], "different whole numbers from 1"),
-        ("arms/csr/0/training", {"updates": 9}, "the phase's own `updates` counts"),
+        ("arms/csr/0/training", {"updates": 9}, "set `updates` of the phase itself instead"),
         ("arms/csr/0/training", {"dropout": "much"}, "dropout: input should be a valid number"),
         ("experiments/help-de-en/training/max_length", 4000, "more than the backbone's 512 positions"),
         ("corpora/help/test/a b", {"held_out": 5}, "letters, digits"),
@@ -292,7 +292,7 @@ def test_a_source_of_data_that_are_not_defined_is_named():
     [
         ({"learning_rate": [1e-3, "fast"]}, "learning_rate: input should be a valid number.*got 'fast'"),
         ({"learning_rte": [1e-3, 2e-3]}, "did you mean 'learning_rate'"),
-        ({"updates": [10, 20]}, "it cannot be chosen"),
+        ({"updates": [10, 20]}, "training.updates: cannot be chosen from a grid"),
         ({"checkpoint": ["best", "last"]}, r"arms\.csr: sets checkpoint, which .* every arm must have the same choice"),
         ({"dropout": [0.1, 0.2], "bleu_sentences": 0}, "dev_bleu needs training.bleu_sentences"),
         ({"dropout": []}, "dropout"),
@@ -473,7 +473,9 @@ def test_like_knows_every_setting_whose_keys_are_the_users_own():
 def test_a_pattern_that_is_like_no_experiment_is_refused():
     raw = many()
     raw["run"]["experiments"] = ["iwslt-*"]
-    with pytest.raises(InputError, match=r"run.experiments: 'iwslt-\*' is like no experiment, or no further one; there is help-de-en"):
+    with pytest.raises(
+        InputError, match=r"run.experiments: 'iwslt-\*' matches no experiment, or only such that are listed already; there are help-de-en"
+    ):
         config.load(raw)
 
 

@@ -80,8 +80,8 @@ def told(tmp_path_factory) -> str:
         ),
         ("killed_under_a_shell", ["why     killed", "log     bash.log, which is empty"]),
         ("memory", ["why     out of memory", "│ MemoryError"]),
-        ("late", ["why     its files did not appear", "change  raise latency-wait", "│ done"]),
-        ("unforeseen", ["why     an error that nobody foresaw", "│ ZeroDivisionError: division by zero"]),
+        ("late", ["why     its output files did not appear", "change  raise latency-wait", "│ done"]),
+        ("unforeseen", ["why     an unexpected error", "│ ZeroDivisionError: division by zero"]),
         (
             "input (kind input)",
             ["why     bad input", "change  x.tsv, line 3: no text; mend it", "log     input.log, which ends:", "│ first"],
@@ -174,8 +174,8 @@ Error in rule finetune:
             "finetune: runtime in",
         ),
         ("FAILED", "not done: the job's time is nearly over: stopped after update 7", "", "the job's time was over", "from its checkpoint"),
-        ("CANCELLED", "", "*** JOB 32 ON node CANCELLED AT 2026-11-21 ***", "stopped from outside", "nothing: the same command"),
-        ("NODE_FAIL", "", "", "its node failed", "nothing: the same command"),
+        ("CANCELLED", "", "*** JOB 32 ON node CANCELLED AT 2026-11-21 ***", "stopped from outside", "nothing; the same command"),
+        ("NODE_FAIL", "", "", "its node failed", "nothing; the same command"),
         ("PREEMPTED", "", "", "stopped from outside", "nothing"),
         (
             "FAILED",
@@ -195,7 +195,7 @@ Error in rule finetune:
         ),
         (
             "FAILED",
-            "error: 'x' is neither a folder nor to be had from the Hugging Face hub (y)",
+            "error: 'x' is neither a folder nor available from the Hugging Face hub (y)",
             "",
             "the model is not there",
             "'x' is neither",

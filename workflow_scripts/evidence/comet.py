@@ -145,7 +145,7 @@ def find_checkpoint(settings: Comet) -> tuple[Path, str]:
         folder = path if path.is_dir() else Path(snapshot_download(settings.model, revision=settings.revision))
     except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
         raise Unavailable(
-            f"comet.model {settings.model!r} is neither a file or folder nor to be had from the Hugging Face hub ({told(error)}); "
+            f"comet.model {settings.model!r} is neither a file or folder nor available from the Hugging Face hub ({told(error)}); "
             f"where there is network run `hf download {settings.model}`, then snakemake with --forcerun comet"
         ) from None
     checkpoint = folder / "checkpoints/model.ckpt"

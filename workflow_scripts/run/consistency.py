@@ -69,14 +69,14 @@ def problems(config: Config) -> Iterator[str]:
             if (phase.updates is None) == (phase.epochs is None):
                 yield f"arms.{name}: a phase has either updates or epochs"
             if phase.epochs is not None and phase.data != "task":
-                yield f"arms.{name}: a pretext phase counts updates; epochs are for the task phase of a classification"
+                yield f"arms.{name}: a pretext phase counts updates; epochs are for the task phase of tasks with labels"
             for key in ("updates", "epochs"):
                 if (count := getattr(phase, key)) is not None and count < 1:
                     yield f"arms.{name}: {key} must be at least 1, got {count}"
             for key in phase.training:
                 yield from undefined(f"arms.{name}.training", key, {f.name: 0 for f in dataclasses.fields(Training)})
             if "updates" in phase.training:
-                yield f"arms.{name}.training.updates: the phase's own `updates` counts"
+                yield f"arms.{name}.training.updates: set `updates` of the phase itself instead"
             try:
                 training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
             except ValidationError as error:

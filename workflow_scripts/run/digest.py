@@ -141,7 +141,7 @@ _SIGNS = (
     # sign, why, what to change; the first that is found in the message or at the ends of the logs
     (r"^SLURM sbatch failed|^Job submission failed", "Slurm refused the job: {refusal}", "{asked}"),
     (r"^Slurm did not take the group's job", "Slurm refused the job of its group", "what `snakemake preflight{named}` names{profile}"),
-    (r"^error: .*not tried again, as attempt", "the attempts before it ended as this one would", "{error}"),
+    (r"^error: .*not tried again, as attempt", "the attempts before it ended in the same way as this one would", "{error}"),
     (r"CUDA out of memory|CUDA error: out of memory", "the GPU's memory did not suffice", "ask for a larger GPU{smaller}"),
     (
         r"OUT_OF_MEMORY|oom[-_ ]?kill|Exceeded job memory limit|DefaultCPUAllocator"
@@ -160,16 +160,20 @@ _SIGNS = (
         "make room (df -h, quota), or run in a folder on another disk (--directory)",
     ),
     (r"training has diverged", "training diverged", "{error} ({settings} in the configuration)"),
-    (r"nor to be had from the Hugging Face hub", "the model is not there", "{error}"),
+    (r"nor available from the Hugging Face hub", "the model is not there", "{error}"),
     (r"in use by process", "another process trains the same phase", "{error}"),
     (r"install a CUDA build of torch", "the GPU cannot be used", "{error}"),
     (r"^error: ", "bad input", "{error}"),
-    (r"NODE_FAIL|node failure", "its node failed", "nothing: the same command goes on"),
-    (r"SIGTERM|exit status 143|CANCELLED|PREEMPTED|SIGINT|exit status 130", "stopped from outside", "nothing: the same command goes on"),
-    (r"SIGKILL|exit status 137", "killed; where nobody did it, the system did for want of memory (dmesg tells)", "{memory}{smaller}"),
+    (r"NODE_FAIL|node failure", "its node failed", "{again}"),
+    (
+        r"SIGTERM|exit status 143|CANCELLED|PREEMPTED|SIGINT|exit status 130",
+        "stopped from outside",
+        "nothing; the same command continues the run",
+    ),
+    (r"SIGKILL|exit status 137", "killed; if nobody did it, the system did because memory ran out (see dmesg)", "{memory}{smaller}"),
     (r"No module named|python: command not found", "a program or package is missing", "activate the environment (README.md)"),
-    (r"MissingOutputException", "its files did not appear, mostly for a slow file system", "raise latency-wait{profile}"),
-    (r"Traceback \(most recent call last\)", "an error that nobody foresaw", "see the end of the log; please report it if it is a bug"),
+    (r"MissingOutputException", "its output files did not appear, usually because the file system is slow", "raise latency-wait{profile}"),
+    (r"Traceback \(most recent call last\)", "an unexpected error", "see the end of the log; please report it if it is a bug"),
 )
 
 
@@ -182,7 +186,8 @@ def diagnose(failure: Failure, arguments: Sequence[str], config: "Config | None"
     refusal, keys = refusal_of(failure.message)
     words = {
         "refusal": refusal,
-        "asked": f"{keys} of {failure.rule} in {profile or 'the profile'}" if keys else "what it names; the same command goes on",
+        "asked": f"{keys} of {failure.rule} in {profile or 'the profile'}" if keys else "what it names; the same command continues the run",
+        "again": "nothing; the same command continues the run",
         "named": f" --profile {Path(profile).parent}" if profile else "",
         "error": errors[-1] if errors else "",
         "settings": where,

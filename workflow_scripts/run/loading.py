@@ -82,7 +82,9 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
             alike = [name]
             if set("*?[") & set(str(name)) and not (alike := [each for each in fnmatch.filter(experiments, name) if each not in names]):
                 known = ", ".join(map(str, experiments))
-                raise InputError(f"config:\n  run.experiments: {name!r} is like no experiment, or no further one; there is {known}")
+                raise InputError(
+                    f"config:\n  run.experiments: {name!r} matches no experiment, or only such that are listed already; there are {known}"
+                )
             names += alike
         spelt["run"] = {**run, "experiments": names}
     return spelt

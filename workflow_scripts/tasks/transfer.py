@@ -233,7 +233,7 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
             )
         for other in into:
             if other not in LANGUAGES:
-                yield f"{where}.into: {other!r} is no language that is known"
+                yield f"{where}.into: {other!r} is not a known language"
             elif is_learnt(lexicon) and not pair_of(config, used, code, other):
                 yield (
                     f"lexicons.{used}.corpus: {lexicon.corpus!r} is not in {code} and {other}, between which {where} switches words; "

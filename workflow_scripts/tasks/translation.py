@@ -254,7 +254,7 @@ def grid_problems(config: Config, name: str) -> Iterator[str]:
     for key, values in experiment.grid.items():
         yield from undefined(f"{where}.training", key, TRAINING_TYPES)
         if key == "updates":
-            yield f"{where}.training.updates: stands in the arms, all of the same sum; it cannot be chosen"
+            yield f"{where}.training.updates: cannot be chosen from a grid; it is set in the arms, whose totals must be equal"
         if not values:
             yield f"{where}.grid.{key}: is empty"
         for value in values if key in TRAINING_TYPES else ():

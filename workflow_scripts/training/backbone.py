@@ -157,8 +157,8 @@ def fetch(
         about = f"backbone {settings.model!r} is an encoder ({family.model_type})"
         if not encoder_will_do:
             raise InputError(
-                f"{about}, which has nothing to write text with: an mBART is needed for translation and for arms with a pretext phase, "
-                "or an M2M-100 or NLLB; let the classification name `arms` that only finetune"
+                f"{about}, which cannot write text; an mBART is needed for translation and for arms with a pretext phase, "
+                "or an M2M-100 or NLLB. Otherwise let the experiment name `arms` that only finetune"
             )
         if settings.trim:
             raise InputError(f"{about}; only a model that writes text can be trimmed, leave `trim` out")
@@ -196,7 +196,7 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
         local = snapshot_download(model, revision=revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
     except Exception as error:  # the hub's client raises many kinds of errors: model not there, no network, no access
         raise InputError(
-            f"backbone {model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
+            f"backbone {model!r} is neither a folder nor available from the Hugging Face hub ({type(error).__name__}: "
             f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, then set HF_HUB_OFFLINE=1"
         ) from None
     return local, Path(local).name
