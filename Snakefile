@@ -52,4 +52,4 @@ rule lexicons:
 
 
 onerror:
-    print(digest(log, sys.argv[1:]), file=sys.stderr)
+    print(digest(log, sys.argv[1:], CONFIG), file=sys.stderr)

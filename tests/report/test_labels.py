@@ -112,6 +112,17 @@ def test_the_page_has_every_part(tmp_path, seeds):
     assert "somebody/mbart, revision c0ffee" in text and "<tr><th>x.tsv</th>" in text
 
 
+@pytest.mark.parametrize("kind, objective", [("small", "mlm"), ("continued", "mlm"), ("small", "denoising")])
+def test_the_loss_of_the_backbones_pretraining_stands_beside_that_of_a_unigram_guess(tmp_path, kind, objective):
+    results(tmp_path / "results")
+    learnt = {"objective": objective, f"{objective}_loss": 3.211, "unigram_loss": 6.432}
+    made_here = {"kind": kind, "family": "xlm-roberta", "parameters": 9, "vocabulary": 4321, "sentences": {"de": 1234}}
+    put(tmp_path / "results/backbones/small/backbone.json", {**made_here, **learnt})
+    page = unescape(made(tmp_path, configuration()))
+    assert f"<th>{objective} loss, held out</th><td>3.21 nats" in page and "unigram guess</th><td>6.43 nats" in page
+    assert "1,234 German sentences" in page and "3.22 nats per label better" in page
+
+
 def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
     results(tmp_path / "results")
     found = scores(configured(tmp_path / "results", "labels", configuration()))

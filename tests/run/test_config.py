@@ -16,9 +16,11 @@ from snakemake.utils import update_config
 from workflow_scripts.run import config, findings, inputs, loading, resources
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
+from workflow_scripts.tasks.retrieval import NamedModel
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import switched_into
 from workflow_scripts.tasks.translation import zero_shot_tests
+from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.training.backbone import chain_of
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
@@ -405,7 +407,7 @@ def test_like_leads_on_and_goes_together_with_each():
         """
     )
     made = config.load(raw).experiments
-    assert made["long"].scores.metrics == ["TER"] and made["long"].scores.samples == 1000  # a list replaces a list
+    assert made["long"].scores.metrics == ["TER"] and made["long"].scores.samples == 10000  # a list replaces a list
     found = {name: (e.source, e.target, e.training.pairs, e.training.dropout, e.training.batch_tokens) for name, e in made.items()}
     assert found["quick-de"] == ("de", "en", 7, 0.3, 500) and found["quick-en"] == ("en", "de", 9, 0.5, 500)
 
@@ -443,7 +445,7 @@ def test_a_like_that_leads_nowhere_is_refused(experiments, message):
 
 
 def test_like_knows_every_setting_whose_keys_are_the_users_own():
-    others = {config.Config, Phase, *config._dataclasses(config.Data)}  # which have no `like`
+    others = {config.Config, Phase, Aligned, NamedModel, *config._dataclasses(config.Data)}  # which have no `like`
     kinds = set(config._dataclasses(config.Config)) - others
     by_name = {name for kind in kinds for name, hint in get_type_hints(kind).items() if get_origin(hint) is dict}
     assert by_name == loading.BY_NAME

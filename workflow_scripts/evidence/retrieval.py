@@ -46,10 +46,10 @@ def normalised(vectors: torch.Tensor) -> torch.Tensor:
 
 def margins(forward: Top, backward: Top) -> tuple[Top, Top]:
     """The candidates of both directions with the ratio margin as their score, in the order of their cosines."""
-    means = [side.values.mean(dim=1) / 2 for side in (forward, backward)]
-    return tuple(  # type: ignore[return-value]
-        Top(side.values / (own[:, None] + other[side.indices]), side.indices)
-        for side, own, other in ((forward, *means), (backward, *reversed(means)))
+    ahead, back = (side.values.mean(dim=1) / 2 for side in (forward, backward))
+    return (
+        Top(forward.values / (ahead[:, None] + back[forward.indices]), forward.indices),
+        Top(backward.values / (back[:, None] + ahead[backward.indices]), backward.indices),
     )
 
 

@@ -19,7 +19,8 @@ _BATCH = 10_000
 def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) -> Counter[tuple[str, str]]:
     """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
-    The aligner aligns in both directions and symmetrises the links. The same text gives the same links on one machine.
+    The aligner aligns in both directions and symmetrises the links. The same text gives the same links in every run.
+
     Raises `InputError` if the files differ in their number of lines.
     """
     # imported here because it is slow and rarely needed

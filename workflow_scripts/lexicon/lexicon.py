@@ -15,8 +15,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.lexicon.alignment import count_links
-from workflow_scripts.lexicon.mapping import check
-from workflow_scripts.lexicon.vectors import read_vectors
+from workflow_scripts.lexicon.vectors import check, read_vectors
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads

@@ -28,7 +28,7 @@ def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:
             highest = max(float(table[at].label) for at in several)
             arms = {}
             for arm, scores in given.items():
-                order = sorted(several, key=lambda at, scores=scores: -scores[at])
+                order = sorted(several, key=[-score for score in scores].__getitem__)
                 best = next(rank for rank, at in enumerate(order, 1) if float(table[at].label) == highest)
                 top = [
                     {"text": table[at].pair, "grade": table[at].label, "wrong": float(table[at].label) < highest, "score": scores[at]}

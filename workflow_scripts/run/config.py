@@ -16,9 +16,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_type_hints
 
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import Lexicon
@@ -80,9 +81,13 @@ def _kind(experiment: Any) -> str | None:
     return task.settings.__name__ if task else None
 
 
-_KINDS = dict.fromkeys(task.settings for task in TASKS.values())
-# built from the table: a task's block is chosen by the experiment's `task`, never by which keys happen to fit
-AnyExperiment = Annotated[Union[tuple(Annotated[kind, Tag(kind.__name__)] for kind in _KINDS)], Discriminator(_kind)]  # noqa: UP007
+if TYPE_CHECKING:
+    # what an experiment has depends on its task; functions that know the task annotate their variable with its settings class
+    AnyExperiment = Any
+else:
+    _KINDS = dict.fromkeys(task.settings for task in TASKS.values())
+    # built from the table: a task's block is chosen by the experiment's `task`, never by which keys happen to fit
+    AnyExperiment = Annotated[Union[tuple(Annotated[kind, Tag(kind.__name__)] for kind in _KINDS)], Discriminator(_kind)]  # noqa: UP007
 
 
 @dataclass
@@ -99,7 +104,7 @@ class Config:
     """Backbones by name."""
     arms: dict[str, list[Phase]]
     """Ways to train by name: phases, one after the other."""
-    experiments: dict[str, AnyExperiment]  # type: ignore[valid-type]
+    experiments: dict[str, AnyExperiment]
     """Experiments by name."""
     data: dict[str, Data] = field(default_factory=dict)
     """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
@@ -137,6 +142,7 @@ def read(path: Path) -> Config:
 
 @functools.cache
 def _adapter() -> TypeAdapter:
+    kind: Any
     for kind in _dataclasses(Config):
         kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True, "allow_inf_nan": False, "populate_by_name": True}
     return TypeAdapter(Config)
@@ -147,7 +153,7 @@ def _dataclasses(kind: Any) -> list[type]:
     found: dict[type, None] = {}
 
     def visit(t: Any) -> None:
-        if dataclasses.is_dataclass(t) and t not in found:
+        if isinstance(t, type) and dataclasses.is_dataclass(t) and t not in found:
             for hint in get_type_hints(t).values():
                 visit(hint)
             found[t] = None
@@ -158,7 +164,7 @@ def _dataclasses(kind: Any) -> list[type]:
     return list(found)
 
 
-def explain(problem: dict[str, Any]) -> str:
+def explain(problem: ErrorDetails) -> str:
     """One of pydantic's errors in our words."""
     loc = problem["loc"]
     if loc[:1] == ("experiments",):
@@ -167,8 +173,8 @@ def explain(problem: dict[str, Any]) -> str:
     if problem["type"] == "unexpected_keyword_argument":
         key = str(problem["loc"][-1])
         known = sorted({f.name for kind in _dataclasses(Config) for f in dataclasses.fields(kind)})
-        near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-        return f"{where}: unknown key" + (f", did you mean {near[0]!r}?" if near else "")
+        close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+        return f"{where}: unknown key" + (f", did you mean {close[0]!r}?" if close else "")
     if problem["type"] == "missing":
         return f"{where}: is missing"
     if problem["type"] == "union_tag_not_found":

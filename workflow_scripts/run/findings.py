@@ -199,7 +199,9 @@ def _aligned_text(source: AlignedSource) -> str:
 
 
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    files = {key: path and resource(path) for key in ("file", "targets", "queries", "documents") for path in [getattr(source, key)]}
+    files: dict[str, Any] = {
+        key: path and resource(path) for key in ("file", "targets", "queries", "documents") for path in [getattr(source, key)]
+    }
     source = dataclasses.replace(source, **files, language=source.language or block.language)
     examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
     if not examples:
@@ -392,9 +394,10 @@ def shape_of(config: Config, name: str) -> Shape | None:
     if small := backbone.small:
         decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
         return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
-    if folder := located(backbone.model, backbone.revision):
+    model = backbone.model or ""
+    if model and (folder := located(model, backbone.revision)):
         try:
             return Shape(*(_read_model_config(folder)[name] for name in Shape._fields))
         except (InputError, KeyError):
             return None
-    return MBART_LARGE if "mbart-large" in backbone.model else None
+    return MBART_LARGE if "mbart-large" in model else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from workflow_scripts import paths
@@ -26,12 +27,17 @@ from workflow_scripts.tasks.experiment import (
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import chain_of
+from workflow_scripts.training.small import Small
 
 
 class Wildcards(Protocol):
     """A job's wildcards, as attributes."""
 
     def __getattr__(self, name: str) -> str: ...
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Name and value of each."""
+        ...
 
 
 def as_json(block: Any, **changes: Any) -> str:
@@ -225,7 +231,7 @@ def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
 def backbone_text(config: Config, w: Wildcards) -> list[str]:
     """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy."""
     block = config.backbones[w.backbone].pretraining
-    ready = [f"{resource(block.ready)}/ready.json"] if getattr(block, "ready", None) else []
+    ready = [f"{resource(block.ready)}/ready.json"] if isinstance(block, Small) and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 
@@ -396,7 +402,7 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
         if experiment.arms is None or arm in experiment.arms
         for phase in phases
         if phase.noise == w.noise
-        for point in grid_points(experiment) or [None]
+        for point in grid_points(experiment) or [{}]
     )
 
 

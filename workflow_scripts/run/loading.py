@@ -222,7 +222,8 @@ def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
         return raw
     filled = {}
     for name, block in experiments.items():
-        for key, defaults in _task(block).defaults.items() if _task(block) else ():
+        task = _task(block)
+        for key, defaults in task.defaults.items() if task else ():
             own = block.get(key, {})
             block = {**block, key: {**defaults, **own} if isinstance(own, dict) else own}
         filled[name] = block
@@ -242,7 +243,8 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
     moved = {}
     for name, block in experiments.items():
         training = block.get("training") if isinstance(block, dict) else None
-        lists = {key: value for key, value in training.items() if _is_grid(key, value)} if isinstance(training, dict) else {}
+        training = training if isinstance(training, dict) else {}
+        lists = {key: value for key, value in training.items() if _is_grid(key, value)}
         if lists and (task := _task(block)) and task.grid:
             first = {key: value[0] for key, value in lists.items()}
             grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1}}

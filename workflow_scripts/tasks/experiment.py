@@ -286,8 +286,8 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
         if not (config.backbones[each].model if kind == "hub" else block):
             yield f"backbones.{each}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
-        for code in codes if block else ():
-            if code not in block.text:
+        if block:
+            for code in [code for code in codes if code not in block.text]:
                 yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {list(block.text)}"
     origin = config.backbones[chain[-1]] if chain else None
     if origin and origin.kind == "small" and origin.small:

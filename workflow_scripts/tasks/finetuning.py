@@ -165,7 +165,7 @@ def some_of(examples: list[Example], number: int | None) -> list[Example]:
 _POOL = 50
 
 
-class Batches(Sequence):
+class Batches(Sequence[list[Row]]):
     """The parts of the updates of all epochs, in order; `rows` makes the rows of an epoch when its turn comes, `number` of them."""
 
     def __init__(self, rows: Callable[[int], list[Row]], number: int, epochs: int, settings: HeadSettings, seed: int):
@@ -178,7 +178,7 @@ class Batches(Sequence):
     def __len__(self) -> int:
         return self.epochs * len(self.epoch_sizes) * self.parts
 
-    def __getitem__(self, place: int) -> list[Row]:
+    def __getitem__(self, place: int) -> list[Row]:  # type: ignore[override]  # nothing takes slices
         epoch, place = divmod(place, len(self.epoch_sizes) * self.parts)
         if self._current[0] != epoch:
             self._current = epoch, self._updates(epoch)

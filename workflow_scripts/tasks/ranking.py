@@ -142,7 +142,7 @@ def finetune(
             reader,
             Batches(lambda epoch: train_rows, len(train_rows), settings.epochs, chosen, seed),
             look,
-            by={"score": "eval_error", "loss": "eval_loss"}[chosen.choose_by],
+            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
             score=chosen.metric,
             settings=chosen,
             folder=folder,

@@ -163,8 +163,8 @@ def problems(config: "Config", name: str) -> Iterator[str]:
 
 
 def _arm_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]:
-    yield from undefined(f"{at}.experiment", model.experiment, config.experiments)
-    other = config.experiments.get(model.experiment)
+    yield from undefined(f"{at}.experiment", model.experiment or "", config.experiments)
+    other = config.experiments.get(model.experiment or "")
     if other is None:
         return
     if not hasattr(other, "training") or model.experiment not in config.run.experiments:
@@ -183,9 +183,10 @@ def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
         block = config.backbones[backbone]
         if block.trim:
             yield f"backbones.{backbone}.trim: keeps the pieces of text that is trained on; experiments.{name} needs those of its own, too"
-        for code in languages(config, name) if block.pretraining else ():
-            if code not in block.pretraining.text:
-                has = list(block.pretraining.text)
+        learnt = block.pretraining
+        for code in languages(config, name) if learnt else ():
+            if learnt and code not in learnt.text:
+                has = list(learnt.text)
                 yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
 
 
@@ -390,11 +391,11 @@ def embedded(
     files: tuple[Path, Path], gold: Path, codes: Sequence[str], network: Any, codec: Codec, layers: list[int], settings: Retrieval
 ) -> Sides:
     """The vectors of both sides of a test set in the given layers."""
-    sides = []
+    sides: list[list[torch.Tensor]] = []
     for path, code in zip(files, codes, strict=True):
         rows = codec.encode(list(read_lines(path)), code, longest_row(network.config))
         sides.append(sentence_vectors(rows, network, codec, layers, settings))
-    return Sides(*sides, read_gold(gold))
+    return Sides(sides[0], sides[1], read_gold(gold))
 
 
 @torch.no_grad()

@@ -66,7 +66,7 @@ def switched_into(config: Config, name: str) -> list[str]:
 
 def given_lexicons(config: Config, name: str, lexicon: str | None = None) -> dict[tuple[str, str], str]:
     """(lexicon, pair) → its folder, for each language that is switched into; of the experiment's lexicons, or of one."""
-    experiment = config.experiments[name]
+    experiment: Transfer = config.experiments[name]
     code = config.labelled[experiment.corpus].language
     return {
         (used, pair): paths.lexicon_folder(config, config.lexicons[used].corpus or "", used)
@@ -119,7 +119,8 @@ def results_with(scored: str) -> Callable[[Config, str], set[str]]:
     """`Task.results` of a task whose scores are in `scored` under a run's folder, a file for each ``{test}`` or one folder."""
 
     def results(config: Config, name: str) -> set[str]:
-        experiment, own = config.experiments[name], paths.experiment_folder(name)
+        experiment: Transfer = config.experiments[name]
+        own = paths.experiment_folder(name)
         files = {f"{own}/significance.json", f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
         files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
         files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
@@ -138,7 +139,8 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained
     """`Task.phases` of a task that `rule` finetunes for, by the settings under the experiment's `key`."""
 
     def phases(config: Config, name: str) -> Iterator[Trained]:
-        experiment, seeds = config.experiments[name], len(config.run.seeds)
+        experiment: Transfer = config.experiments[name]
+        seeds = len(config.run.seeds)
         for _, phase in phases_of(config, experiment):
             if phase.name == "pretext":
                 training = phase_training(experiment, phase)
@@ -216,7 +218,8 @@ def text_problems(config: Config, name: str, unit: str, lengths: dict[str, int],
 
 def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
     """Lexicons that are no given dictionaries, or lack a language that words are switched into."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
+    where = f"experiments.{name}"
+    experiment: Transfer = config.experiments[name]
     code, into = config.labelled[experiment.corpus].language, switched_into(config, name)
     if not into:
         yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into"

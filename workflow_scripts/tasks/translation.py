@@ -107,14 +107,14 @@ def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
 
 def lexicon_folder(config: Config, name: str, lexicon: str | None = None) -> str:
     """The folder of the experiment's lexicon, or of another that it uses."""
-    experiment = config.experiments[name]
+    experiment: Translation = config.experiments[name]
     used = lexicon or experiment.lexicon
     return paths.lexicon_folder(config, lexicon_corpus(config, experiment, used), used)
 
 
 def languages(config: Config, name: str) -> list[str]:
     """Source and target."""
-    experiment = config.experiments[name]
+    experiment: Translation = config.experiments[name]
     return [experiment.source, experiment.target]
 
 
@@ -140,7 +140,8 @@ def lexicons(config: Config, name: str) -> list[str]:
 
 def results(config: Config, name: str) -> set[str]:
     """All files that the report reads: scores of every test set, curves, distances, tests of significance, noised text."""
-    experiment, own = config.experiments[name], paths.experiment_folder(name)
+    experiment: Translation = config.experiments[name]
+    own = paths.experiment_folder(name)
     arms = arms_of(config, experiment)
     testsets = list(config.corpora[experiment.corpus].test)
     all_tests = testsets + zero_shot_tests(config, name)
@@ -171,9 +172,10 @@ def results(config: Config, name: str) -> set[str]:
 
 def phases(config: Config, name: str) -> Iterator[Trained]:
     """Every phase that is trained, also at the points of a grid."""
-    experiment, seeds = config.experiments[name], len(config.run.seeds)
+    experiment: Translation = config.experiments[name]
+    seeds = len(config.run.seeds)
     points = grid_points(experiment)
-    for arm, point in itertools.product(arms_of(config, experiment), points or [None]):
+    for arm, point in itertools.product(arms_of(config, experiment), points or [{}]):
         for phase in config.arms[arm]:
             # each point once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
@@ -188,7 +190,8 @@ def phases(config: Config, name: str) -> Iterator[Trained]:
 
 def problems(config: Config, name: str) -> Iterator[str]:
     """Names that are not defined, languages that the corpus has not, settings that do not fit each other."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
+    where = f"experiments.{name}"
+    experiment: Translation = config.experiments[name]
     yield from shared_problems(config, name)
     yield from grid_problems(config, name)
     if experiment.word_accuracy.low >= experiment.word_accuracy.high:
@@ -201,7 +204,7 @@ def problems(config: Config, name: str) -> Iterator[str]:
     for used in lexicons_used(config, experiment):
         lexicon = config.lexicons.get(used)
         learnt = config.corpora.get(lexicon.corpus or "") if lexicon else None
-        if learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
+        if lexicon and learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
             yield f"lexicons.{used}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
         if lexicon and lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
             yield f"lexicons.{used}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
@@ -246,7 +249,8 @@ def _phase_problems(where: str, experiment: Translation, phase: Phase, config: C
 
 def grid_problems(config: Config, name: str) -> Iterator[str]:
     """What is wrong with lists of training values to choose from, and with what the choice goes by."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
+    where = f"experiments.{name}"
+    experiment: Any = config.experiments[name]
     for key, values in experiment.grid.items():
         yield from undefined(f"{where}.training", key, TRAINING_TYPES)
         if key == "updates":

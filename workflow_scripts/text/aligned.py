@@ -16,6 +16,7 @@ what is named                        what translates what
 
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.stage import InputError, checksums, resource, run, write_json
 from workflow_scripts.text.files import read_lines, write_lines
@@ -118,7 +119,7 @@ def read_aligned(settings: AlignedSource) -> tuple[tuple[list[str], list[str]], 
 
 def at_hand(source: AlignedSource) -> AlignedSource:
     """The source with the embedded files where they really are."""
-    found = {key: path and resource(path) for key in ("file", "order", "gold") for path in [getattr(source, key)]}
+    found: dict[str, Any] = {key: path and resource(path) for key in ("file", "order", "gold") for path in [getattr(source, key)]}
     return replace(source, files={code: resource(path) for code, path in source.files.items()}, **found)
 
 

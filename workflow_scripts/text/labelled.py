@@ -9,6 +9,7 @@ the query, the third column the document, and a fourth one the query's name. Whe
 seed only, so that files in several languages that share documents hold out the same ones.
 """
 
+import functools
 import hashlib
 import json
 from collections import Counter
@@ -260,8 +261,14 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
 
 
 def _key(example: Example, unit: str) -> tuple[str, ...]:
-    """What must not stand in two parts: an example, or a whole query, whatever its documents."""
-    return tuple(leak_keys([example.text] if unit == "query" else example.texts))
+    """What must not be in two parts: an example, or with `unit: query` a query, whatever its documents."""
+    return _query_key(example.text) if unit == "query" else tuple(leak_keys(example.texts))
+
+
+@functools.lru_cache(1)
+def _query_key(text: str) -> tuple[str, ...]:
+    """The key of a query, kept for its documents, which follow each other."""
+    return tuple(leak_keys([text]))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -287,8 +294,8 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
 def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
     """Queries, each with its documents one after the other and their grades; raises as `read_examples` and `graded` do."""
     if source.documents and source.queries:
-        files = [Path(path) for path in source.paths()]
-        for one in read_judged(*files, source.language or "", source.header):
+        judged, queries, documents = (Path(path) for path in source.paths())
+        for one in read_judged(judged, queries, documents, source.language or "", source.header):
             grade = source.label_names.get(one.grade, one.grade)
             _check_label(grade, labels, f"{source.file}, line {one.line}")
             yield Example(grade, one.query, one.document, one.group, one.line, one.query_id)
