@@ -59,6 +59,25 @@ def test_recipes_are_valid(name):
     assert recipe(name).run.experiments
 
 
+BEFORE = Path("tests/data/version-0.1")
+"""The configuration and recipes as they were before there were tables of tasks, of families and of objectives."""
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in BEFORE.glob("*.yaml")))
+def test_configurations_of_the_version_before_load_and_mean_the_same(name):
+    merged = yaml.safe_load((BEFORE / "config.yaml").read_text(encoding="utf-8"))
+    if name != "config":
+        update_config(merged, yaml.safe_load((BEFORE / f"{name}.yaml").read_text(encoding="utf-8")))
+    loaded = config.load(merged)
+    assert loaded.run.experiments
+    for experiment in map(loaded.experiments.get, loaded.run.experiments):
+        backbone = loaded.backbones[experiment.backbone]
+        assert (backbone.family, backbone.objective, backbone.from_) == (None, None, None)
+        assert experiment.arms is None and arms_of(loaded, experiment) == loaded.run.arms
+    tasks = {"pawsx": {"classification"}, "help-summaries": {"summarisation"}}
+    assert {loaded.experiments[one].task for one in loaded.run.experiments} == tasks.get(name, {"translation"})
+
+
 def test_every_published_number_belongs_to_a_recipe():
     with open("config/published.tsv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))

@@ -30,11 +30,8 @@ def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) 
 
 def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     """Where an arm's answers and their scores are."""
-    if study.settings.task == "classification":
-        return study.seed(arm, seed)
-    if study.settings.task == "retrieval" and study.settings.models[arm].backbone:
-        seed = None  # a backbone is the same for all seeds
-    return study.seed(arm, seed) / "predictions"
+    told = measure(study)
+    return study.seed(arm, None if told.same_for_all_seeds(arm) else seed) / told.folder
 
 
 # what was run
@@ -85,7 +82,7 @@ def scores(study: Study) -> dict[str, Any]:
         "headline": headline(study, rows, over_seeds, [AVERAGE if len(study.testsets) > 1 else study.testsets[0]], [metric]),
         "measure": measure(study),
         "table": table(study, rows),
-        "folder": "predictions/" if study.settings.task != "classification" else "",
+        "folder": measure(study).folder,
         "charts": charts(study, rows),
         "confusions": confusions(study),
     }

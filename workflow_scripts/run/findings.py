@@ -199,9 +199,8 @@ def _aligned_text(source: AlignedSource) -> str:
 
 
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    files: dict[str, Any] = {
-        key: path and resource(path) for key in ("file", "targets", "queries", "documents") for path in [getattr(source, key)]
-    }
+    names = ("file", "targets", "queries", "documents")
+    files: dict[str, Any] = {key: path and resource(path) for key in names for path in [getattr(source, key)]}
     source = dataclasses.replace(source, **files, language=source.language or block.language)
     examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
     if not examples:
