@@ -54,6 +54,8 @@ rule generation_answers:
         experiment=experiments_with(text="labelled", answers="text"),
         seed=r"[1-9]\d*",
     localrule: True
+    conda:
+        "../envs/crossgap.yaml"
     shell:
         "cp {input.folder:q}/{wildcards.testset:q}.hyp {output.hypotheses:q} 2> {log:q}"
 

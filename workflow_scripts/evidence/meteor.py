@@ -15,6 +15,7 @@ Words are those of ROUGE here: of the segmenter of all stages, lower-cased and w
 Both take the score of a corpus from the sums of its sentences' counts, as METEOR does; it is not the mean of the sentences' scores.
 """
 
+import contextlib
 import importlib.metadata
 import shutil
 import subprocess
@@ -166,8 +167,8 @@ class MeteorJar(_Meteor):
         if not (java := shutil.which("java")):
             raise InputError("scores.meteor_jar: there is no program java; install Java, or leave the jar out")
         command = [java, "-Xmx2G", "-jar", jar, "-", "-", "-stdio", "-l", code, "-norm"]
-        pipe = subprocess.PIPE
-        self._process: Any = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8")
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        self._asked, self._told, self._said = self._process.stdin, self._process.stdout, self._process.stderr
         self._values: dict[tuple[float, ...], float] = {}
 
     def __del__(self) -> None:
@@ -196,17 +197,14 @@ class MeteorJar(_Meteor):
         return 100 * self._values[key]
 
     def _ask(self, line: str) -> str:
-        try:
-            self._process.stdin.write(f"{line}\n")
-            self._process.stdin.flush()
-        except OSError:
-            pass  # its last words are in what it answers
+        with contextlib.suppress(OSError):  # its last words are in what it answers
+            print(line, file=self._asked, flush=True)
         return self._answer()
 
     def _answer(self) -> str:
-        if answer := self._process.stdout.readline():
+        if self._told and (answer := self._told.readline()):
             return answer
-        said = " ".join(self._process.stderr.read().split())
+        said = " ".join(self._said.read().split()) if self._said else ""
         raise InputError(
             f"METEOR's program stopped; for language {self.code} it needs its file of paraphrases beside the jar: {said[:300]}"
         )

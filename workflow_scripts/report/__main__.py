@@ -141,10 +141,10 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     context["w"] = SHOWN[study.settings.task].words
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        folders: tuple[str, ...] = (study.settings.task, "classification") if study.labelled else ()
+        folders = [study.settings.task, "classification"] if study.labelled else []
         if study.generated:
             # parts without a template in `generation` use translation's, except for the dictionaries
-            folders = ("classification",) if name == "lexicon" else ("generation",)
+            folders = ["classification" if name == "lexicon" else "generation"]
         own = [f"{folder}/{name}.html.j2" for folder in folders]
         with marked_if_it_fails(part, name):
             part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
