@@ -7,9 +7,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import yaml
 
+from workflow_scripts.report.__main__ import templates
 from workflow_scripts.report.measures import MEASURES
 from workflow_scripts.report.shown import SHOWN
+from workflow_scripts.run.config import load
 from workflow_scripts.tasks.table import TASKS
 
 TABLES = {"tasks/table.py", "report/shown.py", "report/measures.py", "models/families.py"}
@@ -47,4 +50,8 @@ def test_the_name_of_a_task_stands_in_few_places(places, task):
 
 def test_the_report_shows_every_task():
     assert SHOWN.keys() == TASKS.keys()
-    assert MEASURES.keys() == {name for name, task in TASKS.items() if task.text != "corpora"}
+    assert MEASURES.keys() == {name for name, task in TASKS.items() if task.answers != "text"}
+    made = templates(load(yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))))
+    for shown in SHOWN.values():
+        for part in shown.parts:
+            assert made.select_template([f"{folder}/{part}.html.j2" for folder in shown.folders] + [f"{part}.html.j2"])

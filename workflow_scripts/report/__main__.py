@@ -138,14 +138,11 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     """Render an experiment's parts into `html`. Explanations that a page needs once stand with its `first` experiment."""
     study: Study = part["study"]
     context = {"e": part, "s": study, "id": study.name, "pair": study.title, "several": len(study.seeds) > 1, "first": first}
-    context["w"] = SHOWN[study.settings.task].words
+    shown = SHOWN[study.settings.task]
+    context["w"] = shown.words
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        folders = [study.settings.task, "classification"] if study.labelled else []
-        if study.generated:
-            # parts without a template in `generation` use translation's, except for the dictionaries
-            folders = ["classification" if name == "lexicon" else "generation"]
-        own = [f"{folder}/{name}.html.j2" for folder in folders]
+        own = [f"{folder}/{name}.html.j2" for folder in shown.folders]
         with marked_if_it_fails(part, name):
             part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
 

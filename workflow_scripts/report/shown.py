@@ -1,7 +1,6 @@
 """The report's table of tasks: the parts of an experiment's section, and the words that the page uses for a task.
 
-A task whose text has labels has an entry in `measures` as well. Templates of such tasks are in the folder of the task's name, or else in
-`classification`, which they share.
+A task whose answers are no text has an entry in `measures` as well.
 """
 
 from collections.abc import Callable
@@ -25,6 +24,8 @@ class Shown(NamedTuple):
     words: dict[str, str]
     """What the page calls the task's inputs and outputs."""
     parts: Parts
+    folders: tuple[str, ...] = ()
+    """Folders of templates that are used instead of the general ones where they have a template for a part; the first that has one."""
 
 
 PARTS: Parts = {
@@ -95,6 +96,7 @@ SHOWN: dict[str, Shown] = {
             "outputs": "questions",
         },
         GENERATION_PARTS,
+        ("generation",),
     ),
     "titles": Shown(
         {
@@ -108,6 +110,7 @@ SHOWN: dict[str, Shown] = {
             "outputs": "titles",
         },
         GENERATION_PARTS,
+        ("generation",),
     ),
     "stories": Shown(
         {
@@ -121,18 +124,22 @@ SHOWN: dict[str, Shown] = {
             "outputs": "stories",
         },
         GENERATION_PARTS,
+        ("generation",),
     ),
     "classification": Shown(
         {"learns": "label texts", "inputs": "texts", "outputs": "labels", "row": "examples"},
         LABELLED_PARTS,
+        ("classification",),
     ),
     "labelling": Shown(
         {"learns": "tag the words of sentences", "inputs": "sentences", "outputs": "tags", "row": "sentences"},
         {**LABELLED_PARTS, **SCORED, "tagged": ("Tags side by side", labels.tagged)},
+        ("classification",),
     ),
     "ranking": Shown(
         {"learns": "grade documents by how well they answer a query", "inputs": "queries", "outputs": "grades", "row": "documents"},
         {**LABELLED_PARTS, **SCORED, "ranked": ("Rankings side by side", found.ranked)},
+        ("ranking", "classification"),
     ),
     "retrieval": Shown(
         {"learns": "", "inputs": "sentences", "outputs": "neighbours", "row": "sentences"},
@@ -142,6 +149,7 @@ SHOWN: dict[str, Shown] = {
             "layers": ("Layers and measures", found.layers),
             "neighbours": ("Neighbours side by side", found.neighbours),
         },
+        ("retrieval", "classification"),
     ),
 }
 """Task → how the report shows it."""
