@@ -30,11 +30,8 @@ def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) 
 
 def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     """Where an arm's answers and their scores are."""
-    if study.settings.task == "classification":
-        return study.seed(arm, seed)
-    if study.settings.task == "retrieval" and study.settings.models[arm].backbone:
-        seed = None  # a backbone is the same for all seeds
-    return study.seed(arm, seed) / "predictions"
+    told = measure(study)
+    return study.seed(arm, None if told.same_for_all_seeds(arm) else seed) / told.folder
 
 
 # what was run
@@ -42,14 +39,19 @@ def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
 
 def labelled_text(study: Study) -> dict[str, Any]:
     """The number of examples by part and label, and of those removed."""
+    return {"parts": parts(study), "labels": study.labels.labels}
+
+
+def parts(study: Study) -> dict[str, dict[str, Any]]:
+    """What was read and left out, by part of the text."""
     languages = {"train": study.source, "dev": study.source, **{f"test/{t}": test_language(study, t) for t in study.testsets}}
-    parts = {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
-    return {"parts": parts, "labels": study.labels.labels}
+    return {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
 
 
 def test_language(study: Study, testset: str) -> str:
     """The language of a test set."""
-    return study.labels.test[testset].language or study.labels.language
+    block = study.generated or study.labels
+    return block.test[testset].language or block.language
 
 
 def language_names(study: Study, testset: str) -> str:
@@ -80,7 +82,7 @@ def scores(study: Study) -> dict[str, Any]:
         "headline": headline(study, rows, over_seeds, [AVERAGE if len(study.testsets) > 1 else study.testsets[0]], [metric]),
         "measure": measure(study),
         "table": table(study, rows),
-        "folder": "predictions/" if study.settings.task != "classification" else "",
+        "folder": measure(study).folder,
         "charts": charts(study, rows),
         "confusions": confusions(study),
     }
@@ -225,7 +227,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
         frequent = sorted(entries, key=lambda word: -counts[word])[:400]
         found[called] = {
             **report["directions"][direction],
-            "file": report["dictionary"],
+            "file": report["dictionary"] or "learnt, not given",
             "languages": direction.split("-"),
             "examples": [(word, entries[word]) for word in evenly(frequent, 20)],
         }

@@ -29,6 +29,10 @@ class Measure(NamedTuple):
     """The same as the subject of a sentence."""
     loss: str = "nats per example"
     """What the loss on the dev set is counted in."""
+    folder: str = "predictions/"
+    """The folder of the scores, below that of an arm's run."""
+    same_for_all_seeds: Callable[[str], bool] = lambda arm: False
+    """Whether an arm is scored only once, under the first seed."""
 
 
 def _classification(study: Study) -> Measure:
@@ -44,6 +48,7 @@ def _classification(study: Study) -> Measure:
         trivially=f"always {guess} of the test set",
         signature=guess.removeprefix("the "),
         guess=f"always answering with {guess}",
+        folder="",
     )
 
 
@@ -109,6 +114,8 @@ def _retrieval(study: Study) -> Measure:
         trivially=trivially,
         signature="expected value of a random choice",
         guess="a random choice",
+        # a backbone is the same for all seeds
+        same_for_all_seeds=lambda arm: bool(study.settings.models[arm].backbone),
     )
 
 

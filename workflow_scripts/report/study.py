@@ -49,8 +49,10 @@ class Study:
     """Lexicons that phases name instead of the experiment's."""
     labelled: Labelled | Aligned | None = None
     """The text of a task with labels, or of one that looks up translations."""
+    generated: Labelled | None = None
+    """The text of a task whose answers are texts, learnt in one language and tested in others."""
     dictionaries: dict[str, Path] = field(default_factory=dict)
-    """Of a task with labels: the folder of each given dictionary that words are switched by, by what it is called."""
+    """Of a task that is tested in several languages: the folder of each dictionary that words are switched by, by its name."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
@@ -61,12 +63,21 @@ class Study:
             raise ValueError(f"{self.name} has no labelled text")
         return self.labelled
 
+    def sides(self, testset: str) -> list[tuple[str, str]]:
+        """Languages of a test set that is answered with text, and its files under `corpus`: what is read, and what is to be written."""
+        if not self.generated:
+            sources = self.zero_shot.get(testset, self.source), self.target
+            return [(code, f"test/{testset}.{code}") for code in sources]
+        block, part = self.generated, f"test/{testset}"
+        source, target = block.test[testset].language or block.language, block.language_of_targets(part)
+        return [(code, f"{part}.{source}-{target}.{side}.{code}") for code, side in ((source, "source"), (target, "target"))]
+
     @property
     def title(self) -> str:
         """The experiment in a few words: its languages, or what is classified."""
         if isinstance(self.labelled, Aligned):
             return "retrieval of translations"
-        if self.labelled:
+        if self.labelled or self.generated:
             return f"{self.settings.task}, learnt in {language(self.source).name}"
         return f"{language(self.source).name} to {language(self.target).name}"
 
@@ -142,18 +153,20 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
 def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
     chosen = experiment(settings, name)
     labelled = settings.labelled[chosen.corpus]
+    writes = task_of(chosen).answers == "text"
     given = transfer.given_lexicons(settings, name)
     return Study(
         source=labelled.language,
-        target=labelled.language,
+        target=labelled.language_of_targets("train") if writes else labelled.language,
         languages=transfer.trained_languages(settings, name),
         testsets=list(labelled.test),
         zero_shot={},
-        lowercased=[],
+        lowercased=list(labelled.test) if labelled.lowercase else [],
         corpus=under(results, paths.labelled_folder(chosen.corpus)),
         lexicon=results / "lexicons" / chosen.corpus,
         other_lexicons={},
-        labelled=labelled,
+        labelled=None if writes else labelled,
+        generated=labelled if writes else None,
         dictionaries={_called(used, pair, labelled.language): under(results, folder) for (used, pair), folder in given.items()},
         **_of_any_text(results, name, settings),
     )

@@ -22,10 +22,11 @@ from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
+from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled, LabelledSource
 from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Source
 from workflow_scripts.text.tagged import has_spans
+from workflow_scripts.text.targets import TARGET_COLUMNS
 from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.pretraining import known_family, objective_for
 from workflow_scripts.training.settings import Training
@@ -268,11 +269,12 @@ def _labelled_problems(where: str, labelled: Labelled):
             )
         if labelled.unit != "query" and (source.queries or source.documents):
             yield f"{where}.{part}: `queries` and `documents` are for `unit: query`"
-        wanted = {"text", "pair", "label"} if labelled.unit == "query" else {"text", "label"}
-        if source.file and not words and not judged and (missing := wanted - source.columns.keys()):
+        if source.file and not judged and (missing := _needed_columns(source, labelled.unit) - source.columns.keys()):
             yield f"{where}.{part}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
+        known = {"word": WORD_COLUMNS, "target": TARGET_COLUMNS}.get(labelled.unit, TEXT_COLUMNS)
         for key in source.columns:
-            yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(WORD_COLUMNS if words else TEXT_COLUMNS))
+            yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(known))
+        yield from _target_problems(f"{where}.{part}", source, labelled)
         for key in ("header", "where", "label_pattern") if words else ():
             if getattr(source, key):
                 yield f"{where}.{part}.{key}: is for `unit: text`; files of words with tags have only `columns` and `label_names`"
@@ -283,13 +285,52 @@ def _labelled_problems(where: str, labelled: Labelled):
         else:
             if not groups:
                 yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
-    if len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
+    if labelled.unit == "target" and labelled.labels:
+        yield f"{where}.labels: `unit: target` has none; the answers are texts"
+    elif labelled.unit == "target":
+        pass
+    elif len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
         yield f"{where}.labels: {labelled.labels} must be at least two different labels"
     yield from _tag_problems(where, labelled) if labelled.unit == "word" else ()
     for label in labelled.labels if labelled.unit == "query" else ():
         if not _is_grade(label):
             yield f"{where}.labels: {label!r} is no grade; a grade is a number from 0, the greater the better"
     yield from _test_problems(where, labelled, "average")
+
+
+def _needed_columns(source: LabelledSource, unit: str) -> set[str]:
+    """What `columns` must say of a file."""
+    if unit == "word":
+        return set()
+    if unit in ("text", "query"):
+        return {"text", "label"} | ({"pair"} if unit == "query" else set())
+    if source.targets or (source.file or "").removesuffix(".gz").removesuffix(".xz").endswith(".json"):
+        return set()
+    if "heading" in source.columns:
+        return {"text", "document"}
+    return {"text", "target", "document"} if source.target_where else {"text", "target"}
+
+
+def _target_problems(where: str, source: LabelledSource, labelled: Labelled):
+    """Settings of `unit: target` where it is not that, languages that are not known, settings that exclude each other."""
+    if labelled.unit != "target":
+        for key in ("targets", "target_where", "target_language"):
+            if getattr(source, key):
+                yield f"{where}.{key}: is for `unit: target`"
+        return
+    for key in ("label_pattern", "label_names"):
+        if getattr(source, key):
+            yield f"{where}.{key}: is for text with labels; `unit: target` has none"
+    try:
+        language(source.target_language or labelled.target_language or labelled.language)
+    except InputError as error:
+        yield f"{where}.target_language: {error}"
+    if several := [key for key, column in source.columns.items() if isinstance(column, list)]:
+        yield f"{where}.columns.{several[0]}: is one column with `unit: target`, got {source.columns[several[0]]}"
+    if source.targets and not source.file:
+        yield f"{where}.targets: has the targets for the lines of `file`, which is missing"
+    if source.targets and source.columns:
+        yield f"{where}.columns: is for one file with texts and targets; with `targets`, each line is a text or a target as a whole"
 
 
 def _aligned_problems(where: str, aligned: Aligned):

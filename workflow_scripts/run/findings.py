@@ -25,7 +25,7 @@ from workflow_scripts.run.inputs import writes_text
 from workflow_scripts.stage import InputError, resource, told
 from workflow_scripts.tasks.experiment import backbones_of, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.transfer import given_lexicons
+from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.text.acquisition import Data, needed
 from workflow_scripts.text.aligned import AlignedSource, at_hand, read_aligned
@@ -199,14 +199,16 @@ def _aligned_text(source: AlignedSource) -> str:
 
 
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    files: dict[str, Any] = {key: path and resource(path) for key in ("file", "queries", "documents") for path in [getattr(source, key)]}
+    names = ("file", "targets", "queries", "documents")
+    files: dict[str, Any] = {key: path and resource(path) for key in names for path in [getattr(source, key)]}
     source = dataclasses.replace(source, **files, language=source.language or block.language)
     examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
     if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
     counts = Counter(label for example in examples for label in example.labels(block.unit))
     told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
-    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples: {told}"
+    number = f"{'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples"
+    return f"{source.file}, {number}{': ' if told else ''}{told}"
 
 
 def lexicons(config: Config) -> Iterator[Finding]:
@@ -222,7 +224,7 @@ def lexicons(config: Config) -> Iterator[Finding]:
         if block.mapping.engine == "vecmap":
             yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
     given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
-    for name, pair in sorted(given):
+    for name, pair in sorted(key for key in given if not is_learnt(config.lexicons[key[0]])):
         if not _is_awaited(path := config.lexicons[name].dictionary[pair]):
             yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
 

@@ -106,7 +106,7 @@ def labelled_settings(config: Config, w: Wildcards) -> str:
     """The labelled text's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.labelled[w.labelled])
     for source in (block["train"], block["dev"], *block["test"].values()):
-        source |= {key: source[key] and resource(source[key]) for key in ("file", "queries", "documents")}
+        source |= {key: source[key] and resource(source[key]) for key in ("file", "targets", "queries", "documents")}
     return json.dumps(block, ensure_ascii=False)
 
 
@@ -283,9 +283,22 @@ def arms(config: Config, w: Wildcards) -> list[str]:
     return arms_of(config, config.experiments[w.experiment])
 
 
+def _side(config: Config, experiment: str, part: str, side: int) -> tuple[str, str]:
+    """Source (0) or target (1) side of a part of an experiment's text, and its language."""
+    sides = task_of(config.experiments[experiment]).sides
+    if sides is None:
+        raise InputError(f"{experiment} has no text to write from, as its task answers no text")
+    return sides(config, experiment, part)[side]
+
+
+def trained_direction(config: Config, w: Wildcards) -> list[str]:
+    """The language that the experiment is finetuned to read, and that to write."""
+    return [_side(config, w.experiment, "train", side)[1] for side in (0, 1)]
+
+
 def target(config: Config, w: Wildcards) -> str:
-    """The language that the experiment's models write."""
-    return direction(config, w)[1]
+    """The language that the experiment's models write: on a test set, or else as they were finetuned."""
+    return test_direction(config, w)[1] if "testset" in dict(w.items()) else trained_direction(config, w)[1]
 
 
 def of_arms(config: Config, w: Wildcards, file: str) -> list[str]:
@@ -301,7 +314,7 @@ def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
 
 def comet_scores(config: Config, w: Wildcards) -> list[str]:
     """COMET's scores of all runs on a test set, where the experiment measures them."""
-    return of_runs(config, w, "{testset}.comet.json") if config.experiments[w.experiment].comet else []
+    return of_runs(config, w, "{testset}.comet.json") if getattr(config.experiments[w.experiment], "comet", None) else []
 
 
 def phase_of(config: Config, w: Wildcards, name: str) -> Phase:
@@ -399,9 +412,8 @@ def experiment_languages(config: Config, w: Wildcards) -> list[str]:
 
 
 def experiment_text(config: Config, w: Wildcards, part: str, side: int) -> str:
-    """Source (0) or target (1) side of a part of the experiment's corpus; `part` may have wildcards."""
-    corpus = config.experiments[w.experiment].corpus
-    return paths.corpus_text(config, corpus, part.format(**dict(w.items())), direction(config, w)[side])
+    """Source (0) or target (1) side of a part of the experiment's text; `part` may have wildcards."""
+    return _side(config, w.experiment, part.format(**dict(w.items())), side)[0]
 
 
 def corpus_side(config: Config, w: Wildcards, part: str, side: int) -> str:
@@ -409,22 +421,30 @@ def corpus_side(config: Config, w: Wildcards, part: str, side: int) -> str:
     return paths.corpus_text(config, config.experiments[w.experiment].corpus, part, experiment_languages(config, w)[side])
 
 
-def tested(config: Config, w: Wildcards) -> tuple[Any, str]:
-    """The experiment that a test set is of, and its name there: `{other}@{testset}` is another's, translated without training for it."""
+def _tested(w: Wildcards) -> tuple[str, str]:
+    """The experiment that a test set is of, and its part there: `{other}@{testset}` is another's, translated without training for it."""
     other, _, name = w.testset.rpartition("@")
-    return config.experiments[other or w.experiment], name
+    return other or w.experiment, f"test/{name}"
 
 
 def test_direction(config: Config, w: Wildcards) -> list[str]:
-    """Languages of a test set: its own source, the experiment's target."""
-    experiment, _ = tested(config, w)
-    return [experiment.source, experiment.target]
+    """Languages of a test set: that of its texts, and that to write in."""
+    return [_side(config, *_tested(w), side)[1] for side in (0, 1)]
 
 
 def test_text(config: Config, w: Wildcards, side: int) -> str:
     """Source (0) or target (1) side of a test set."""
-    experiment, name = tested(config, w)
-    return paths.corpus_text(config, experiment.corpus, f"test/{name}", test_direction(config, w)[side])
+    return _side(config, *_tested(w), side)[0]
+
+
+def tested_texts(config: Config, w: Wildcards) -> list[str]:
+    """The source sides of all test sets of the experiment."""
+    return [_side(config, w.experiment, f"test/{name}", 0)[0] for name in testsets(config, w.experiment)]
+
+
+def tested_directions(config: Config, w: Wildcards, side: int) -> list[str]:
+    """The languages that all test sets of the experiment are in (0), or are to be answered in (1)."""
+    return [_side(config, w.experiment, f"test/{name}", side)[1] for name in testsets(config, w.experiment)]
 
 
 def representation_text(config: Config, w: Wildcards, side: int) -> str:

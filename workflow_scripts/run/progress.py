@@ -287,6 +287,7 @@ DOING = {
     "pretext": "training the pretext task",
     "finetune": "finetuning",
     "decoding": "translating",
+    "generation_decoding": "writing answers to the test sets",
     "scores": "scoring",
     "significance": "testing for significance",
     "word_accuracy": "measuring word accuracy",

@@ -176,6 +176,9 @@ class Task(NamedTuple):
     """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
     defaults: dict[str, dict[str, Any]] = {}  # noqa: RUF012 (a named tuple's default, which nothing changes)
     """Raw settings that hold for it where the configuration does not give them."""
+    sides: Callable[[Config, str, str], list[tuple[str, str]]] | None = None
+    """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
+    with its language."""
     grid: bool = False
     """Whether a list in place of a training value makes a grid to choose from."""
 

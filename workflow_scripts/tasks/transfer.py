@@ -1,7 +1,7 @@
 """transfer: what the tasks with labels share. They are finetuned in one language and tested in others, and count epochs.
 
-Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries,
-each sentence into one of several languages.
+Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries, or by
+lexicons that are learnt from other text, each sentence into one of several languages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from workflow_scripts.tasks.experiment import (
 from workflow_scripts.text.languages import LANGUAGES
 
 if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
+    from workflow_scripts.run.config import Config, LexiconStages
 
 
 @dataclass(kw_only=True)
@@ -37,7 +37,7 @@ class Transfer(Experiment):
     """A text with labels in one language, test sets in that and others, and a backbone."""
 
     lexicon: str | None = None
-    """Name of a lexicon of given dictionaries (`mapping.mode: dictionary`), for a pretext phase."""
+    """Name of a lexicon for a pretext phase: of given dictionaries (`mapping.mode: dictionary`), or learnt from a `corpus` of its own."""
     into: list[str] | None = None
     """Languages that words are switched into; those of the test sets by default."""
 
@@ -69,11 +69,27 @@ def given_lexicons(config: Config, name: str, lexicon: str | None = None) -> dic
     experiment: Transfer = config.experiments[name]
     code = config.labelled[experiment.corpus].language
     return {
-        (used, pair): paths.given_lexicon_folder(experiment.corpus, used, pair)
+        (used, pair): paths.lexicon_folder(config, config.lexicons[used].corpus or "", used)
+        if is_learnt(config.lexicons[used])
+        else paths.given_lexicon_folder(experiment.corpus, used, pair)
         for used in ([lexicon] if lexicon else lexicons_used(config, experiment))
         for other in switched_into(config, name)
-        if (pair := given_dictionary(config.lexicons[used], code, other))
+        if (pair := pair_of(config, used, code, other))
     }
+
+
+def is_learnt(lexicon: LexiconStages) -> bool:
+    """Whether a lexicon is learnt from a corpus that it names, and not given."""
+    return bool(lexicon.corpus) and lexicon.mapping.mode != "dictionary"
+
+
+def pair_of(config: Config, lexicon: str, code: str, other: str) -> str | None:
+    """The name of two languages, in the lexicon's order, if it has them."""
+    block = config.lexicons[lexicon]
+    if not is_learnt(block):
+        return given_dictionary(block, code, other)
+    learnt = config.corpora.get(block.corpus or "")
+    return "-".join(learnt.languages) if learnt and {code, other} == {*learnt.languages} else None
 
 
 def lexicon_files(config: Config, name: str, lexicon: str | None = None) -> list[str]:
@@ -160,33 +176,44 @@ def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]
 
     def problems(config: Config, name: str) -> Iterator[str]:
         where, experiment = f"experiments.{name}", config.experiments[name]
-        yield from undefined(f"{where}.corpus", experiment.corpus, config.labelled)
         yield from shared_problems(config, name)
         for arm, phase in phases_of(config, experiment):
             if phase.data == "task" and phase.epochs is None:
                 yield f"arms.{arm}: the task phase of {where}, a {experiment.task}, has `epochs` instead of updates"
             if phase.data == "task" and phase.training:
                 yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
-            if phase.data == "released":
-                yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
-        switched = [f"arms.{arm}" for arm, phase in phases_of(config, experiment) if phase.name == "pretext"]
+        switched = []
         if getattr(getattr(experiment, key), "switch_while_finetuning", False):
             switched.append(f"{where}.{key}.switch_while_finetuning")
-        used = lexicons_used(config, experiment)
-        if switched and not used:
-            yield f"{where}.lexicon: is missing; {switched[0]} needs one"
-        for lexicon in used:
-            yield from undefined(f"{where}.lexicon", lexicon, config.lexicons)
-        if experiment.corpus not in config.labelled:
-            return
-        if (found := config.labelled[experiment.corpus].unit) != unit:
-            yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
-        lengths = {f"{where}.{key}": getattr(experiment, key).max_length}
-        yield from backbone_problems(config, name, languages(config, name), lengths)
-        if switched:
-            yield from _dictionary_problems(config, name)
+        yield from text_problems(config, name, unit, {f"{where}.{key}": getattr(experiment, key).max_length}, switched)
 
     return problems
+
+
+def text_problems(config: Config, name: str, unit: str, lengths: dict[str, int], switches: list[str]) -> Iterator[str]:
+    """What is wrong with an experiment's text, lexicons and backbone.
+
+    A `unit` of its text has a label. `lengths` are those of `backbone_problems`; `switches` are keys, besides the arms with a pretext
+    phase, because of which words are switched.
+    """
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    yield from undefined(f"{where}.corpus", experiment.corpus, config.labelled)
+    for arm, phase in phases_of(config, experiment):
+        if phase.data == "released":
+            yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
+    switched = [*(f"arms.{arm}" for arm, phase in phases_of(config, experiment) if phase.name == "pretext"), *switches]
+    used = lexicons_used(config, experiment)
+    if switched and not used:
+        yield f"{where}.lexicon: is missing; {switched[0]} needs one"
+    for lexicon in used:
+        yield from undefined(f"{where}.lexicon", lexicon, config.lexicons)
+    if experiment.corpus not in config.labelled:
+        return
+    if (found := config.labelled[experiment.corpus].unit) != unit:
+        yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
+    yield from backbone_problems(config, name, languages(config, name), lengths)
+    if switched:
+        yield from _dictionary_problems(config, name)
 
 
 def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
@@ -199,12 +226,20 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
     for used in lexicons_used(config, experiment):
         if (lexicon := config.lexicons.get(used)) is None:
             continue
-        if lexicon.unit != "word" or lexicon.mapping.mode != "dictionary":
-            yield f"lexicons.{used}.mapping.mode: must be dictionary (and unit word), as {where} has no parallel text to learn from"
+        if lexicon.unit != "word" or (lexicon.mapping.mode != "dictionary" and not lexicon.corpus):
+            yield (
+                f"lexicons.{used}.mapping.mode: must be dictionary (and unit word), as {where} has no parallel text to learn from; "
+                "or name the corpus that it is learnt from (`corpus`)"
+            )
         for other in into:
             if other not in LANGUAGES:
                 yield f"{where}.into: {other!r} is no language that is known"
-            elif not given_dictionary(lexicon, code, other):
+            elif is_learnt(lexicon) and not pair_of(config, used, code, other):
+                yield (
+                    f"lexicons.{used}.corpus: {lexicon.corpus!r} is not in {code} and {other}, between which {where} switches words; "
+                    f"name another corpus, or the languages to switch into in {where}.into"
+                )
+            elif not is_learnt(lexicon) and not given_dictionary(lexicon, code, other):
                 yield (
                     f"lexicons.{used}.dictionary: {code}-{other} is missing, which {where} needs for its texts in {other}; "
                     f"give a file of word pairs (MUSE's format), or name the languages to switch into in {where}.into"

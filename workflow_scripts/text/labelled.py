@@ -1,10 +1,11 @@
-"""labelled: turns labelled texts of different file formats into tables of one format, for classification, token labelling and ranking.
+"""labelled: turns labelled texts of different file formats into tables of one format, for classification, labelling and other tasks.
 
 A part is the training text, the dev set or a test set. Each part becomes a table with the columns label, text and second text
 (empty unless examples are pairs). A second file has its unique sentences, one per line; the pretext task and vocabularies use them.
 Where words have labels (``unit: word``, read by `tagged`), the label column has the tags of the sentence and the text column its words,
 separated by blanks. Where documents have grades (``unit: query``, read by `graded`), the label column has the grade, the text column
-the query, the third column the document, and a fourth one the query's name. Which documents are held out depends on their names and the
+the query, the third column the document, and a fourth one the query's name. Where a text has another text as its answer
+(``unit: target``, read by `targets`), that stands in the label column. Which documents are held out depends on their names and the
 seed only, so that files in several languages that share documents hold out the same ones.
 """
 
@@ -26,27 +27,41 @@ from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.tagged import INNER_BLANK, join_words, read_sentences
-from workflow_scripts.text.words import number_of_words
+from workflow_scripts.text.targets import read_targets, without_marks
+from workflow_scripts.text.words import fold, number_of_words, words_of
 
 
 @dataclass
 class LabelledSource:
-    """Where labelled text comes from: a TSV, JSONL, CoNLL or CoNLL-U file, or documents held out from the training file."""
+    """Where labelled text comes from: a TSV, JSONL, CoNLL, CoNLL-U or SQuAD file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U. May end in .gz, .xz or .zst.
-    Without it, the file and the settings below are those of the training text."""
+    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
+    a file with a text a line, or SQuAD's JSON. May end in .gz, .xz or .zst (JSON: .gz or .xz). Without it, the file and the settings
+    below are those of the training text."""
     columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
     name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
     `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4. With `unit: query`: `text` is the query, `pair` the
-    document, `label` its grade."""
+    document, `label` its grade. With `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
+    `pages[1:]` are the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a
+    heading, which is its target."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
     """The first line of a TSV file names the columns."""
     where: dict[str, str] = field(default_factory=dict)
     """Column → value: only lines with this value are read; for files that hold several languages."""
+    targets: str | None = None
+    """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
+    target_where: dict[str, str] = field(default_factory=dict)
+    """`unit: target`: column → value of the lines that targets are read from, where these are other lines of the same `document`."""
+    target_language: str | None = None
+    """`unit: target`: language of the targets; by default the one named for the whole text, or else that of the source."""
+    context: Literal["paragraph", "sentence"] = "paragraph"
+    """SQuAD's JSON: whether the text is the whole passage, or its sentence with the answer."""
+    mark_answer: bool = True
+    """SQuAD's JSON: mark the answer in the text, as in `in [[ 1858 ]] .`"""
     label_pattern: str | None = None
     """A regular expression whose first group is the label; lines that it does not match are left out."""
     label_names: dict[str, str] = field(default_factory=dict)
@@ -64,34 +79,47 @@ class LabelledSource:
 
     def paths(self) -> list[str]:
         """The files that this source names."""
-        return [path for path in (self.file, self.queries, self.documents) if path]
+        return [path for path in (self.file, self.targets, self.queries, self.documents) if path]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Labelled:
     """Labelled texts: training and dev text in one language, test sets in several."""
 
     language: str
     """The language of training and dev text."""
-    labels: list[str]
-    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, …"""
     train: LabelledSource
     """Training text."""
     dev: LabelledSource
     """Text for early stopping, in the language of the training text."""
     test: dict[str, LabelledSource]
     """Test sets by name."""
-    unit: Literal["text", "word", "query"] = "text"
+    labels: list[str] = field(default_factory=list)
+    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … None with `unit: target`."""
+    unit: Literal["text", "word", "query", "target"] = "text"
     """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; or each document
-    of a `query`, for ranking, whose `labels` are grades: numbers from 0, the greater the better."""
+    of a `query`, for ranking, whose `labels` are grades: numbers from 0, the greater the better. `target`: a
+    text has another text as its answer, for generation."""
+    target_language: str | None = None
+    """`unit: target`: language of the targets, where it is not that of the texts."""
+    lowercase: bool = False
+    """`unit: target`: lower-case all text."""
     min_words: Natural = 0
     """Examples with a text (or second text) of fewer words are left out."""
     seed: Seed = 1
     """Decides which documents are held out; all runs of an experiment use the same."""
 
+    def language_of_targets(self, part: str) -> str:
+        """The language of the targets of a part (`unit: target`)."""
+        source = self.test.get(part.removeprefix("test/"), self.train)
+        return source.target_language or self.target_language or source.language or self.language
+
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, with its label, and the document and line that it comes from. With `unit: word`, words and tags."""
+    """A text, or a pair of texts, with its label, and the document and line that it comes from.
+
+    With `unit: word`, words and tags; with `unit: target`, a text and its target.
+    """
 
     label: str
     text: str
@@ -108,7 +136,7 @@ class Example(NamedTuple):
 
     def labels(self, unit: str) -> list[str]:
         """The label of the text, or those of its words."""
-        return self.label.split(" ") if unit == "word" else [self.label]
+        return self.label.split(" ") if unit == "word" else [] if unit == "target" else [self.label]
 
 
 TEXT_COLUMNS = ("text", "pair", "label", "document")
@@ -141,7 +169,9 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); is the file empty, or `labels` too long?"
         )
     write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in kept))
-    write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else text for e in kept for text in e.texts))
+    targets = settings.unit == "target" and settings.language_of_targets(part) == source.language
+    texts = (text for e in kept for text in (*e.texts, *([e.label] if targets else [])))
+    write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else without_marks(text) for text in texts))
     write_json(
         report,
         {
@@ -149,6 +179,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "language": source.language,
             "examples": len(kept),
             "labels": {label: counts[label] for label in settings.labels},
+            **(_lengths(kept, source.language or "", settings.language_of_targets(part)) if settings.unit == "target" else {}),
             "removed": dict(removed),
             "changed": dict(changed),
             **({"queries": len({e.query for e in kept})} if unit == "query" else {}),
@@ -156,6 +187,12 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "source": asdict(source),
         },
     )
+
+
+def _lengths(kept: list[Example], code: str, target_code: str) -> dict[str, Any]:
+    """Mean number of words of texts and targets, and the targets' language."""
+    words = {"text": words_of([e.text for e in kept], code), "target": words_of([e.label for e in kept], target_code)}
+    return {"target_language": target_code, "words": {side: len(found.starts) / len(kept) for side, found in words.items()}}
 
 
 def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:
@@ -183,6 +220,9 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
     source = _source(settings, part)
     code = source.language or settings.language
     for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
+        if settings.lowercase:
+            target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
+            example = example._replace(label=target, text=fold(example.text, code))
         if not _is_of(settings, part, example.document):
             removed["document of another part"] += 1
         elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
@@ -239,6 +279,9 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
     """The examples of a file in order, whatever has a label in it: texts, sentences of words with tags, or documents of queries."""
     if unit == "text":
         yield from read_examples(source, labels, removed)
+        return
+    if unit == "target":
+        yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
         return
     if unit == "query":
         yield from read_queries(source, labels, removed, changed)
