@@ -24,6 +24,7 @@ from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
 from workflow_scripts.names import instead
+from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.experiment import Phase
@@ -47,6 +48,8 @@ class Run:
     """Training seeds; each arm is trained once per seed."""
     zero_shot: bool = False
     """Every experiment's models translate the test sets of the others, too, if target and backbone are the same (Table III)."""
+    analyses: list[str] = field(default_factory=list)
+    """Names of analyses: what is looked into inside the models."""
 
 
 @dataclass
@@ -104,6 +107,8 @@ class Config:
     """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
     labelled: dict[str, Labelled] = field(default_factory=dict)
     """Texts with labels by name, for tasks such as classification."""
+    analyses: dict[str, Analysis] = field(default_factory=dict)
+    """Analyses of models by name: their similarity, the spectra of their weights, how separable languages are."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -239,6 +244,7 @@ def data_used(config: Config) -> list[str]:
     corpora = {config.experiments[name].corpus for name in config.run.experiments}
     left_out = {f"{section}.{name}" for section in ("corpora", "labelled") for name in getattr(config, section).keys() - corpora}
     left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
+    left_out |= {f"analyses.{name}" for name in config.analyses.keys() - set(config.run.analyses)}
     read = {path for where, path in paths_of(config) if ".".join(where.split(".")[:2]) not in left_out}
     used = [name for name in config.data if data_file(config, name) in read]
     return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
@@ -265,6 +271,8 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     for name, backbone in config.backbones.items():
         texts = backbone.pretraining.text.values() if backbone.pretraining else ()
         yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
+    for name, analysis in config.analyses.items():
+        yield from ((f"analyses.{name}.text", path) for path in analysis.text.values())
 
 
 if __name__ == "__main__":
