@@ -132,7 +132,7 @@ def test_which_models_and_layers_are_compared():
     assert model_pairs("abc", ["b"]) == [(1, 0), (1, 2)]
     every = pairs_of([2, 1], "ab", (), 1, [(0, 1)], Cka(layers="all"))
     assert len(every) == 3 * 2
-    with pytest.raises(InputError, match="a has 2 layers and b 1.*cka.layers: all"):
+    with pytest.raises(InputError, match=r"a has 2 layers and b 1.*cka.layers: all"):
         pairs_of([2, 1], "ab", (), 1, [(0, 1)], Cka())
 
 
@@ -201,7 +201,7 @@ def test_texts_that_do_not_fit_are_refused(tmp_path):
     long, short = tmp_path / "long", tmp_path / "short"
     long.write_text("a\n" * 9)
     short.write_text("a\n" * 4)
-    with pytest.raises(InputError, match="same number of lines: .*long 9, .*short 4"):
+    with pytest.raises(InputError, match=r"same number of lines: .*long 9, .*short 4"):
         read_texts([long, short], ["de", "en"], 10, 5, True, 1)
     with pytest.raises(InputError, match="short: has 4 texts, the estimate needs at least 5"):
         read_texts([long, short], ["de", "en"], 10, 5, False, 1)

@@ -29,7 +29,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -259,7 +259,7 @@ def _sums(pairs: list[Pair], read: Read, texts: int, draws: np.ndarray, block: i
     exact: dict[Pair, tuple[float, float, float]] = {}
     means, drawn = dict.fromkeys(pairs, 0.0), {pair: np.zeros(len(draws)) for pair in pairs}
     shifts: dict[Place, torch.Tensor] = {}
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         vectors = _block(places, read, slice(start, end), shifts)
         similar = {place: u_centred(x @ x.T) for place, x in vectors.items()}
         weights = torch.from_numpy(draws[:, start:end].astype(np.float32))

@@ -9,7 +9,6 @@ A decoder reads the text that the encoder reads, in the form in which it would w
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +17,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.models.batches import Row, by_length, collate
-from workflow_scripts.models.families import Family, family_of, longest_row
+from workflow_scripts.models.families import Family, longest_row
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines

@@ -203,16 +203,16 @@ def _text_problems(config: Config, where: str, analysis: Analysis, backbones: se
             yield from undefined(f"{where}.testset", analysis.testset, config.corpora[analysis.corpus].test)
         if analysis.corpus in config.labelled and analysis.parallel:
             yield (
-                f"{where}.parallel: the files of text with labels have each sentence once, so that lines are no translations of each other; "
+                f"{where}.parallel: the files of text with labels have each sentence once, so that lines are no translations; "
                 "set it to false, or give parallel files as `text`"
             )
     elif analysis.testset:
         yield f"{where}.testset: is for `corpus`"
-    has = text_of(config, analysis) if not analysis.corpus or analysis.corpus in {**config.corpora, **config.labelled} else None
-    if has is None or (
-        analysis.testset and analysis.corpus in config.corpora and analysis.testset not in config.corpora[analysis.corpus].test
-    ):
+    if analysis.corpus and analysis.corpus not in {**config.corpora, **config.labelled}:
         return
+    if analysis.testset and analysis.corpus in config.corpora and analysis.testset not in config.corpora[analysis.corpus].test:
+        return
+    has = text_of(config, analysis)
     asked = analysis.languages or list(has)
     if missing := [code for code in asked if code not in has]:
         yield f"{where}.languages: there is no text for {', '.join(missing)}; the text has {', '.join(has)}"
