@@ -10,7 +10,7 @@ from workflow_scripts.run.analyses import STAGES
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import read_json
 
-ESTIMATES = {"unbiased": "unbiased", "plain": "plain (the paper's formula)"}
+ESTIMATES = {"unbiased": "unbiased", "plain": "plain"}
 """Estimate of CKA → what the page calls it."""
 MEASURES = {
     "probe": "accuracy of the probe",
@@ -95,8 +95,13 @@ def between_models(found: list[dict[str, Any]], names: dict[str, str], layers: s
                 for row in one["by_layer"]
             }
             title = f"{names[a]} – {names[b]}{', ' + language[0] if language else ''}: {called}"
-            maps.append({"title": title, "rows": [str(layer) for layer in range(depth[0])][::-1], "columns": columns, "cells": cells})
+            maps.append({"title": title, "rows": layer_names(depth[0]), "columns": columns, "cells": cells})
     return maps
+
+
+def layer_names(depth: int) -> list[str]:
+    """The names of the layers, the last one first, as in the paper's figures."""
+    return [f"layer {layer}" for layer in range(depth)][::-1]
 
 
 def between_languages(found: list[dict[str, Any]], names: dict[str, str], languages: list[str]) -> dict[str, Any]:
@@ -116,8 +121,9 @@ def between_languages(found: list[dict[str, Any]], names: dict[str, str], langua
                 known = [value for value in values if value is not None]
                 cells[deepest - 1 - layer, number] = sum(known) / len(known) if known else None
         what = f"{languages[0]} – {languages[1]}" if len(languages) == 2 else "mean of all pairs of languages"
-        rows = [str(layer) for layer in range(deepest)][::-1]
-        by_layer.append({"title": f"{what}: {called}", "rows": rows, "columns": [names[model] for model in models], "cells": cells})
+        by_layer.append(
+            {"title": f"{what}: {called}", "rows": layer_names(deepest), "columns": [names[model] for model in models], "cells": cells}
+        )
     by_pair: dict[str, list[dict[str, Any]]] = {}
     for model in models if len(languages) > 2 else ():
         by_pair[names[model]] = []
