@@ -41,6 +41,10 @@ include: "rules/spectra.smk"
 include: "rules/separability.smk"
 include: "rules/classification.smk"
 include: "rules/labelling.smk"
+include: "rules/generation.smk"
+include: "rules/ranking.smk"
+include: "rules/aligned.smk"
+include: "rules/retrieval.smk"
 include: "rules/report.smk"
 include: "rules/preflight.smk"
 
@@ -51,4 +55,4 @@ rule lexicons:
 
 
 onerror:
-    print(digest(log, sys.argv[1:]), file=sys.stderr)
+    print(digest(log, sys.argv[1:], CONFIG), file=sys.stderr)

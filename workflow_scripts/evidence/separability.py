@@ -23,13 +23,14 @@ Intervals (95 %) of the probe's accuracy and of retrieval resample the texts, ea
 
 import warnings
 from dataclasses import asdict, dataclass
-from itertools import permutations
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 
+from workflow_scripts.evidence.retrieval import search
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
@@ -157,10 +158,10 @@ def between(vectors: np.ndarray) -> float:
 
 def retrieval(vectors: np.ndarray) -> np.ndarray:
     """For each text (n), the share of ordered pairs of languages in which its nearest neighbour by cosine is its translation."""
-    unit = _unit(vectors)
-    pairs = list(permutations(range(len(unit)), 2))
-    own = np.arange(unit.shape[1])
-    return np.mean([(unit[a] @ unit[b].T).argmax(axis=1) == own for a, b in pairs], axis=0)
+    sides = [torch.from_numpy(np.ascontiguousarray(side)) for side in vectors]
+    own = np.arange(vectors.shape[1])
+    found = [top.indices[:, 0].cpu().numpy() == own for a, b in combinations(sides, 2) for top in search(a, b, k=1)]
+    return np.mean(found, axis=0)
 
 
 def mean_cosine(vectors: np.ndarray) -> float:

@@ -38,7 +38,7 @@ class Family(NamedTuple):
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str]
     """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
-    it, `labelling` tags its words. Classes that transformers lacks are in `tagger`."""
+    it, `labelling` tags its words. Classes that transformers lacks are in `classifier` and `tagger`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights."""
     states: tuple[str, ...]
@@ -136,7 +136,11 @@ FAMILIES: dict[str, Family] = {
             title="M2M-100 or NLLB",
             model_type="m2m_100",
             row=("tag", "text", "eos"),
-            heads={"text": "AutoModelForSeq2SeqLM", "labelling": "M2M100ForTokenClassification"},
+            heads={
+                "text": "AutoModelForSeq2SeqLM",
+                "classification": "M2M100ForSequenceClassification",
+                "labelling": "M2M100ForTokenClassification",
+            },
             tags=("{nllb}", "__{code}__"),
             starts_with_end=True,
             off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),

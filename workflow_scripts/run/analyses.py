@@ -17,7 +17,7 @@ from workflow_scripts.evidence.spectra import Spectra
 from workflow_scripts.evidence.states import Side
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.experiment import arms_of
+from workflow_scripts.tasks.experiment import phases_of, trains
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.backbone import Backbone, chain_of
 
@@ -67,10 +67,9 @@ def models_of_arms(config: Config) -> dict[str, str]:
     return {
         f"{name}/{arm}/seed{seed}/{phase.name}": config.experiments[name].backbone
         for name in config.run.experiments
-        if name in config.experiments
-        for arm in arms_of(config, config.experiments[name])
+        if name in config.experiments and trains(config.experiments[name])
+        for arm, phase in phases_of(config, config.experiments[name])
         for seed in config.run.seeds
-        for phase in config.arms.get(arm, [])
     }
 
 
