@@ -62,7 +62,7 @@ class Cka:
     """Texts that go through the models together. Intervals are computed within blocks."""
     memory_gb: AboveZero = 4.0
     """Memory for second moments. Where they need more, the texts go through the models several times."""
-    batch_tokens: Positive = 4_096
+    batch_tokens: Positive = 2_048
     """Tokens that go through a model at once."""
     seed: Seed = 1
     """Of the texts that are taken, and of the resamples."""
