@@ -49,7 +49,7 @@ class Half:
     @property
     def depth(self) -> int:
         """Layers, not counting the embeddings."""
-        return len(self.network.get_submodule(self.form.layers[self.side]))
+        return sum(1 for _ in self.network.get_submodule(self.form.layers[self.side]).children())
 
     @property
     def width(self) -> int:

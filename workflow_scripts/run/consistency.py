@@ -95,10 +95,12 @@ def problems(config: Config) -> Iterator[str]:
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
     yield from _chain_problems(config)
-    for name in config.run.experiments:
-        if name in config.experiments:
-            yield from task_of(config.experiments[name]).problems(config, name)
-    yield from _analysis_problems(config)
+    names = [name for name in config.run.experiments if name in config.experiments]
+    found = [problem for name in names for problem in task_of(config.experiments[name]).problems(config, name)]
+    yield from found
+    if not found:
+        # what models an analysis has is known only where the experiments are sound
+        yield from _analysis_problems(config)
 
 
 def _analysis_problems(config: Config) -> Iterator[str]:
@@ -119,7 +121,7 @@ def _analysis_problems(config: Config) -> Iterator[str]:
         if not (config.backbones[name].model if kind == "hub" else block):
             yield f"backbones.{name}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
         for code in analyses.languages_for(config, name) if block else ():
-            if code not in block.text:
+            if block and code not in block.text:
                 yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {list(block.text)}"
 
 
