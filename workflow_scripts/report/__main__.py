@@ -1,9 +1,9 @@
 """report: puts everything that was measured on one page and into one table.
 
-The modules beside this one read result files and return plain data: `headline` and `comparison` about scores, `curves`
-about training, `geometry` about distances, `exhibits` with texts, `labels` about classification, `origins` about cost and
-provenance. `drawing` turns numbers into SVG, and the templates lay everything out on a page that loads nothing from elsewhere.
-Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has one row per score, word
+The modules beside this one read result files and return plain data: `headline` and `comparison` about scores, `curves` about training,
+`geometry` about distances, `insides` about analyses of models, `exhibits` with texts, `labels` about classification, `origins` about
+cost and provenance. `drawing` turns numbers into SVG, and the templates lay everything out on a page that loads nothing from
+elsewhere. Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has one row per score, word
 accuracy and distance of each seed.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from workflow_scripts.report import drawing, labels
+from workflow_scripts.report import drawing, insides, labels
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.shown import SHOWN
@@ -50,6 +50,8 @@ TRAINS_ON = {
     "released": "restoring text under the noise of the published code (for comparison)",
 }
 """Kind of a phase's data → what the page says that the phase trains on."""
+ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "accuracies": [], "analyses": []}
+"""What the pages of single experiments lack, because the index has it."""
 
 
 def main(results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = ()) -> None:
@@ -71,13 +73,17 @@ def write_report(results: Path, html: Path, scores: Path, settings: Config, page
     for number, part in enumerate(sections):
         render_parts(made, part, first=not number or bool(pages))
     page = made.get_template("page.html.j2")
+    looked_into = insides.analyses(results, settings)
+    read_for_it = [path for each in studies for path in each.read] + [path for each in looked_into for path in each["read"]]
     common = {
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
         "accuracies": labels.accuracies(sections),
+        "analyses": looked_into,
+        "titles": insides.TITLES,
         "cost": cost(results),
         "data": acquired(results, settings),
-        "provenance": provenances(results, [path for each in studies for path in each.read]),
+        "provenance": provenances(results, read_for_it),
     }
     if pages:
         links = {each.name: f"{path.parent.relative_to(html.parent)}/{path.name}" for each, path in zip(studies, pages, strict=True)}
@@ -85,7 +91,12 @@ def write_report(results: Path, html: Path, scores: Path, settings: Config, page
             with atomic(path) as file:
                 back = "../" * len(path.parent.relative_to(html.parent).parts) + html.name
                 file.write(
-                    page.render(experiments=[part], linked={}, back=back, **{**common, "overview": {}, "zero_shot": [], "accuracies": []})
+                    page.render(
+                        experiments=[part],
+                        linked={},
+                        back=back,
+                        **{**common, **ON_INDEX},
+                    )
                 )
     with atomic(html) as file:
         file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
@@ -104,7 +115,7 @@ def templates(settings: Config) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for draw in (drawing.line_chart, drawing.dot_chart, drawing.scatter):
+    for draw in (drawing.line_chart, drawing.dot_chart, drawing.scatter, drawing.heat_map):
         made.globals[draw.__name__] = functools.partial(lambda draw, *data, **size: Markup(draw(*data, **size)), draw)
     config = json.dumps(asdict(settings), indent=1, ensure_ascii=False)
     made.globals |= {
