@@ -17,6 +17,11 @@ from workflow_scripts.tasks.table import TASKS
 
 TABLES = {"tasks/table.py", "report/shown.py", "report/measures.py", "models/families.py"}
 """Tasks by name; the heads of the families of models have the same names."""
+HOMONYMS = {
+    "retrieval": {"report/comparison.py", "report/insides.py", "evidence/separability.py"},  # a measure of distances, too
+    "titles": {"report/__main__.py"},  # of the parts of a page
+}
+"""Task → modules in which the same word means something else."""
 SHARED = 3
 """Largest number of places, outside of a task's own files and the tables, where its name may stand."""
 
@@ -37,6 +42,8 @@ def places() -> dict[str, list[str]]:
         if path.is_relative_to(root) and str(path.relative_to(root)) in TABLES:
             continue
         for name in {*strings(path)} & TASKS.keys():
+            if path in {root / module for module in HOMONYMS.get(name, ())}:
+                continue
             own = Path(*TASKS[name].settings.__module__.split(".")).with_suffix(".py")
             if path not in (own, Path(f"rules/{name}.smk")):
                 found[name] += [str(path)] * strings(path).count(name)
