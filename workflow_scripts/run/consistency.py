@@ -34,7 +34,16 @@ from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:
-    """What types cannot tell: names that are defined nowhere, unequal arms, languages, files."""
+    """What types cannot tell: names that are defined nowhere, unequal arms, languages, files.
+
+    Analyses look into models of experiments, and are checked once these are sound.
+    """
+    found = list(_before_analyses(config))
+    yield from found or _analysis_problems(config)
+
+
+def _before_analyses(config: Config) -> Iterator[str]:
+    """What is wrong with everything but the settings of analyses."""
     for what, names, defined in (
         ("run.experiments", config.run.experiments, config.experiments),
         ("run.arms", config.run.arms, config.arms),
@@ -98,7 +107,6 @@ def problems(config: Config) -> Iterator[str]:
     for name in config.run.experiments:
         if name in config.experiments:
             yield from task_of(config.experiments[name]).problems(config, name)
-    yield from _analysis_problems(config)
 
 
 def _analysis_problems(config: Config) -> Iterator[str]:
