@@ -99,8 +99,8 @@ def same_shapes(name: str, weights: Weights, base: str, start: Weights) -> None:
         raise InputError(f"{name} has {depth} layers, the base {base} has {wanted}; {way}")
     for key, matrix in weights.items():
         if matrix.shape != start[key].shape:
-            shape, wanted = (" × ".join(map(str, each[key].shape)) for each in (weights, start))
-            raise InputError(f"{name}: {key[1]} of layer {key[0]} is {shape}, in the base {base} {wanted}; {way}")
+            own, other = (" × ".join(map(str, each[key].shape)) for each in (weights, start))
+            raise InputError(f"{name}: {key[1]} of layer {key[0]} is {own}, in the base {base} {other}; {way}")
 
 
 def singular_values(matrix: torch.Tensor) -> np.ndarray:

@@ -49,7 +49,8 @@ class Half:
     @property
     def depth(self) -> int:
         """Layers, not counting the embeddings."""
-        return len(self.network.get_submodule(self.form.layers[self.side]))
+        layers: Any = self.network.get_submodule(self.form.layers[self.side])
+        return len(layers)
 
     @property
     def width(self) -> int:

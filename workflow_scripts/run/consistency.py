@@ -112,8 +112,9 @@ def _before_analyses(config: Config) -> Iterator[str]:
 def _analysis_problems(config: Config) -> Iterator[str]:
     """What is wrong with the run's analyses, and with backbones that only they use."""
     chosen = [name for name in config.run.analyses if name in config.analyses]
-    # only a vocabulary that is made here has no more languages than those that it was made for
-    made = [name for name in config.backbones if (origin := analyses.origin_of(config, name)) and origin.kind == "small"]
+    # a vocabulary that is made here has tags for no more languages than those that it was made for; an XLM-R has no tags
+    origins = {name: analyses.origin_of(config, name) for name in config.backbones}
+    made = [name for name, origin in origins.items() if origin and origin.kind == "small" and origin.family != "xlmr"]
     known_by = {name: languages_known(config, name) for name in made if backbone_users(config, name)}
     sound = True
     for name in chosen:
@@ -126,9 +127,10 @@ def _analysis_problems(config: Config) -> Iterator[str]:
         kind, block = config.backbones[name].kind, config.backbones[name].pretraining
         if not (config.backbones[name].model if kind == "hub" else block):
             yield f"backbones.{name}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
-        for code in analyses.languages_for(config, name) if block else ():
-            if code not in block.text:
-                yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {list(block.text)}"
+        text = list(block.text) if block else analyses.languages_for(config, name)
+        for code in analyses.languages_for(config, name):
+            if code not in text:
+                yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"
 
 
 def _chain_problems(config: Config) -> Iterator[str]:
