@@ -140,6 +140,15 @@ def test_a_backbone_that_only_analyses_use_knows_their_languages_and_may_be_an_e
     assert inputs.backbone_languages(configured(languages=["en"], stages=["cka"]), with_users) == ["de", "en"]
 
 
+def test_models_of_other_depth_are_compared_if_each_layer_is_or_if_they_are_not_compared_with_each_other():
+    also = {"backbones": {"deep": small(layers=3), "deeper": small(layers=3)}}
+    settings = {"models": ["bible", "deep"], "base": None, "stages": ["cka"], "also": also}
+    with pytest.raises(InputError, match=r"set `cka\.layers: all`"):
+        configured(**settings)
+    assert configured(**settings, cka={"layers": "all"})
+    assert configured(**{**settings, "models": ["deep", "deeper"]})
+
+
 def test_definitions_can_be_like_others():
     also = {"analyses": {"more": {"like": "insides", "side": "decoder"}}}
     config = configured(also=also)

@@ -49,7 +49,8 @@ class Half:
     @property
     def depth(self) -> int:
         """Layers, not counting the embeddings."""
-        return sum(1 for _ in self.network.get_submodule(self.form.layers[self.side]).children())
+        layers: Any = self.network.get_submodule(self.form.layers[self.side])
+        return len(layers)
 
     @property
     def width(self) -> int:

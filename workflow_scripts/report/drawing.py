@@ -102,7 +102,7 @@ def scatter(title: str, source: list[Point], target: list[Point], names: tuple[s
 
 
 def heat_map(title: str, rows: list[str], columns: list[str], cells: dict[tuple[int, int], float | None], *, digits: int = 2) -> str:
-    """A number in each cell, on a ground that is the darker the nearer it is to 1 (or, in another colour, to −1).
+    """A number in each cell, on a ground whose colour is the stronger the nearer it is to 1 (or, in another colour, to −1).
 
     `cells` maps (row, column) to a number; without one the cell has a dash. Names of columns that are wider than a cell are written aslant.
     """

@@ -237,8 +237,8 @@ def _shape_problems(where: str, analysis: Analysis, made: dict[str, Backbone | N
     """Models made here whose shapes differ where a comparison needs them equal; of others it is known when they are loaded."""
     small = {model: origin.small for model, origin in made.items() if origin and origin.small}
     depths = {model: shape.layers for model, shape in small.items()}
-    against = analysis.cka.against or ([analysis.base] if analysis.base else list(depths))
-    compared = [(a, b) for a in against for b in depths if a in depths and depths[a] != depths[b]]
+    against = analysis.cka.against or ([analysis.base] if analysis.base else [])
+    compared = [(a, b) for a in against or depths for b in depths if b not in against and a in depths and depths[a] != depths[b]]
     if "cka" in analysis.stages and analysis.cka.layers == "same" and compared:
         a, b = compared[0]
         yield f"{where}.cka: {a} has {depths[a]} layers and {b} {depths[b]}; set `cka.layers: all`, or analyse them apart"

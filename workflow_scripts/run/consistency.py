@@ -34,7 +34,16 @@ from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:
-    """Checks across keys that types cannot express: undefined names, unequal arms, languages, files."""
+    """What types cannot tell: names that are defined nowhere, unequal arms, languages, files.
+
+    Analyses look into models of experiments, and are checked once these are sound.
+    """
+    found = list(_before_analyses(config))
+    yield from found or _analysis_problems(config)
+
+
+def _before_analyses(config: Config) -> Iterator[str]:
+    """What is wrong with everything but the settings of analyses."""
     for what, names, defined in (
         ("run.experiments", config.run.experiments, config.experiments),
         ("run.arms", config.run.arms, config.arms),
@@ -95,19 +104,17 @@ def problems(config: Config) -> Iterator[str]:
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
     yield from _chain_problems(config)
-    names = [name for name in config.run.experiments if name in config.experiments]
-    found = [problem for name in names for problem in task_of(config.experiments[name]).problems(config, name)]
-    yield from found
-    if not found:
-        # what models an analysis has is known only where the experiments are sound
-        yield from _analysis_problems(config)
+    for name in config.run.experiments:
+        if name in config.experiments:
+            yield from task_of(config.experiments[name]).problems(config, name)
 
 
 def _analysis_problems(config: Config) -> Iterator[str]:
     """What is wrong with the run's analyses, and with backbones that only they use."""
     chosen = [name for name in config.run.analyses if name in config.analyses]
-    # only a vocabulary that is made here has no more languages than those that it was made for
-    made = [name for name in config.backbones if (origin := analyses.origin_of(config, name)) and origin.kind == "small"]
+    # a vocabulary that is made here has tags for no more languages than those that it was made for; an XLM-R has no tags
+    origins = {name: analyses.origin_of(config, name) for name in config.backbones}
+    made = [name for name, origin in origins.items() if origin and origin.kind == "small" and origin.family != "xlmr"]
     known_by = {name: languages_known(config, name) for name in made if backbone_users(config, name)}
     sound = True
     for name in chosen:
@@ -120,9 +127,10 @@ def _analysis_problems(config: Config) -> Iterator[str]:
         kind, block = config.backbones[name].kind, config.backbones[name].pretraining
         if not (config.backbones[name].model if kind == "hub" else block):
             yield f"backbones.{name}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
-        for code in analyses.languages_for(config, name) if block else ():
-            if block and code not in block.text:
-                yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {list(block.text)}"
+        text = list(block.text) if block else analyses.languages_for(config, name)
+        for code in analyses.languages_for(config, name):
+            if code not in text:
+                yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"
 
 
 def _chain_problems(config: Config) -> Iterator[str]:
