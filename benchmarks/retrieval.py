@@ -13,7 +13,7 @@ import time
 
 import torch
 
-from workflow_scripts.evidence.retrieval import best, margins, normalised, search
+from workflow_scripts.evidence.nearest import best, margins, normalised, search
 from workflow_scripts.similarity import set_threads
 
 

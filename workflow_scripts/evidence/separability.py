@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 
-from workflow_scripts.evidence.retrieval import search
+from workflow_scripts.evidence.nearest import search
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json

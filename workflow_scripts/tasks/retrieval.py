@@ -2,7 +2,7 @@
 
 Nothing is trained. What is compared are models that are there: backbones, or what the arms of other experiments have been
 trained to, after either phase. A sentence's vector is made of the states of one layer (`layer`, `pooling`); the search is that of
-`evidence.retrieval`. Test sets whose sentences all have a translation are scored by accuracy (Tatoeba, as in Artetxe and
+`evidence.nearest`. Test sets whose sentences all have a translation are scored by accuracy (Tatoeba, as in Artetxe and
 Schwenk 2019), those in which translations are rare by the F1 of mined pairs, from a threshold on that is chosen on dev text (BUCC).
 The steps are commands:
 
@@ -22,7 +22,7 @@ import torch
 
 from workflow_scripts import paths
 from workflow_scripts.device import pick_device
-from workflow_scripts.evidence import retrieval
+from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import by_length, collate
@@ -291,17 +291,17 @@ def score_of(given: Sequence[int], test: Sides, mines: bool) -> dict[str, Any]:
     `low` and `high` limit the 95 % interval, from source sentences drawn anew (bootstrap).
     """
     metric = "f1" if mines else "accuracy"
-    counts = retrieval.count(given, test.gold)
-    low, high = interval(counts, retrieval.SCORES[metric])
+    counts = nearest.count(given, test.gold)
+    low, high = interval(counts, nearest.SCORES[metric])
     sizes = len(test.source[0]), len(test.target[0])
-    chance = 100 * retrieval.SCORES[metric](retrieval.of_random(*sizes, len(test.gold)))
+    chance = 100 * nearest.SCORES[metric](nearest.of_random(*sizes, len(test.gold)))
     names = ("f1", "precision", "recall") if mines else ("accuracy",)
     return {
         "metric": metric,
         "examples": sizes[0],
         "among": sizes[1],
         "pairs": len(test.gold),
-        **{name: 100 * retrieval.SCORES[name](counts.sum(axis=0)) for name in names},
+        **{name: 100 * nearest.SCORES[name](counts.sum(axis=0)) for name in names},
         "low": low,
         "high": high,
         "chance": chance,
@@ -310,7 +310,7 @@ def score_of(given: Sequence[int], test: Sides, mines: bool) -> dict[str, Any]:
 
 
 def _leading(given: Sequence[int], gold: list[tuple[int, int]], metric: str) -> float:
-    return retrieval.SCORES[metric](retrieval.count(given, gold).sum(axis=0))
+    return nearest.SCORES[metric](nearest.count(given, gold).sum(axis=0))
 
 
 def look_up(test: Sides, dev: Sides | None, place: int, score: str, k: int) -> tuple[list[int], list[float], float | None]:
@@ -320,10 +320,10 @@ def look_up(test: Sides, dev: Sides | None, place: int, score: str, k: int) -> t
     """
     candidates = _candidates(test, place, score, k)
     if dev is None:
-        found, scores = retrieval.best(candidates[0])
+        found, scores = nearest.best(candidates[0])
         return found.tolist(), scores.tolist(), None
-    threshold = retrieval.best_threshold(retrieval.mine(*_candidates(dev, place, score, k)), dev.gold)
-    mined = retrieval.mine(*candidates)
+    threshold = nearest.best_threshold(nearest.mine(*_candidates(dev, place, score, k)), dev.gold)
+    mined = nearest.mine(*candidates)
     given, values = [-1] * len(test.source[0]), [0.0] * len(test.source[0])
     for i, j, value in zip(*(side.tolist() for side in mined), strict=True):
         if value >= threshold:
@@ -332,8 +332,8 @@ def look_up(test: Sides, dev: Sides | None, place: int, score: str, k: int) -> t
 
 
 def _candidates(sides: Sides, place: int, score: str, k: int):
-    found = retrieval.search(sides.source[place], sides.target[place], k)
-    return retrieval.margins(*found) if score == "margin" else found
+    found = nearest.search(sides.source[place], sides.target[place], k)
+    return nearest.margins(*found) if score == "margin" else found
 
 
 def compare_models(
@@ -354,11 +354,11 @@ def compare_models(
     pairs = {testset: read_gold(path) for testset, path in zip(testsets, gold, strict=True)}
     folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
     counts = {
-        (name, testset, seed): retrieval.count(read_found(folder / f"{testset}.hyp", pairs[testset]), pairs[testset])
+        (name, testset, seed): nearest.count(read_found(folder / f"{testset}.hyp", pairs[testset]), pairs[testset])
         for (name, seed), folder in folders.items()
         for testset in testsets
     }
-    write_json(output, {"metric": metric, **compare_everywhere(counts, retrieval.SCORES[metric], names, testsets, seeds, settings)})
+    write_json(output, {"metric": metric, **compare_everywhere(counts, nearest.SCORES[metric], names, testsets, seeds, settings)})
 
 
 def read_found(path: Path, gold: list[tuple[int, int]]) -> list[int]:

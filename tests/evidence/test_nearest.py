@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from workflow_scripts.evidence.retrieval import SCORES, Mined, best, best_threshold, count, margins, mine, normalised, of_random, search
+from workflow_scripts.evidence.nearest import SCORES, Mined, best, best_threshold, count, margins, mine, normalised, of_random, search
 from workflow_scripts.similarity import Top
 
 

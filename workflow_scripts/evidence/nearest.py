@@ -1,4 +1,4 @@
-"""retrieval: the nearest sentences of the other language, by the cosine of their vectors or by a margin over their neighbours.
+"""nearest: the nearest sentences of the other language, by the cosine of their vectors or by a margin over their neighbours.
 
 The search is exact: all similarities are computed, block by block, and the greatest are kept in both directions (`similarity`). The
 margin is the ratio of Artetxe and Schwenk (2019, section 3.1): the cosine of two sentences divided by the mean cosine
