@@ -93,11 +93,11 @@ def manual(folder: Path) -> Labelled:
         (folder / f"{code}.tsv").write_text("".join(lines))
     columns = {"document": 1, "label": 2, "text": 3}
     return Labelled(
-        "en",
-        ["yes", "no"],
-        LabelledSource(str(folder / "en.tsv"), columns),
-        LabelledSource(held_out=0.1),
-        {"de": LabelledSource(str(folder / "de.tsv"), columns, language="de", held_out=0.2), "en": LabelledSource(held_out=0.2)},
+        language="en",
+        labels=["yes", "no"],
+        train=LabelledSource(str(folder / "en.tsv"), columns),
+        dev=LabelledSource(held_out=0.1),
+        test={"de": LabelledSource(str(folder / "de.tsv"), columns, language="de", held_out=0.2), "en": LabelledSource(held_out=0.2)},
     )
 
 
@@ -125,7 +125,7 @@ def test_what_dev_or_a_test_set_has_is_not_trained_on(tmp_path):
     (tmp_path / "dev.tsv").write_text("six\tSeven\tno\neight\tnine\tno\n")
     (tmp_path / "test.tsv").write_text("one, two\tthree\tyes\nEight\tNine\tno\n")
     made = [LabelledSource(str(tmp_path / f"{name}.tsv"), PAIRS.columns) for name in ("train", "dev", "test")]
-    settings = Labelled("en", ["yes", "no"], made[0], made[1], {"en": made[2]})
+    settings = Labelled(language="en", labels=["yes", "no"], train=made[0], dev=made[1], test={"en": made[2]})
     assert parts(tmp_path, settings, "train", "dev", "test/en") == {
         "train": ["Four.", "one two"],
         "dev": ["six"],
@@ -139,12 +139,19 @@ def test_a_label_that_nothing_is_left_of_is_named(tmp_path):
     (tmp_path / "x.tsv").write_text("a\tb\tyes\n")
     source = LabelledSource(str(tmp_path / "x.tsv"), PAIRS.columns)
     with pytest.raises(InputError, match=r"no example with the label 'no' is left for 'train'"):
-        parts(tmp_path, Labelled("en", ["yes", "no"], source, LabelledSource(held_out=0.1), {}), "train")
+        parts(tmp_path, Labelled(language="en", labels=["yes", "no"], train=source, dev=LabelledSource(held_out=0.1), test={}), "train")
     assert not list(tmp_path.glob("train.*"))
 
 
 def test_short_texts_are_left_out(tmp_path):
     (tmp_path / "x.tsv").write_text("a b c\td e f\tyes\na b c\td\tno\nu v w\tx y z\tno\n")
     source = LabelledSource(str(tmp_path / "x.tsv"), PAIRS.columns)
-    settings = Labelled("en", ["yes", "no"], source, LabelledSource(str(tmp_path / "x.tsv"), PAIRS.columns), {}, min_words=3)
+    settings = Labelled(
+        language="en",
+        labels=["yes", "no"],
+        train=source,
+        dev=LabelledSource(str(tmp_path / "x.tsv"), PAIRS.columns),
+        test={},
+        min_words=3,
+    )
     assert parts(tmp_path, settings, "dev") == {"dev": ["a b c", "u v w"]}

@@ -38,7 +38,7 @@ class Family(NamedTuple):
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str]
     """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
-    it, `labelling` tags its words. Classes that transformers lacks are in `tagger`."""
+    it, `labelling` tags its words, `answering` marks a span of it. Classes that transformers lacks are in `tagger` and `spans`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights."""
     states: tuple[str, ...]
@@ -79,6 +79,7 @@ _MBART = Family(
         "text": "AutoModelForSeq2SeqLM",
         "classification": "AutoModelForSequenceClassification",
         "labelling": "MBartForTokenClassification",
+        "answering": "MBartForSpans",
     },
     dropout=("dropout", "attention_dropout"),
     states=("encoder_hidden_states", "decoder_hidden_states"),
@@ -95,6 +96,7 @@ _MBERT = Family(
         "text": "AutoModelForMaskedLM",
         "classification": "AutoModelForSequenceClassification",
         "labelling": "AutoModelForTokenClassification",
+        "answering": "BertForSpans",
     },
     dropout=("hidden_dropout_prob", "attention_probs_dropout_prob"),
     states=("hidden_states",),
@@ -112,13 +114,19 @@ FAMILIES: dict[str, Family] = {
             title="M2M-100 or NLLB",
             model_type="m2m_100",
             row=("tag", "text", "eos"),
-            heads={"text": "AutoModelForSeq2SeqLM", "labelling": "M2M100ForTokenClassification"},
+            heads={"text": "AutoModelForSeq2SeqLM", "labelling": "M2M100ForTokenClassification", "answering": "M2M100ForSpans"},
             tags=("{nllb}", "__{code}__"),
             starts_with_end=True,
             off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
         ),
         # the position of padding, and all before it, are not used
-        _MBERT._replace(name="xlmr", title="XLM-R", model_type="xlm-roberta", reserved_positions=2),
+        _MBERT._replace(
+            name="xlmr",
+            title="XLM-R",
+            model_type="xlm-roberta",
+            reserved_positions=2,
+            heads={**_MBERT.heads, "answering": "XLMRobertaForSpans"},
+        ),
         _MBERT,
         # bart (VECO's form for generation) takes its place here
     )

@@ -48,9 +48,9 @@ def load_network(
     if labels:
         changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
     config.update({**changes, **settings})
-    from workflow_scripts.models import tagger
+    from workflow_scripts.models import spans, tagger
 
-    kind = getattr(transformers, family.heads[head], None) or getattr(tagger, family.heads[head])
+    kind = next(getattr(each, family.heads[head]) for each in (transformers, tagger, spans) if hasattr(each, family.heads[head]))
     return kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
 
 

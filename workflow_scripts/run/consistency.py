@@ -8,6 +8,7 @@ line that names the key, what is wrong with it, and what would be right.
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 
 import regex
 from pydantic import ValidationError
@@ -19,6 +20,7 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
+from workflow_scripts.text import questions
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
@@ -256,12 +258,17 @@ def _labelled_problems(where: str, labelled: Labelled):
             yield f"{where}.train.held_out: is for dev and test sets"
         if not source.file and source.language not in (None, labelled.language):
             yield f"{where}.{part}: without a file it is held out from the training text, which is in {labelled.language!r}"
-        words = labelled.unit == "word"
-        if source.file and not words and (missing := {"text", "label"} - source.columns.keys()):
+        known, needed = _columns(labelled.unit, source.file)
+        if source.file and (missing := {*needed} - source.columns.keys()):
             yield f"{where}.{part}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
         for key in source.columns:
-            yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(WORD_COLUMNS if words else TEXT_COLUMNS))
-        for key in ("header", "where", "label_pattern") if words else ():
+            yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(known))
+        for key in ("label_pattern", "label_names") if labelled.unit == "question" else ():
+            if getattr(source, key):
+                yield f"{where}.{part}.{key}: is for labels, which questions have none of"
+        if labelled.unit == "question" and source.file and ".json" in Path(source.file).suffixes and source.where.keys() - {"id"}:
+            yield f"{where}.{part}.where: has {', '.join(source.where)}; of a JSON file only `id` can be asked for (its part before the first -)"
+        for key in ("header", "where", "label_pattern") if labelled.unit == "word" else ():
             if getattr(source, key):
                 yield f"{where}.{part}.{key}: is for `unit: text`; files of words with tags have only `columns` and `label_names`"
         try:
@@ -271,10 +278,19 @@ def _labelled_problems(where: str, labelled: Labelled):
         else:
             if not groups:
                 yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
-    if len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
+    if labelled.unit == "question" and labelled.labels:
+        yield f"{where}.labels: {labelled.labels} must not be there; with `unit: question`, spans of the passage are the answers"
+    elif labelled.unit != "question" and (len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels))):
         yield f"{where}.labels: {labelled.labels} must be at least two different labels"
     yield from _tag_problems(where, labelled) if labelled.unit == "word" else ()
     yield from _test_problems(where, labelled, "average")
+
+
+def _columns(unit: str, file: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The keys that `columns` may have for a file, and those that it needs."""
+    if unit == "question":
+        return questions.COLUMNS, () if file and ".json" in Path(file).suffixes else questions.NEEDED
+    return (WORD_COLUMNS, ()) if unit == "word" else (TEXT_COLUMNS, ("text", "label"))
 
 
 def _tag_problems(where: str, labelled: Labelled):

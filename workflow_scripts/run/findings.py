@@ -190,7 +190,7 @@ def _labelled_text(source: LabelledSource, block: Labelled) -> str:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
     counts = Counter(label for example in examples for label in example.labels(block.unit))
     told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
-    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples: {told}"
+    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples{told and f': {told}'}"
 
 
 def lexicons(config: Config) -> Iterator[Finding]:

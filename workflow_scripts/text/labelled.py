@@ -1,9 +1,10 @@
-"""labelled: turns labelled texts of different file formats into tables of one format, for classification and token labelling.
+"""labelled: turns labelled texts of different file formats into tables of one format, for all tasks with labels.
 
 A part is the training text, the dev set or a test set. Each part becomes a table with the columns label, text and second text
 (empty unless examples are pairs). A second file has its unique sentences, one per line; the pretext task and vocabularies use them.
 Where words have labels (``unit: word``, read by `tagged`), the label column has the tags of the sentence and the text column its words,
-separated by blanks. Which documents are held out depends on their names and the seed only, so that files in several languages that
+separated by blanks. With questions on passages (``unit: question``, read by `questions`), the columns are the spans that answer, the
+question and the passage. Which documents are held out depends on their names and the seed only, so that files in several languages that
 share documents hold out the same ones.
 """
 
@@ -22,8 +23,10 @@ from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.parallel import block_of, clean_text, dig
+from workflow_scripts.text.questions import read_questions, write_spans
 from workflow_scripts.text.tagged import INNER_BLANK, join_words, read_sentences
 from workflow_scripts.text.words import number_of_words
+from workflow_scripts.text.words import sentences as split_sentences
 
 
 @dataclass
@@ -31,18 +34,20 @@ class LabelledSource:
     """Where labelled text comes from: a TSV, JSONL, CoNLL or CoNLL-U file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U. May end in .gz, .xz or .zst.
-    Without it, the file and the settings below are those of the training text."""
+    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: question` a file in
+    SQuAD's JSON, or a TSV file. May end in .gz, .xz or .zst. Without it, the file and the settings below are those of the training text."""
     columns: dict[str, int | str] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
     name in the header, or key of a JSON object (`a.b` is key b inside a). With `unit: word`: columns of `word` and `tag`, by default 1 and
-    2, in CoNLL-U 2 and 4."""
+    2, in CoNLL-U 2 and 4. With `unit: question`, in TSV files: `question`, `passage`, `answer`, and optionally `start` (of the answer, in
+    characters of the passage), `id` and `document`."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
     """The first line of a TSV file names the columns."""
     where: dict[str, str] = field(default_factory=dict)
-    """Column → value: only lines with this value are read; for files that hold several languages."""
+    """Column → value: only lines with this value are read; for files that hold several languages. In SQuAD's
+    JSON `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
     label_pattern: str | None = None
     """A regular expression whose first group is the label; lines that it does not match are left out."""
     label_names: dict[str, str] = field(default_factory=dict)
@@ -51,22 +56,23 @@ class LabelledSource:
     """Share of documents held out from training. All test sets hold out the same documents, the dev set others."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Labelled:
     """Labelled texts: training and dev text in one language, test sets in several."""
 
     language: str
     """The language of training and dev text."""
-    labels: list[str]
-    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, …"""
+    labels: list[str] = field(default_factory=list)
+    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … With `unit: question` there are none."""
     train: LabelledSource
     """Training text."""
     dev: LabelledSource
     """Text for early stopping, in the language of the training text."""
     test: dict[str, LabelledSource]
     """Test sets by name."""
-    unit: Literal["text", "word"] = "text"
-    """What has a label: a text (or a pair of texts), for classification, or each word of a sentence, for token labelling."""
+    unit: Literal["text", "word", "question"] = "text"
+    """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; or a question on a
+    passage, which a span of the passage answers, for question answering."""
     min_words: Natural = 0
     """Examples with a text (or second text) of fewer words are left out."""
     seed: Seed = 1
@@ -74,7 +80,8 @@ class Labelled:
 
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, with its label, and the document and line that it comes from. With `unit: word`, words and tags."""
+    """A text, or a pair of texts, with its label, and the document and line that it comes from. With `unit: word`, words and tags; with
+    `unit: question`, a question, its passage, and the spans that answer it."""
 
     label: str
     text: str
@@ -88,7 +95,9 @@ class Example(NamedTuple):
         return [self.text, self.pair] if self.pair else [self.text]
 
     def labels(self, unit: str) -> list[str]:
-        """The label of the text, or those of its words."""
+        """The label of the text, or those of its words; a question has none."""
+        if unit == "question":
+            return []
         return self.label.split(" ") if unit == "word" else [self.label]
 
 
@@ -102,6 +111,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     """Write one part (``train``, ``dev`` or ``test/NAME``): its examples, their unique sentences, and a report.
 
     Training text has no example that is also in dev or in a test set of the same language; dev has none that is also in such a test set.
+    Of questions it is their passage that must not be there.
 
     Raises:
         InputError: A file cannot be read, no example is left, or a label has no training example left.
@@ -109,19 +119,19 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     removed: Counter[str] = Counter()
     changed: Counter[str] = Counter()
     source = _source(settings, part)
-    forbidden = {_key(e) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
-    kept = [e for e in chosen(settings, part, removed, changed) if _key(e) not in forbidden or removed.update(["equals dev or test"])]
-    words = settings.unit == "word"
-    counts = Counter(label for example in kept for label in example.labels(settings.unit))
+    unit = settings.unit
+    forbidden = {_key(e, unit) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
+    kept = [e for e in chosen(settings, part, removed, changed) if _key(e, unit) not in forbidden or removed.update(["equals dev or test"])]
+    counts = Counter(label for example in kept for label in example.labels(unit))
     missing = [label for label in settings.labels if not counts[label]]
     # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
-    if not kept or (missing and part == "train" and not words):
+    if not kept or (missing and part == "train" and unit == "text"):
         lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
         raise InputError(
             f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); is the file empty, or `labels` too long?"
         )
     write_lines(examples, ("\t".join((e.label, e.text, e.pair)) for e in kept))
-    write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else text for e in kept for text in e.texts))
+    write_lines(sentences, dict.fromkeys(text for e in kept for text in _plain(e, unit)))
     write_json(
         report,
         {
@@ -199,8 +209,16 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
     return place >= 1 - own if part == "dev" else place < own
 
 
-def _key(example: Example) -> tuple[str, ...]:
-    return tuple(leak_keys(example.texts))
+def _key(example: Example, unit: str) -> tuple[str, ...]:
+    """What of an example must not be in two parts."""
+    return tuple(leak_keys([example.pair] if unit == "question" else example.texts))
+
+
+def _plain(example: Example, unit: str) -> list[str]:
+    """The sentences of an example."""
+    if unit == "question":
+        return [example.text, *split_sentences(example.pair)]
+    return [text.replace(INNER_BLANK, " ") for text in example.texts] if unit == "word" else example.texts
 
 
 # ---------------------------------------------------------------------------------------------
@@ -208,9 +226,13 @@ def _key(example: Example) -> tuple[str, ...]:
 
 
 def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
-    """The examples of a file in order, whatever has a label in it: `read_examples`, or sentences of words with tags."""
+    """The examples of a file in order, whatever has a label in it: `read_examples`, sentences of words with tags, or questions."""
     if unit == "text":
         yield from read_examples(source, labels, removed)
+        return
+    if unit == "question":
+        for asked in read_questions(Path(source.file), source.columns, source.header, source.where, removed, changed):
+            yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
         return
     for one in read_sentences(Path(source.file), source.columns, labels, source.label_names, source.language or "", changed):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
