@@ -38,6 +38,7 @@ include: "rules/word_accuracy.smk"
 include: "rules/representation.smk"
 include: "rules/classification.smk"
 include: "rules/labelling.smk"
+include: "rules/answering.smk"
 include: "rules/report.smk"
 include: "rules/preflight.smk"
 

@@ -24,6 +24,7 @@ import jinja2
 from markupsafe import Markup
 
 from workflow_scripts.report import drawing, labels
+from workflow_scripts.report.answered import answered
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons, scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves, updates_in_all, updates_made
 from workflow_scripts.report.exhibits import lexicon, switched, translations
@@ -126,7 +127,13 @@ LABELLING_PARTS = {
     "tagged": ("Tags side by side", labels.tagged),
 }
 """The parts of a token labelling's section; it uses the templates of classification."""
-PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS}
+ANSWERING_PARTS = {
+    **CLASSIFICATION_PARTS,
+    "scores": ("Scores", labels.scores),
+    "answered": ("Answers side by side", answered),
+}
+"""The parts of a question answering's section, likewise."""
+PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS, "answering": ANSWERING_PARTS}
 
 
 def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:

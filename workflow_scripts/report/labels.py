@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
@@ -50,6 +51,8 @@ def measure(study: Study) -> Measure:
         return Measure(
             "accuracy", "accuracy", "Accuracy", note, ("macro_f1",), "Wilson's 95 % interval", "guessing", f"always {guess}", guess[4:]
         )
+    if study.settings.task == "answering":
+        return _measure_of_answers(study.settings.answering.metric)
     metric = labelling.leading(study.settings.labelling, study.labels.labels)
     others = tuple(name for name in ("accuracy", "f1", "precision", "recall") if name != metric)
     name, title, note = {
@@ -63,6 +66,17 @@ def measure(study: Study) -> Measure:
     )
 
 
+def _measure_of_answers(metric: str) -> Measure:
+    counted = "MLQA" if metric.endswith("_mlqa") else "SQuAD"
+    name = "F1" if metric.startswith("f1") else "exact match"
+    note = f" of answers in per cent, as {counted} counts it"
+    others = tuple(each for each in answers.SCORES if each != metric)
+    interval = "the 95 % interval (bootstrap over questions)"
+    trivially = "the answer is the first sentence of the passage"
+    title = name[:1].upper() + name[1:]
+    return Measure(metric, name, title, note, others, interval, "first sentence", trivially, "first sentence of the passage")
+
+
 def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) -> dict[str, Any]:
     """What was measured of an arm on a test set with a seed, the first if none is given."""
     return study.json(scored_folder(study, arm, seed) / f"{testset}.scores.json")
@@ -71,7 +85,7 @@ def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) 
 def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     """Where an arm's answers and their scores are."""
     folder = study.seed(arm, seed)
-    return folder / "predictions" if study.settings.task == "labelling" else folder
+    return folder / "predictions" if study.settings.task in ("labelling", "answering") else folder
 
 
 # what was run
@@ -188,7 +202,9 @@ def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 def confusions(study: Study) -> list[dict[str, Any]]:
-    """One confusion matrix per test set, of the compared arm with the first seed."""
+    """One confusion matrix per test set, of the compared arm with the first seed; none for answers, which are no labels."""
+    if study.settings.task == "answering":
+        return []
     arm = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
     seed = study.seeds[0]
     return [
@@ -215,6 +231,7 @@ def at_chance(study: Study, rows: Rows) -> Iterator[str]:
 TRIVIALLY = {
     "classification": "always answering with the most frequent label",
     "labelling": "giving each word the tag that it most often has in the training text, whatever stands around it,",
+    "answering": "answering with the first sentence of the passage",
 }
 """What needs no model, by task."""
 

@@ -36,6 +36,8 @@ RULES = {
     "classification/*": "classification_prediction",
     "labelling/*/significance.tsv": "labelling_significance",
     "labelling/*": "labelling_prediction",
+    "answering/*/significance.tsv": "answering_significance",
+    "answering/*": "answering_prediction",
     "significance/*.seed*.tsv": "significance",
     "significance/*": "significance_over_seeds",
     "word_accuracy/*/frequencies.tsv": "frequencies",
@@ -44,7 +46,7 @@ RULES = {
 }
 """Pattern of benchmark files → rule or phase; the first match counts. Other files are named after their folder."""
 ON_GPU = {"backbone", "pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
-ON_GPU |= {"classification_prediction", "labelling_prediction"}
+ON_GPU |= {"classification_prediction", "labelling_prediction", "answering_prediction"}
 """Rules that use a GPU where there is one."""
 
 

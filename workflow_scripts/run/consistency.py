@@ -23,7 +23,7 @@ from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import questions
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
 from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled
+from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled, LabelledSource
 from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Source
 from workflow_scripts.text.tagged import has_spans
@@ -263,11 +263,8 @@ def _labelled_problems(where: str, labelled: Labelled):
             yield f"{where}.{part}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
         for key in source.columns:
             yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(known))
-        for key in ("label_pattern", "label_names") if labelled.unit == "question" else ():
-            if getattr(source, key):
-                yield f"{where}.{part}.{key}: is for labels, which questions have none of"
-        if labelled.unit == "question" and source.file and ".json" in Path(source.file).suffixes and source.where.keys() - {"id"}:
-            yield f"{where}.{part}.where: has {', '.join(source.where)}; of a JSON file only `id` can be asked for (its part before the first -)"
+        if labelled.unit == "question":
+            yield from _question_problems(f"{where}.{part}", source)
         for key in ("header", "where", "label_pattern") if labelled.unit == "word" else ():
             if getattr(source, key):
                 yield f"{where}.{part}.{key}: is for `unit: text`; files of words with tags have only `columns` and `label_names`"
@@ -278,10 +275,12 @@ def _labelled_problems(where: str, labelled: Labelled):
         else:
             if not groups:
                 yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
-    if labelled.unit == "question" and labelled.labels:
-        yield f"{where}.labels: {labelled.labels} must not be there; with `unit: question`, spans of the passage are the answers"
-    elif labelled.unit != "question" and (len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels))):
-        yield f"{where}.labels: {labelled.labels} must be at least two different labels"
+    labels = labelled.labels
+    if labelled.unit == "question":
+        if labels:
+            yield f"{where}.labels: {labels} must not be there; with `unit: question`, spans of the passage are the answers"
+    elif len({*labels}) < len(labels) or len(labels) < 2 or not all(map(str.strip, labels)):
+        yield f"{where}.labels: {labels} must be at least two different labels"
     yield from _tag_problems(where, labelled) if labelled.unit == "word" else ()
     yield from _test_problems(where, labelled, "average")
 
@@ -291,6 +290,14 @@ def _columns(unit: str, file: str | None) -> tuple[tuple[str, ...], tuple[str, .
     if unit == "question":
         return questions.COLUMNS, () if file and ".json" in Path(file).suffixes else questions.NEEDED
     return (WORD_COLUMNS, ()) if unit == "word" else (TEXT_COLUMNS, ("text", "label"))
+
+
+def _question_problems(where: str, source: LabelledSource):
+    for key in ("label_pattern", "label_names"):
+        if getattr(source, key):
+            yield f"{where}.{key}: is for labels, which questions have none of"
+    if source.file and ".json" in Path(source.file).suffixes and (other := source.where.keys() - {"id"}):
+        yield f"{where}.where: asks for {', '.join(sorted(other))}, but a JSON file can only be asked for `id`, the part of ids before a -"
 
 
 def _tag_problems(where: str, labelled: Labelled):

@@ -146,7 +146,7 @@ class Task(NamedTuple):
     """Its block in the configuration."""
     text: Literal["corpora", "labelled"]
     """The section that its text comes from."""
-    answers: Literal["text", "labels", "tags"]
+    answers: Literal["text", "labels", "tags", "spans"]
     """What a line of a `.hyp` file is."""
     length: Literal["updates", "epochs"]
     """What its arms count, and share."""

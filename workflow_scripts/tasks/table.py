@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from workflow_scripts.tasks.answering import ANSWERING
 from workflow_scripts.tasks.classification import CLASSIFICATION
 from workflow_scripts.tasks.experiment import Task
 from workflow_scripts.tasks.labelling import LABELLING
@@ -12,6 +13,7 @@ TASKS: dict[str, Task] = {
     "summarisation": SUMMARISATION,
     "classification": CLASSIFICATION,
     "labelling": LABELLING,
+    "answering": ANSWERING,
 }
 """Task → what rules, checks and preflight ask of it, by the name that an experiment's `task` gives."""
 

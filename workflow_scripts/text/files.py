@@ -18,7 +18,9 @@ from workflow_scripts.stage import InputError, atomic
 
 
 def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
-    """Yield the lines of `path` in NFC (or with `normalise` off as they are), without line ends; a byte-order mark and `\\r` at the end of a line are dropped.
+    """Yield the lines of `path` without line ends; a byte-order mark and `\\r` at the end of a line are dropped.
+
+    They are in NFC, unless `normalise` is off.
 
     Only `\\n` ends a line. Other characters that some programs take for line ends, such as U+2028, would put the two sides of a parallel
     text out of step.

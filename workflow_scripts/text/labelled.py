@@ -34,8 +34,9 @@ class LabelledSource:
     """Where labelled text comes from: a TSV, JSONL, CoNLL or CoNLL-U file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: question` a file in
-    SQuAD's JSON, or a TSV file. May end in .gz, .xz or .zst. Without it, the file and the settings below are those of the training text."""
+    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: question` a
+    file in SQuAD's JSON, or a TSV file. May end in .gz, .xz or .zst. Without it, the file and the settings below are those of the training
+    text."""
     columns: dict[str, int | str] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
     name in the header, or key of a JSON object (`a.b` is key b inside a). With `unit: word`: columns of `word` and `tag`, by default 1 and
