@@ -1,12 +1,13 @@
 """Crossgap as a Snakemake module of another workflow (tests/module/Snakefile)."""
 
+import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 import yaml
 from snakemake.api import SnakemakeApi
 from snakemake.exceptions import WorkflowError
@@ -37,8 +38,8 @@ def test_the_whole_experiment_is_planned_under_names_of_its_own(folder, capfd):
 
 
 def test_a_rule_runs_in_the_other_workflows_folder(folder):
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "results/configuration.json", "results/corpora/help.de-en/dev.de"]
-    subprocess.run(command, cwd=folder, check=True)
+    command = [warm.python(), "-m", "snakemake", "--cores", "1", "results/configuration.json", "results/corpora/help.de-en/dev.de"]
+    subprocess.run(command, cwd=folder, env={**os.environ, "PATH": warm.path()}, check=True)
     assert (folder / "results/configuration.json").exists()
     assert len((folder / "results/corpora/help.de-en/dev.de").read_text(encoding="utf-8").splitlines()) > 500
 

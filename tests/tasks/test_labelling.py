@@ -1,5 +1,6 @@
 """Token labelling: pieces and words of all families, windows, finetuning, prediction of all test sets, and comparison."""
 
+import copy
 import json
 import math
 import shutil
@@ -8,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from tiny_models import small_encoder, small_model
 
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
+from workflow_scripts.run import config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import labelling
 from workflow_scripts.tasks.labelling import Labelling, Tagging, WordReader, load_tagger, tags_of_sentences, word_scores
@@ -20,7 +23,7 @@ from workflow_scripts.text.tagged import join_words, split_words
 
 UD = Path("resources/universal-dependencies")
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
-FAMILIES = ["mbart", "mbart50", "bert", "xlm-roberta"]
+FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +105,14 @@ def test_scores_are_of_the_words_in_order_whatever_the_batch(models, text, famil
     together, alone = (word_scores(network, reader, rows, "float32", tokens) for tokens in (600, 1))
     assert together.shape == (sum(tag >= 0 for _, tags in rows for tag in tags), len(UPOS))
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_random_weights_are_those_of_the_seed(models, family):
+    made = [load_tagger(models[family], UPOS, Labelling(), seed, from_scratch=True) for seed in (5, 5, 6)]
+    first, again, other = (network.get_input_embeddings().weight for network in made)
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert not torch.equal(first, load_tagger(models[family], UPOS, Labelling(), 5).get_input_embeddings().weight)
 
 
 def test_the_decoder_has_read_a_word_when_it_is_tagged(models):
@@ -221,3 +232,35 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
         and scores["chance"] == scores["word_list"]["f1"]
         and "dev_f1" in read_json(tmp_path / "report.json")["handed_on"]
     )
+
+
+DEFAULT = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "path, value, said",
+    [
+        ("labelled/universal-dependencies/unit", "text", r"tags\.corpus: labelling needs text with `unit: word`, but .*unit is text"),
+        ("labelled/universal-dependencies/train/header", True, r"universal-dependencies\.train\.header: is for `unit: text`"),
+        ("labelled/universal-dependencies/train/columns", {"text": 1}, r"train\.columns: 'text' is not defined"),
+        ("labelled/universal-dependencies/labels", ["O", "I-PER"], r"labels: I-PER is there, but not B-PER, with which a span begins"),
+        ("labelled/universal-dependencies/labels", ["O", "B-PER", "S-PER"], r"labels: S-PER is of BIOES or BILOU; name the tags of IOB2"),
+        ("labelled/universal-dependencies/labels", ["O", "B PER"], r"labels: 'B PER' has a blank in it"),
+        ("experiments/tags/labelling/parts", "decoder", r"tags\.labelling\.parts: input should be 'both' or 'encoder', got 'decoder'"),
+        ("experiments/tags/labelling/max_length", 600, r"labelling\.max_length: 600 is more than the backbone's 512 positions"),
+        ("experiments/tags/task", "labeling", r"experiments\.tags\.task: .*labelling"),
+        ("arms/finetune-5e", [{"data": "task", "updates": 9}], r"the task phase of experiments\.tags, a labelling, has `epochs`"),
+    ],
+)
+def test_mistakes_in_the_configuration_are_named(path, value, said):
+    raw = {**DEFAULT, "run": {"seeds": [1]}}
+    for section, block in yaml.safe_load(Path("config/labelling.yaml").read_text("utf-8")).items():
+        raw[section] = {**raw.get(section, {}), **block}
+    config.load(copy.deepcopy(raw))
+    *where, key = path.split("/")
+    block = raw
+    for name in where:
+        block = block[name]
+    block[key] = value
+    with pytest.raises(InputError, match=said):
+        config.load(raw)

@@ -19,6 +19,7 @@ the observed one counted among them: two-sided, and never 0.
 """
 
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -56,9 +57,9 @@ def main(
         )
     rows = []
     for metric in metrics:
-        pairs, score = {}, None
-        for name in experiments:
-            pairs[name], score = counted(results, configuration, name, arms, testset, metric)
+        found_by_pair = {name: counted(results, configuration, name, arms, testset, metric) for name in experiments}
+        pairs = {name: counts for name, (counts, _) in found_by_pair.items()}
+        score = found_by_pair[experiments[-1]][1]
         for place, arm in enumerate(arms):
             for other in arms[:place]:
                 found = compare(list(pairs.values()), score, arm, other, samples, seed)
@@ -85,7 +86,7 @@ def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str
     hypotheses, reference, failed = readable({key: path for key, path in files.items() if path.exists()}, references)
     if failed:
         raise InputError(next(iter(failed.values())))
-    wanted = Scores(metrics=[metric], tokenize=block["scores"]["tokenize"])
+    wanted = Scores(metrics=[cast(Any, metric)], tokenize=block["scores"]["tokenize"])
     measure = metrics(block["target"], wanted)[metric]()
     statistics = {key: sentence_statistics(measure, lines, reference) for key, lines in hypotheses.items()}
     return statistics, lambda sums: measure._compute_score_from_stats(list(sums)).score

@@ -219,9 +219,10 @@ def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_text(config: Config, w: Wildcards) -> list[str]:
-    """The text that a backbone is pretrained on, besides the task's own."""
+    """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy."""
     block = config.backbones[w.backbone].pretraining
-    return [resource(path) for path in block.text.values() if path != "task"] if block else []
+    ready = [f"{resource(block.ready)}/ready.json"] if getattr(block, "ready", None) else []
+    return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 
 def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
@@ -241,6 +242,8 @@ def backbone_settings(config: Config, w: Wildcards) -> str:
     block = dataclasses.asdict(config.backbones[w.backbone])
     for part in filter(None, (block["small"], block["continued"])):
         part["text"] = {code: path if path == "task" else resource(path) for code, path in part["text"].items()}
+        if part.get("ready"):
+            part["ready"] = resource(part["ready"])
     return json.dumps(block, ensure_ascii=False)
 
 

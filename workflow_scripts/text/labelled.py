@@ -232,10 +232,10 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         yield from read_examples(source, labels, removed)
         return
     if unit == "question":
-        for asked in read_questions(Path(source.file), source.columns, source.header, source.where, removed, changed):
+        for asked in read_questions(Path(source.file or ""), source.columns, source.header, source.where, removed, changed):
             yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
         return
-    for one in read_sentences(Path(source.file), source.columns, labels, source.label_names, source.language or "", changed):
+    for one in read_sentences(Path(source.file or ""), source.columns, labels, source.label_names, source.language or "", changed):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 

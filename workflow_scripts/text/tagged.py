@@ -140,7 +140,8 @@ def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> 
         if not str(column).isdigit() or int(column) < 1:
             raise InputError(f"{path}: columns.{name} must be a number from 1, got {column!r}; such files have no header")
         places[name] = int(column)
-    wanted, document, rows = max(places.values()), "", []
+    wanted, document = max(places.values()), ""
+    rows: list[Row] = []
     for number, line in enumerate(read_lines(path), 1):
         cells = line.split("\t") if "\t" in line else line.split()
         if not line.strip() or cells[0] == _DOCUMENT_START:

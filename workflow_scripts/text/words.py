@@ -5,6 +5,7 @@ spaces, are segmented with a dictionary.
 """
 
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -94,6 +95,9 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
         tagger = MeCab.Tagger(f"{ipadic.MECAB_ARGS} -Owakati")
         return lambda line: _only_words(line, _locate(line, tagger.parse(line).split()))
     if kind == "pythainlp":
+        # its dictionary comes with it; otherwise it wants a folder of its own in the home folder
+        if "PYTHAINLP_READ_MODE" not in os.environ:
+            os.environ.setdefault("PYTHAINLP_READ_ONLY", "1")
         from pythainlp.tokenize import word_tokenize
 
         return lambda line: _only_words(line, _locate(line, word_tokenize(line, engine="newmm", keep_whitespace=False)))

@@ -15,6 +15,7 @@ from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, known_family, objective_for, pretrain
+from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import MAKERS, Small, build_model
 
@@ -100,15 +101,20 @@ def main(
         if settings.small is None:
             raise InputError("backbone of kind small needs a block `small`")
         block, family = settings.small, settings.family or "mbart"
-        objective_for(settings.objective, known_family(family))
-        details = pretrain(
-            block,
-            settings.objective,
-            *text,
-            lambda lines, folder: build_model(block, family, languages, lines, task_text, folder, seed),
-            "small",
-            **job,
-        )
+        objective = objective_for(settings.objective, known_family(family))
+        origin = made_from(block, family, objective, *text, seed)
+        found = take(Path(block.ready), origin, output, curve) if block.ready else None
+        details = found or {
+            "made_from": origin,
+            **pretrain(
+                block,
+                settings.objective,
+                *text,
+                lambda lines, folder: build_model(block, family, languages, lines, task_text, folder, seed),
+                "small",
+                **job,
+            ),
+        }
     else:
         if settings.continued is None or start is None:
             raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")

@@ -1,0 +1,105 @@
+"""A backbone that is kept ready-made, and the one that is shipped."""
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from tiny_models import manual_pairs
+
+from workflow_scripts.run import config, inputs
+from workflow_scripts.stage import InputError, read_json, write_json
+from workflow_scripts.training import backbone, ready
+from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.small import Small
+
+SHIPPED = Path("resources/backbones/bible")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with texts and a backbone that was pretrained on them, and what makes another one of other settings."""
+    folder = tmp_path_factory.mktemp("ready")
+    texts = {}
+    for code, lines in zip(("de", "en"), manual_pairs(400), strict=True):
+        texts[code] = folder / f"text.{code}"
+        texts[code].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "held_out").write_text("Nothing of the kind.\n", encoding="utf-8")
+    training = Training(updates=4, batch_tokens=400, warmup_updates=1, max_length=64, evaluate_every=2, checkpoint="last")
+
+    def make(name: str, copy: Path | None = None, **changes) -> Path:
+        small = Small(
+            text={code: str(path) for code, path in texts.items()},
+            **{"vocabulary": 300, "d_model": 16, "layers": 1, "heads": 2, "ffn": 32, "dev_lines": 20, "training": training, **changes},
+        )
+        small.ready = copy and str(copy)
+        output = folder / name
+        backbone.main(
+            output / "model",
+            output / "backbone.json",
+            output / "curve.tsv",
+            languages=("de", "en"),
+            held_out=(folder / "held_out",),
+            checkpoints=output / "checkpoints",
+            settings=Backbone("small", small=small),
+        )
+        return output
+
+    pretrained = make("pretrained")
+    ready.main(pretrained, folder / "copy")
+    return folder, pretrained, make
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model/model.safetensors")
+
+
+def test_the_copy_is_the_backbone_up_to_half_precision(made):
+    folder, pretrained, make = made
+    taken = make("taken", folder / "copy")
+    assert not (taken / "checkpoints").exists()  # nothing was trained
+    own, copied = weights(pretrained), weights(taken)
+    assert own.keys() == copied.keys() and all(tensor.dtype == torch.float32 for tensor in copied.values())
+    for name, tensor in own.items():
+        torch.testing.assert_close(copied[name], tensor, rtol=2**-10, atol=2**-24)
+    assert (taken / "curve.tsv").read_bytes() == (pretrained / "curve.tsv").read_bytes()
+    assert (taken / "model/tokenizer.json").read_bytes() == (pretrained / "model/tokenizer.json").read_bytes()
+    said, before = read_json(taken / "backbone.json"), read_json(pretrained / "backbone.json")
+    assert said["ready"] == str(folder / "copy") and said["denoising_loss"] == before["denoising_loss"]
+
+
+def test_a_copy_that_was_made_from_something_else_is_not_taken(made, capsys):
+    folder, _, make = made
+    wider = make("wider", folder / "copy", ffn=48)
+    assert "ready" not in read_json(wider / "backbone.json")
+    assert "was made with other settings; the backbone is pretrained here" in capsys.readouterr().out
+    assert weights(wider)["model.encoder.layers.0.fc1.weight"].shape[0] == 48
+
+
+def test_a_model_from_elsewhere_is_no_backbone_to_keep(made, tmp_path):
+    _, pretrained, _ = made
+    shutil.copytree(pretrained, tmp_path / "hub")
+    report = read_json(pretrained / "backbone.json")
+    del report["made_from"]
+    write_json(tmp_path / "hub/backbone.json", report)
+    with pytest.raises(InputError, match="was not pretrained here"):
+        ready.main(tmp_path / "hub", tmp_path / "copy")
+
+
+def test_the_shipped_backbone_is_that_of_the_demo():
+    loaded = config.load(yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8")))
+    small, told = loaded.backbones["bible"].small, read_json(SHIPPED / "ready.json")
+    languages = tuple(inputs.backbone_languages(loaded, SimpleNamespace(backbone="bible")))
+    origin = ready.made_from(small, "mbart", "denoising", languages, (), (), 1)
+    texts = {"task_text", "held_out"}  # which the stage corpus makes; tests/workflow looks at them
+    assert {key: value for key, value in told["made_from"].items() if key not in texts} == {
+        k: v for k, v in origin.items() if k not in texts
+    }
+    tensors = load_file(SHIPPED / "model.safetensors")
+    # a bias that is not trained is in the file, too
+    assert sum(tensor.numel() for name, tensor in tensors.items() if name != "final_logits_bias") == told["parameters"]
+    assert all(torch.isfinite(tensor).all() for tensor in tensors.values()) and told["denoising_loss"] < 0.6 * told["unigram_loss"]

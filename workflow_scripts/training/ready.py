@@ -1,0 +1,100 @@
+"""ready: a backbone that was pretrained before and is kept in a folder, in half precision.
+
+Pretraining the demo's backbone takes minutes on every machine and comes out a little different on each. So it is kept ready-made in
+``resources/backbones``, with a description of all that it was made from. It is taken only where settings, languages and texts are the
+same; otherwise the backbone is pretrained. The command makes such a folder from a backbone that was pretrained here.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workflow_scripts.stage import InputError, atomic, checksum, read_json, run, write_json
+
+if TYPE_CHECKING:
+    from workflow_scripts.training.small import Small
+
+# settings on which no more than rounding depends
+_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss", "precision")
+
+
+def main(backbone: Path, output: Path) -> None:
+    """Write the ready-made copy of `backbone`, a folder like ``results/backbones/bible``, into the folder `output`.
+
+    Its weights are rounded to half precision, in which they take half the room. Raises `InputError` where the backbone was not
+    pretrained in the run.
+    """
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    report = read_json(backbone / "backbone.json")
+    if "made_from" not in report:
+        raise InputError(f"{backbone}: was not pretrained here; only a backbone of kind small can be kept ready-made")
+    output.mkdir(parents=True, exist_ok=True)
+    for path in sorted((backbone / "model").glob("*.json")):
+        _copy(path, output / path.name)
+    weights = load_file(backbone / "model" / "model.safetensors")
+    save_file({name: tensor.to(torch.float16) for name, tensor in weights.items()}, output / "model.safetensors", {"format": "pt"})
+    _copy(backbone / "curve.tsv", output / "curve.tsv")
+    told = {key: value for key, value in report.items() if key not in ("provenance", "settings", "kind", "languages")}
+    write_json(output / "ready.json", told)
+
+
+def made_from(
+    small: "Small",
+    family: str,
+    objective: str,
+    languages: tuple[str, ...],
+    task_text: tuple[Path, ...],
+    held_out: tuple[Path, ...],
+    seed: int,
+) -> dict[str, Any]:
+    """All that decides what the pretraining makes, but for rounding: settings, languages, seed, and the contents of all texts."""
+    settings = asdict(small)
+    text = settings.pop("text")
+    del settings["ready"]
+    for name in _NOT_SCIENCE:
+        del settings["training"][name]
+    origin = {
+        "family": family,
+        "objective": objective,
+        "settings": settings,
+        "languages": list(languages),
+        "seed": seed,
+        "text": {code: "task" if text[code] == "task" else checksum(text[code]) for code in languages},
+        "task_text": sorted(map(checksum, task_text)),
+        "held_out": sorted(map(checksum, held_out)),
+    }
+    return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
+
+
+def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict[str, Any] | None:
+    """Write the ready-made model and its learning curve, and return what its report says; None where it was made from something else.
+
+    `wanted` is what `made_from` says of the backbone that is asked for.
+    """
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    told = read_json(ready / "ready.json")
+    if differs := [key for key in wanted if told["made_from"].get(key) != wanted[key]]:
+        print(f"{ready}: was made with other {', '.join(differs)}; the backbone is pretrained here", flush=True)
+        return None
+    output.mkdir(parents=True, exist_ok=True)
+    for path in sorted(ready.glob("*.json")):
+        if path.name != "ready.json":
+            _copy(path, output / path.name)
+    weights = load_file(ready / "model.safetensors")
+    save_file({name: tensor.to(torch.float32) for name, tensor in weights.items()}, output / "model.safetensors", {"format": "pt"})
+    _copy(ready / "curve.tsv", curve)
+    return {**{key: value for key, value in told.items() if key != "provenance"}, "ready": str(ready), "pretrained": told["provenance"]}
+
+
+def _copy(source: Path, target: Path) -> None:
+    with atomic(target, "wb") as file:
+        file.write(source.read_bytes())
+
+
+if __name__ == "__main__":
+    run(main)
