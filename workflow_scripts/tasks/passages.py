@@ -49,9 +49,11 @@ class PassageReader(Reader):
         super().__init__(folder, max_length)
         self.has_decoder = self.codec.form.decoder and parts == "both"
         form = self.codec.form.row
-        separator = self.tokenizer.sep_token_id if "sep" in form else self.tokenizer.eos_token_id
-        # BERT has one separator between two texts, RoBERTa and what was made after it have two
-        self.between = [separator] * (1 if "sep" in form else 2)
+        # BERT has one separator between two texts; RoBERTa has two, and so have the rows of pairs for models with a decoder
+        self.between = [self.tokenizer.eos_token_id] * 2
+        if self.is_encoder:
+            of_pair, of_text = (self.tokenizer.num_special_tokens_to_add(pair=pair) for pair in (True, False))
+            self.between = [self.tokenizer.sep_token_id] * (of_pair - of_text)
         self.before = form.index("text")
         self.special = next(at for at, part in enumerate(form) if part in ("cls", "tag"))
         self.room = self.max_length - len(form) + 1 - len(self.between)
