@@ -39,6 +39,10 @@ include: "rules/representation.smk"
 include: "rules/classification.smk"
 include: "rules/labelling.smk"
 include: "rules/answering.smk"
+include: "rules/generation.smk"
+include: "rules/ranking.smk"
+include: "rules/aligned.smk"
+include: "rules/retrieval.smk"
 include: "rules/report.smk"
 include: "rules/preflight.smk"
 
@@ -49,4 +53,4 @@ rule lexicons:
 
 
 onerror:
-    print(digest(log, sys.argv[1:]), file=sys.stderr)
+    print(digest(log, sys.argv[1:], CONFIG), file=sys.stderr)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
 import sacrebleu
 import torch
@@ -20,7 +21,7 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.text.files import read_lines, write_lines
 
 GPU = torch.cuda.is_available()
-PRECISION = "float16" if GPU else "float32"
+PRECISION: Literal["float16", "float32"] = "float16" if GPU else "float32"
 # source tokens at once
 PEERS_BATCHES = (2_048, 8_192, 32_768) if GPU else (128, 256, 512)
 
@@ -40,7 +41,8 @@ def main(model: str, text: str, source: str, target: str, sentences: str = "200"
 
         peers = {size: translate(Decoding(engine="huggingface", compute_type=PRECISION, batch_tokens=size)) for size in PEERS_BATCHES}
         size, (peer, theirs) = max(peers.items(), key=lambda entry: entry[1][0])
-        for compute_type in (PRECISION, "int8"):
+        precisions: tuple[Literal["float16", "float32", "int8"], ...] = (PRECISION, "int8")
+        for compute_type in precisions:
             ours, found = translate(Decoding(engine="ctranslate2", compute_type=compute_type))
             bleu, peer_bleu = (sacrebleu.corpus_bleu(translations, [references]).score for translations in (found, theirs))
             line = {

@@ -12,7 +12,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
 
@@ -85,7 +85,7 @@ def main(
             threads=threads,
         )
         found, worth = read_json(folder / "mapping.json"), read_json(folder / "lexicon.json")["directions"]
-    line = {"text": text.name, "pairs": len(pairs), "seconds": round(seconds, 1)}
+    line: dict[str, Any] = {"text": text.name, "pairs": len(pairs), "seconds": round(seconds, 1)}
     line |= {key: found[key] for key in ("words", "start", "iterations", "good", "reason", "mutual", "witnesses", "witnesses_found")}
     line["frequency_correlation"] = found["frequency_correlation"]
     for direction, measured in worth.items():

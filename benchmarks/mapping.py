@@ -16,12 +16,13 @@ import subprocess
 import sys
 import time
 from statistics import median
+from typing import Literal
 
 import torch
 
 from workflow_scripts.device import keep_memory
 from workflow_scripts.lexicon.mapping import Mapping, Sides, map_once, normalise, procrustes, union
-from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, neighbourhoods
+from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods
 
 DIMENSIONS = 300
 
@@ -36,7 +37,7 @@ def main(sizes: list[int]) -> None:
             print(done.stdout.splitlines()[-1], flush=True)
 
 
-def case(words: int, matrix: str) -> dict:
+def case(words: int, matrix: Literal["auto", "blocks"]) -> dict:
     """One line."""
     keep_memory()
     sides, order = planted(words)
@@ -118,6 +119,6 @@ def seconds(function) -> float:
 
 if __name__ == "__main__":
     if len(sys.argv) == 3 and not sys.argv[2].isdigit():
-        print(json.dumps(case(int(sys.argv[1]), sys.argv[2])))
+        print(json.dumps(case(int(sys.argv[1]), "blocks" if sys.argv[2] == "blocks" else "auto")))
     else:
         main([int(words) for words in sys.argv[1:]] or [5_000, 20_000])

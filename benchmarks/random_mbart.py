@@ -7,6 +7,7 @@ python -m benchmarks.random_mbart facebook/mbart-large-cc25 /tmp/small-trimmed 1
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from transformers import AutoTokenizer, MBartConfig, MBartForConditionalGeneration, set_seed
 
@@ -21,16 +22,8 @@ def main(tokenizer: str, output: str, width: str = "1024", layers: str = "12", *
     set_seed(1)
     codec = Codec(AutoTokenizer.from_pretrained(tokenizer), "mbart")
     parts = {f"{side}_{what}": number for side in ("encoder", "decoder") for what, number in shape(int(width), int(layers)).items()}
-    network = MBartForConditionalGeneration(
-        MBartConfig(
-            vocab_size=len(codec.tokenizer),
-            d_model=int(width),
-            **parts,
-            scale_embedding=True,
-            normalize_before=True,
-            tokenizer_class="MBartTokenizer",
-        )
-    )
+    settings: dict[str, Any] = {**parts, "scale_embedding": True, "normalize_before": True, "tokenizer_class": "MBartTokenizer"}
+    network = MBartForConditionalGeneration(MBartConfig(vocab_size=len(codec.tokenizer), d_model=int(width), **settings))
     with tempfile.TemporaryDirectory() as folder:
         if text:
             codec = trim(network, codec, (line for path in text for line in read_lines(Path(path))), Path(folder))

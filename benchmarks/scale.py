@@ -56,4 +56,4 @@ def run(command: list) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main(int((sys.argv[1:] or [200_000])[0]))
+    main(int((sys.argv[1:] or ["200000"])[0]))

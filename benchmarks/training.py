@@ -38,8 +38,8 @@ def main(
     for _ in range(ROUNDS):
         for which, done in runs.items():
             start = (trimmed or model) if which == "ours" else model
-            line = [sys.executable, "-m", "benchmarks.training", which, start, text, source, target, updates, tokens, rows]
-            output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
+            call = [sys.executable, "-m", "benchmarks.training", which, start, text, source, target, updates, tokens, rows]
+            output = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True).stdout
             done.append(json.loads(output.splitlines()[-1]))
     shared = {"model": model, "trimmed": bool(trimmed), "device": runs["ours"][0]["device"], "updates": int(updates)}
     shared |= {name: runs["peer"][0][name] for name in ("rows", "accumulated")}
@@ -75,7 +75,7 @@ def ours(model: str, text: str, source: str, target: str, updates: int, tokens: 
         updates=updates,
         batch_tokens=tokens,
         learning_rate=SCIENCE["learning_rate"],
-        warmup_updates=SCIENCE["warmup"],
+        warmup_updates=int(SCIENCE["warmup"]),
         label_smoothing=SCIENCE["smoothing"],
         dropout=SCIENCE["dropout"],
         attention_dropout=0.0,

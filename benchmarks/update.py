@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from statistics import median
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -37,12 +38,12 @@ def main(model: str, text: str, source: str, target: str, updates: str = "100", 
     runs: dict[str, list[dict]] = {name: [] for name in (OURS, *VARIANTS)}
     for _ in range(ROUNDS):
         for name, done in runs.items():
-            line = [sys.executable, "-m", "benchmarks.update", model, text, source, target, updates, tokens, threads, name]
-            done.append(json.loads(subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]))
+            call = [sys.executable, "-m", "benchmarks.update", model, text, source, target, updates, tokens, threads, name]
+            done.append(json.loads(subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]))
     speed = {name: median(run["speed"] for run in done) for name, done in runs.items()}
     warm_up = {name: median(run["warm_up"] for run in done) for name, done in runs.items()}
     for name in VARIANTS:
-        line = {"case": name, "unit": "target tokens/s", "ours": speed[OURS], "peer": speed[name]}
+        line: dict[str, Any] = {"case": name, "unit": "target tokens/s", "ours": speed[OURS], "peer": speed[name]}
         line |= {"ratio": round(speed[OURS] / speed[name], 2), "ready": round(warm_up[name] - warm_up[OURS], 1)}
         print(json.dumps({**line, "model": model, "batch_tokens": int(tokens), **runs[name][0]["told"]}), flush=True)
 
@@ -51,13 +52,14 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
     """Speed of one variant."""
     keep_memory()
     torch.set_num_threads(threads)
-    chosen = "plain" if variant == "plain loss" else "chunked"
+    chosen: Literal["plain", "chunked"] = "plain" if variant == "plain loss" else "chunked"
     settings = Training(batch_tokens=tokens, dropout=0.1, attention_dropout=0.0, max_length=128, loss=chosen)
     device = pick_device("auto")
     precision = pick_precision("auto", device)
     if variant == "other precision":
         precision = "float32" if precision == "bfloat16" else "bfloat16"
-    network = load_model(Path(model), settings, 1).to(device).train()
+    network: Any = load_model(Path(model), settings, 1)
+    network.to(device).train()
     if variant == "eager attention":
         network.set_attn_implementation("eager")
     codec = load_codec(model)
@@ -118,6 +120,7 @@ def in_random_order(rounds: ParallelText, tokens: int, batches: int, seed: int) 
 
 if __name__ == "__main__":
     if sys.argv[-1] in (OURS, *VARIANTS):
-        print(json.dumps(case(*sys.argv[1:5], *map(int, sys.argv[5:8]), sys.argv[8])))
+        model, text, source, target, updates, tokens, threads, variant = sys.argv[1:]
+        print(json.dumps(case(model, text, source, target, int(updates), int(tokens), int(threads), variant)))
     else:
         main(*sys.argv[1:])

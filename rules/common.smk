@@ -19,7 +19,7 @@ shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARAL
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
-from workflow_scripts.run import inputs
+from workflow_scripts.run import inputs, searches
 from workflow_scripts.run.config import load
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
@@ -81,6 +81,8 @@ wildcard_constraints:
     b=r"[a-z]{2,3}",
     part=r"dev|test/[\w-]+",
     labelled_part=r"train|dev|test/[\w-]+",
+    aligned=r"[\w-]+",
+    aligned_part=r"(dev|test)/[\w-]+",
     noise=r"(codeswitch|mask|random|released)(\.[\w-]+)?",
     phase="pretext|finetune",
 

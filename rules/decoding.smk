@@ -9,7 +9,7 @@ rule decoding:
     benchmark:
         "results/benchmarks/decoding/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
-        experiment=experiments_with(answers="text"),
+        experiment=experiments_with(text="corpora"),
     conda:
         "../envs/crossgap.yaml"
     params:

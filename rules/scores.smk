@@ -15,7 +15,7 @@ rule scores:
     benchmark:
         "results/benchmarks/scores/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
-        experiment=experiments_with(text="corpora"),
+        experiment=experiments_with(answers="text"),
     conda:
         "../envs/crossgap.yaml"
     params:

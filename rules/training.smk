@@ -61,14 +61,14 @@ rule finetune:
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
-        experiment=experiments_with(text="corpora"),
+        experiment=experiments_with(answers="text"),
     conda:
         "../envs/crossgap.yaml"
     resources:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        languages=of(inputs.direction),
+        languages=of(inputs.trained_direction),
         documents=of(inputs.documents),
         from_scratch=of(inputs.from_scratch, "finetune"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",

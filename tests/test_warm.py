@@ -75,7 +75,7 @@ def test_what_the_server_cannot_be_is_a_process_of_its_own():
     with open(f"{os.environ['CROSSGAP_WARM']}/server.json", encoding="utf-8") as file:
         server = json.load(file)
     stage, here = ["-m", "workflow_scripts.text.corpus"], str(warm.ROOT)
-    assert stands_in(server, stage, JOB, "/") and stands_in(server, ["-m", "snakemake", "-n"], dict(os.environ), "/")
+    assert stands_in(server, stage, JOB, "/") and stands_in(server, ["-m", "snakemake", "-n"], server["environment"], "/")
     for arguments, environment in (
         (["-c", "1"], JOB),
         (["-X", "utf8", *stage], JOB),

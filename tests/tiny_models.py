@@ -1,5 +1,7 @@
 """Small models in the formats of the real ones, made where a test needs them."""
 
+import functools
+import io
 import json
 from pathlib import Path
 
@@ -31,25 +33,42 @@ from workflow_scripts.training.small import mbart_tokenizer
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
 
 
+@functools.cache
+def _manual() -> list[tuple[str, str]]:
+    """The German and English sentences of the embedded corpus, of five words or more; it takes a moment to unpack."""
+    rows = [line.split("\t") for line in read_lines(MANUAL)]
+    return [(row[3], row[2]) for row in rows if len(row[2].split()) >= 5]
+
+
 def manual_pairs(n: int) -> tuple[list[str], list[str]]:
     """n German and English sentences of the embedded corpus, of five words or more."""
-    rows = [line.split("\t") for line in read_lines(MANUAL)]
-    chosen = [(row[3], row[2]) for row in rows if len(row[2].split()) >= 5][:n]
+    chosen = _manual()[:n]
     return [a for a, _ in chosen], [b for _, b in chosen]
 
 
-def train_sentencepiece(folder: Path, size: int = 400, normaliser: str = "identity", kind: str = "unigram") -> Path:
-    """A SentencePiece model of some manual text."""
-    text = folder / "text.txt"
-    text.write_text("\n".join(line for side in manual_pairs(500) for line in side) + "\n", encoding="utf-8")
+def _manual_text() -> str:
+    return "\n".join(line for side in manual_pairs(500) for line in side) + "\n"
+
+
+@functools.cache
+def _sentencepiece(size: int, normaliser: str, kind: str) -> bytes:
+    """The file of a SentencePiece model of some manual text; tests need few different ones, many times."""
+    trained = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        input=str(text),
-        model_prefix=str(folder / "spm"),
+        sentence_iterator=iter(_manual_text().splitlines()),
+        model_writer=trained,
         vocab_size=size,
         model_type=kind,
         normalization_rule_name=normaliser,
         minloglevel=2,
     )
+    return trained.getvalue()
+
+
+def train_sentencepiece(folder: Path, size: int = 400, normaliser: str = "identity", kind: str = "unigram") -> Path:
+    """A SentencePiece model of some manual text (text.txt beside it)."""
+    (folder / "text.txt").write_text(_manual_text(), encoding="utf-8")
+    (folder / "spm.model").write_bytes(_sentencepiece(size, normaliser, kind))
     return folder / "spm.model"
 
 

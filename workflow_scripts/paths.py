@@ -56,6 +56,29 @@ def labelled_file(config: Config, labelled: str, part: str, suffix: str = "") ->
     return f"{labelled_folder(labelled)}/{part}.{labelled_language(config, labelled, part)}{suffix}"
 
 
+def labelled_sides(config: Config, labelled: str, part: str) -> list[tuple[str, str]]:
+    """The texts and the targets of a part (`unit: target`), parallel line by line, each with its language."""
+    source, target = labelled_language(config, labelled, part), config.labelled[labelled].language_of_targets(part)
+    folder = f"{labelled_folder(labelled)}/{part}.{source}-{target}"
+    return [(f"{folder}.source.{source}", source), (f"{folder}.target.{target}", target)]
+
+
+def aligned_parts(config: Config, aligned: str) -> list[str]:
+    """The parts of a text for retrieval: its test sets, and their dev text."""
+    block = config.aligned[aligned]
+    return [*(f"test/{name}" for name in block.test), *(f"dev/{name}" for name in block.dev)]
+
+
+def aligned_file(aligned: str, part: str, suffix: str) -> str:
+    """A part of a text for retrieval: its `source` or `target` sentences, its `gold` pairs, or its report (`json`)."""
+    return f"{aligned_folder(aligned)}/{part}.{suffix}"
+
+
+def aligned_folder(aligned: str) -> str:
+    """The folder of a text for retrieval."""
+    return f"results/aligned/{aligned}"
+
+
 # ---------------------------------------------------------------------------------------------
 # lexicons and noised text
 

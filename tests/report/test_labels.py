@@ -112,11 +112,25 @@ def test_the_page_has_every_part(tmp_path, seeds):
     assert "somebody/mbart, revision c0ffee" in text and "<tr><th>x.tsv</th>" in text
 
 
-def test_what_is_at_chance_is_said_first(tmp_path):
+@pytest.mark.parametrize("kind, objective", [("small", "mlm"), ("continued", "mlm"), ("small", "denoising")])
+def test_the_loss_of_the_backbones_pretraining_stands_beside_that_of_a_unigram_guess(tmp_path, kind, objective):
+    results(tmp_path / "results")
+    learnt = {"objective": objective, f"{objective}_loss": 3.211, "unigram_loss": 6.432}
+    made_here = {"kind": kind, "family": "xlm-roberta", "parameters": 9, "vocabulary": 4321, "sentences": {"de": 1234}}
+    put(tmp_path / "results/backbones/small/backbone.json", {**made_here, **learnt})
+    page = unescape(made(tmp_path, configuration()))
+    assert f"<th>{objective} loss, held out</th><td>3.21 nats" in page and "unigram guess</th><td>6.43 nats" in page
+    assert "1,234 German sentences" in page and "3.22 nats per label better" in page
+
+
+def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
     results(tmp_path / "results")
     found = scores(configured(tmp_path / "results", "labels", configuration()))
     (first,) = found["warnings"]
-    assert first.startswith("On the test set de (German) the accuracy of plain, random is at chance (plain 51.00 %; random 53.00 %)")
+    assert first.startswith(
+        "On the test set de (German) the accuracy of plain, random is not above the most frequent label (plain 51.00 %; random 53.00 %)"
+    )
+    assert "guess" not in first and "chance" not in first
     assert "always answering with the most frequent label gets 55.00 %" in first
     helps, words = ([tuple(answer.values()) for answer in compared["answers"]] for compared in found["headline"])
     interval = "a difference of +13.50 (95 % interval +8.50 to +18.50, p = 0.008)."
@@ -191,5 +205,5 @@ def test_a_missing_file_costs_one_part(tmp_path):
 
 
 def test_the_line_of_a_chart():
-    drawn = dot_chart("t", [{"name": "a", "colour": 0, "value": 60.0}], "x", line=("guessing", 33.3))
-    assert 'stroke-dasharray="5 3"' in drawn and "dashed: guessing, 33.30" in drawn
+    drawn = dot_chart("t", [{"name": "a", "colour": 0, "value": 60.0}], "x", line=("word list", 33.3))
+    assert 'stroke-dasharray="5 3"' in drawn and "dashed: word list, 33.30" in drawn

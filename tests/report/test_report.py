@@ -16,12 +16,13 @@ import zstandard
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report import drawing
-from workflow_scripts.report.__main__ import PARTS, TRAINS_ON, section, write_report
+from workflow_scripts.report.__main__ import TRAINS_ON, section, write_report
 from workflow_scripts.report.comparison import contrast, differences, measures
 from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import plane
 from workflow_scripts.report.headline import headline
+from workflow_scripts.report.shown import PARTS
 from workflow_scripts.report.study import configured, evenly, signed, summary
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json

@@ -16,9 +16,11 @@ from snakemake.utils import update_config
 from workflow_scripts.run import config, findings, inputs, loading, resources
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
+from workflow_scripts.tasks.retrieval import NamedModel
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import switched_into
 from workflow_scripts.tasks.translation import zero_shot_tests
+from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.training.backbone import chain_of
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
@@ -55,6 +57,25 @@ def recipe(name: str) -> config.Config:
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path("config").glob("*.yaml")))
 def test_recipes_are_valid(name):
     assert recipe(name).run.experiments
+
+
+BEFORE = Path("tests/data/version-0.1")
+"""The configuration and recipes as they were before there were tables of tasks, of families and of objectives."""
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in BEFORE.glob("*.yaml")))
+def test_configurations_of_the_version_before_load_and_mean_the_same(name):
+    merged = yaml.safe_load((BEFORE / "config.yaml").read_text(encoding="utf-8"))
+    if name != "config":
+        update_config(merged, yaml.safe_load((BEFORE / f"{name}.yaml").read_text(encoding="utf-8")))
+    loaded = config.load(merged)
+    assert loaded.run.experiments
+    for experiment in map(loaded.experiments.get, loaded.run.experiments):
+        backbone = loaded.backbones[experiment.backbone]
+        assert (backbone.family, backbone.objective, backbone.from_) == (None, None, None)
+        assert experiment.arms is None and arms_of(loaded, experiment) == loaded.run.arms
+    tasks = {"pawsx": {"classification"}, "help-summaries": {"summarisation"}}
+    assert {loaded.experiments[one].task for one in loaded.run.experiments} == tasks.get(name, {"translation"})
 
 
 def test_every_published_number_belongs_to_a_recipe():
@@ -405,7 +426,7 @@ def test_like_leads_on_and_goes_together_with_each():
         """
     )
     made = config.load(raw).experiments
-    assert made["long"].scores.metrics == ["TER"] and made["long"].scores.samples == 1000  # a list replaces a list
+    assert made["long"].scores.metrics == ["TER"] and made["long"].scores.samples == 10000  # a list replaces a list
     found = {name: (e.source, e.target, e.training.pairs, e.training.dropout, e.training.batch_tokens) for name, e in made.items()}
     assert found["quick-de"] == ("de", "en", 7, 0.3, 500) and found["quick-en"] == ("en", "de", 9, 0.5, 500)
 
@@ -443,7 +464,7 @@ def test_a_like_that_leads_nowhere_is_refused(experiments, message):
 
 
 def test_like_knows_every_setting_whose_keys_are_the_users_own():
-    others = {config.Config, Phase, *config._dataclasses(config.Data)}  # which have no `like`
+    others = {config.Config, Phase, Aligned, NamedModel, *config._dataclasses(config.Data)}  # which have no `like`
     kinds = set(config._dataclasses(config.Config)) - others
     by_name = {name for kind in kinds for name, hint in get_type_hints(kind).items() if get_origin(hint) is dict}
     assert by_name == loading.BY_NAME

@@ -3,9 +3,12 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
+from workflow_scripts.run.config import load
 from workflow_scripts.run.digest import Failure, diagnose, digest, end_of, failures
 
 WORKFLOW = """
@@ -371,11 +374,39 @@ def test_many_failures_are_told_in_short(tmp_path):
         ("representation_backbone", {"experiment": "e"}, "lower experiments.e.representation.batch_tokens"),
         ("decoding", {"experiment": "e"}, "lower experiments.e.decoding.batch_tokens"),
         ("mapping", {"lexicon": "l"}, "set-resources: mapping: mem_mb in /etc/lab/config.yaml"),
+        ("classification_finetune", {"experiment": "e"}, "set experiments.e.classification.micro_batch in the configuration"),
+        ("labelling_finetune", {"experiment": "e"}, "set experiments.e.labelling.micro_batch in the configuration"),
     ],
 )
 def test_the_key_to_change_is_the_jobs_own(rule, wildcards, key):
     why, way = diagnose(Failure(rule, wildcards, "SLURM status is: 'OUT_OF_MEMORY'", [], False), ["--profile=/etc/lab/", "-k"])
     assert why == "out of memory" and key in way
+
+
+@pytest.mark.parametrize("file", ["rules/classification.smk", "rules/labelling.smk"])
+def test_micro_batch_is_named_for_the_jobs_that_heed_it_alone(file):
+    rules = re.findall(r"^rule (\w+):", Path(file).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(rules) > 2
+    for rule in rules:
+        _, way = diagnose(Failure(rule, {"experiment": "e"}, "SLURM status is: 'OUT_OF_MEMORY'", [], False), [])
+        assert ("micro_batch" in way) == rule.endswith("_finetune"), (rule, way)
+
+
+@pytest.mark.parametrize(
+    "kind, key",
+    [
+        ("small", "set backbones.made.small.training.micro_batch_tokens"),
+        ("continued", "set backbones.made.continued.training.micro_batch_tokens"),
+        ("hub", None),
+    ],
+)
+def test_the_key_of_a_backbone_is_that_of_its_kind(kind, key):
+    raw = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    block = {"hub": {"model": "somebody/mbart"}, "continued": {"from": "bible", "continued": {"text": {"de": "task", "en": "task"}}}}
+    raw["backbones"]["made"] = {"kind": kind, **block.get(kind, {"small": {"text": {"de": "task", "en": "task"}}})}
+    config = load(raw)
+    _, way = diagnose(Failure("backbone", {"backbone": "made"}, "SLURM status is: 'OUT_OF_MEMORY'", [], False), [], config)
+    assert key in way if key else "backbones" not in way
 
 
 def test_a_run_that_stopped_without_a_failed_job():

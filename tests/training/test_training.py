@@ -13,8 +13,9 @@ from workflow_scripts.models.batches import collate
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json, write_json
+from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
-from workflow_scripts.training.loop import average_weights, load_model
+from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.rows import NoisedRounds, ParallelText, compactly, encode_pairs, plan_batches, split_batch
 from workflow_scripts.training.settings import Training
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from workflow_scripts.evidence.significance import COVERS, Score, compare
+from workflow_scripts.evidence.significance import COVERS, Score, compare, drawn_scores
 from workflow_scripts.limits import Positive
 
 AVERAGE = "average"
@@ -53,6 +53,13 @@ def compare_everywhere(
                 rows.append({"testset": testset, "seed": seed, "arm": arm, "other": other, **found})
     covers = {"seed": COVERS["seed"], "seeds": COVERS["seed" if len(seeds) == 1 else settings.test]}
     return {"baseline": names[0], "pairs": rows, "covers": covers, "settings": asdict(settings)}
+
+
+def interval(counts: np.ndarray, share: Score, samples: int = 1_000) -> tuple[float, float]:
+    """The 95 % interval of a score, in per cent: `share` of the sum of `counts`, of whose rows (examples) as many are drawn anew."""
+    drawn = drawn_scores({("", 0): counts}, share, samples, np.random.default_rng(1))
+    low, high = np.percentile(drawn["", 0], [2.5, 97.5])
+    return float(100 * low), float(100 * high)
 
 
 def side_by_side(counts: Sequence[np.ndarray]) -> np.ndarray:

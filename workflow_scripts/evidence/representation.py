@@ -19,7 +19,7 @@ the sentences of the other language is its translation.
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -31,6 +31,9 @@ from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, atomic, checksums, run, write_json
 from workflow_scripts.text.files import read_lines
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass
@@ -115,7 +118,7 @@ def tag_format(codec: Codec) -> str:
     return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row))}" if codec.form.decoder else "")
 
 
-def read_rows(path: Path, code: str, codec: Codec, network: torch.nn.Module, sentences: int) -> list[list[int]]:
+def read_rows(path: Path, code: str, codec: Codec, network: "PreTrainedModel", sentences: int) -> list[list[int]]:
     """Ids of the first lines of a file."""
     rows = codec.encode(list(islice(read_lines(path), sentences)), code, longest_row(network.config))
     if not rows:
@@ -124,7 +127,7 @@ def read_rows(path: Path, code: str, codec: Codec, network: torch.nn.Module, sen
 
 
 def measure(
-    network: torch.nn.Module, pad: int, rows: list[list[list[int]]], settings: Representation
+    network: "PreTrainedModel", pad: int, rows: list[list[list[int]]], settings: Representation
 ) -> tuple[list[dict[str, Any]], np.ndarray]:
     """The measures of every layer, encoder first, and the last layer's vectors of the pairs for retrieval (2 × pairs × width).
 
@@ -133,10 +136,11 @@ def measure(
     pairs = len(rows[0])
     chosen = [i * pairs // settings.retrieval for i in range(settings.retrieval)] if pairs > settings.retrieval else range(pairs)
     place = {pair: at for at, pair in enumerate(chosen)}
-    squared = cosines = totals = held = None
+    # one number for each layer, and one for each layer and dimension; the first batch tells how many these are
+    squared, cosines, totals, held = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)
     for batch in by_length([max(map(len, pair)) for pair in zip(*rows, strict=True)], settings.batch_tokens):
         sides = np.stack([sentence_vectors(network, pad, [side[i] for i in batch]) for side in rows])
-        if held is None:
+        if not squared.size:
             _, depth, _, width = sides.shape
             squared, cosines, totals = np.zeros(depth), np.zeros(depth), np.zeros((2, depth, width))
             held = np.zeros((2, depth, len(place), width), dtype=np.float32)
@@ -162,21 +166,22 @@ def measure(
 
 
 @torch.no_grad()
-def sentence_vectors(network: torch.nn.Module, pad: int, rows: list[list[int]]) -> np.ndarray:
+def sentence_vectors(network: "PreTrainedModel", pad: int, rows: list[list[int]]) -> np.ndarray:
     """e of each row in each layer, encoder first, each from its embeddings on (layers × rows × width, float32)."""
     family = family_of(network.config)
     batch: list[Row] = [(row, row) for row in rows]
     tensors = {name: value.to(network.device) for name, value in collate(batch, pad, family.decoder).items()}
     last = (tensors.pop("labels") != -100).sum(dim=1) - 1
     cache = {"use_cache": False} if family.decoder else {}
-    found = network.base_model(**tensors, **cache, output_hidden_states=True)
+    body: Any = network.base_model
+    found = body(**tensors, **cache, output_hidden_states=True)
     encoder, decoder = [getattr(found, name) for name in family.states] if family.decoder else (getattr(found, family.states[0]), ())
     there = tensors["attention_mask"].unsqueeze(-1)
     means = [(layer * there).sum(dim=1) / there.sum(dim=1) for layer in encoder]
     return torch.stack([*means, *(layer[torch.arange(len(rows)), last] for layer in decoder)]).float().cpu().numpy()
 
 
-def mean_vector(network: torch.nn.Module, pad: int, rows: list[list[int]], tokens: int) -> np.ndarray:
+def mean_vector(network: "PreTrainedModel", pad: int, rows: list[list[int]], tokens: int) -> np.ndarray:
     """The mean of the last decoder layer's e over all rows (width)."""
     total = sum(
         sentence_vectors(network, pad, [rows[i] for i in batch])[-1].sum(axis=0, dtype=np.float64)

@@ -1,6 +1,7 @@
-"""scores: BLEU, chrF and TER of translations, and ROUGE of summaries.
+"""scores: BLEU, chrF and TER of translations, ROUGE of summaries, and METEOR of other generated text.
 
-BLEU, chrF and TER are computed by sacreBLEU (Post 2018), with its signatures; ROUGE by rouge-score (see the module `rouge`). The
+BLEU, chrF and TER are computed by sacreBLEU (Post 2018), with its signatures; ROUGE by rouge-score (see the module `rouge`), METEOR
+by its authors' program or by our own count (see the module `meteor`). The
 module `significance` tests differences between systems.
 """
 
@@ -27,9 +28,14 @@ Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", 
 class Scores:
     """Settings of the metrics and of their significance tests."""
 
-    metrics: list[Literal["BLEU", "chrF", "TER", "ROUGE-1", "ROUGE-2", "ROUGE-L"]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
+    metrics: list[Literal["BLEU", "chrF", "TER", "ROUGE-1", "ROUGE-2", "ROUGE-L", "METEOR"]] = field(
+        default_factory=lambda: ["BLEU", "chrF", "TER"]
+    )
     """The metrics to compute. BLEU is always computed; if there is any ROUGE, ROUGE-L takes its place. The default for summarisation is
-    ROUGE-1, ROUGE-2 and ROUGE-L."""
+    ROUGE-1, ROUGE-2 and ROUGE-L; for questions, titles and stories BLEU, ROUGE-L and METEOR."""
+    meteor_jar: str | None = None
+    """METEOR 1.5's own program, `meteor-1.5.jar` with its `data` beside it; needs Java. Without it METEOR is that of 2005 with exact and
+    stem matches, and has another name in all tables."""
     lowercase: bool = False
     """Also compute scores of lower-cased text, as in many papers on IWSLT. They are not tested for significance."""
     tokenize: Tokenizer | None = None
@@ -89,6 +95,12 @@ def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, C
         from workflow_scripts.evidence.rouge import Rouge
 
         makers |= {name: partial(Rouge, name, code) for name in ROUGES if name in wanted}
+    if "METEOR" in wanted and not lowercase:
+        from workflow_scripts.evidence.meteor import Meteor, MeteorJar, meteor_name
+
+        makers[meteor_name(code, settings.meteor_jar)] = (
+            partial(MeteorJar, code, settings.meteor_jar) if settings.meteor_jar else partial(Meteor, code)
+        )
     if "BLEU" in wanted:
         makers["BLEU"] = partial(BLEU, tokenize=tokenize, lowercase=lowercase)
     if "chrF" in settings.metrics:

@@ -19,19 +19,24 @@ _BATCH = 10_000
 def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) -> Counter[tuple[str, str]]:
     """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
-    The aligner aligns in both directions and symmetrises the links. Raises `InputError` if the files differ in their number of lines.
+    The aligner aligns in both directions and symmetrises the links. The same text gives the same links in every run.
+
+    Raises `InputError` if the files differ in their number of lines.
     """
     # imported here because it is slow and rarely needed
     import systran_align
+    from threadpoolctl import threadpool_limits
 
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         joined, forward, backward = (str(Path(folder) / name) for name in ("text", "forward", "backward"))
         with open(joined, "w", encoding="utf-8") as file:
             for a, b in _sentences(text_a, text_b, segment):
                 file.write(f"{a} ||| {b}\n")
-        systran_align.generate_alignment_probabilities(
-            joined, forward, backward, favor_diagonal=True, optimize_tension=True, variational_bayes=True
-        )
+        # several threads would add up counts in another order in every run, and so round them in another way
+        with threadpool_limits(limits=1, user_api="openmp"):
+            systran_align.generate_alignment_probabilities(
+                joined, forward, backward, favor_diagonal=True, optimize_tension=True, variational_bayes=True
+            )
         aligner = systran_align.Aligner(forward, backward)
     links: Counter[tuple[str, str]] = Counter()
     sentences = _sentences(text_a, text_b, segment)

@@ -15,11 +15,10 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.lexicon.alignment import count_links
-from workflow_scripts.lexicon.mapping import check
-from workflow_scripts.lexicon.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
-from workflow_scripts.lexicon.vectors import read_vectors
+from workflow_scripts.lexicon.vectors import check, read_vectors
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
+from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.word_lists import read_dictionary, write_lexicon
 from workflow_scripts.text.words import count_units

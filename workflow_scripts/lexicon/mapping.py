@@ -17,7 +17,6 @@ followed by an attempt with another seed, then by the configured fallbacks. The 
 
 import functools
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -27,10 +26,10 @@ import torch
 
 from workflow_scripts.device import keep_memory, pick_device
 from workflow_scripts.lexicon import vecmap
-from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
-from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
+from workflow_scripts.lexicon.vectors import check, read_vectors, write_vectors
 from workflow_scripts.lexicon.verdict import NUMERAL, Attempt, diagnose
 from workflow_scripts.limits import Limits, Natural, NotNegative, Positive
+from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.text.words import fold
@@ -221,36 +220,7 @@ def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, se
 
 def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
     """Map `sides` from one start. Rows are in order of frequency. Raises `InputError` if there is nothing to start from."""
-    judge = _judge(sides, settings)
-    if start == "mapped":
-        return Mapped(sides.a, sides.b, judge(sides.a, sides.b, Attempt(start, seed)))
-    if settings.engine == "vecmap":
-        return map_with_vecmap(sides, start, pairs, seed, settings)
-    a, b = normalise(sides.a), normalise(sides.b)
-    near = min(settings.search_cutoff, settings.cutoff)
-    guessed = start == "unsupervised"
-    dictionary = initial_dictionary(a[:near], b[:near], settings) if guessed else dictionary_of(sides, start, pairs)
-    found = Found(dictionary, 0.0, 0)
-    if start != "supervised":
-        noise = Noise(seed, a.device)
-        found = self_learn(a, b, near, dictionary, settings.keep_probability, noise, settings)
-        if near < max(len(a), len(b)):
-            refined = self_learn(a, b, settings.cutoff, found.dictionary, 1.0, noise, replace(settings, patience=3))
-            found = refined._replace(iterations=found.iterations + refined.iterations)
-    mapped_a, mapped_b = symmetric_reweighting(a, b, found.dictionary, settings.reweight)
-    attempt = Attempt(start, seed, iterations=found.iterations, objective=found.objective)
-    if start == "supervised":
-        # a mapping cannot be judged by the pairs it was made from: a fifth of the dictionary judges a mapping made from the rest
-        held_out = torch.arange(len(dictionary[0]), device=a.device) % 5 == 4
-        trial = symmetric_reweighting(a, b, (dictionary[0][~held_out], dictionary[1][~held_out]), settings.reweight)
-        witnesses = list(zip(*(side[held_out].tolist() for side in dictionary), strict=True))
-        return Mapped(mapped_a, mapped_b, judge(*trial, attempt, witnesses=witnesses))
-    return Mapped(mapped_a, mapped_b, judge(mapped_a, mapped_b, attempt))
-
-
-def _judge(sides: Sides, settings: Mapping) -> Callable[..., Attempt]:
-    """`diagnose` for these words and settings."""
-    return functools.partial(
+    judge = functools.partial(
         diagnose,
         (sides.words_a, sides.words_b),
         searched=settings.search_cutoff,
@@ -258,24 +228,32 @@ def _judge(sides: Sides, settings: Mapping) -> Callable[..., Attempt]:
         neighbours=settings.csls_neighbours,
         matrix=settings.matrix,
     )
-
-
-def map_with_vecmap(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, settings: Mapping) -> Mapped:
-    """Like `map_once`, with VecMap's own program."""
-    judge = _judge(sides, settings)
-    dictionary = [] if start == "unsupervised" else list(zip(*(side.tolist() for side in dictionary_of(sides, start, pairs)), strict=True))
-
-    def mapped(rows: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        words = [(sides.words_a[x], sides.words_b[z]) for x, z in rows]
-        embeddings = (sides.words_a, sides.a, sides.words_b, sides.b)
-        return vecmap.map_embeddings(*embeddings, start=start, dictionary=words, seed=seed, clone=settings.vecmap, device=settings.device)
-
-    a, b = mapped(dictionary)
+    if start == "mapped":
+        return Mapped(sides.a, sides.b, judge(sides.a, sides.b, Attempt(start, seed)))
+    if settings.engine == "vecmap":
+        rows = () if start == "unsupervised" else zip(*(side.tolist() for side in dictionary_of(sides, start, pairs)), strict=True)
+        found = vecmap.solve(*sides, start=start, dictionary=list(rows), seed=seed, clone=settings.vecmap, device=settings.device)
+        return Mapped(found.a, found.b, judge(*found.judged, Attempt(start, seed), witnesses=found.witnesses))
+    a, b = normalise(sides.a), normalise(sides.b)
+    near = min(settings.search_cutoff, settings.cutoff)
+    guessed = start == "unsupervised"
+    dictionary = initial_dictionary(a[:near], b[:near], settings) if guessed else dictionary_of(sides, start, pairs)
+    learnt = Found(dictionary, 0.0, 0)
     if start != "supervised":
-        return Mapped(a, b, judge(a, b, Attempt(start, seed)))
-    # as in `map_once`, a fifth of the dictionary judges a mapping made from the rest
-    trial = mapped([pair for row, pair in enumerate(dictionary) if row % 5 != 4])
-    return Mapped(a, b, judge(*trial, Attempt(start, seed), witnesses=dictionary[4::5]))
+        noise = Noise(seed, a.device)
+        learnt = self_learn(a, b, near, dictionary, settings.keep_probability, noise, settings)
+        if near < max(len(a), len(b)):
+            refined = self_learn(a, b, settings.cutoff, learnt.dictionary, 1.0, noise, replace(settings, patience=3))
+            learnt = refined._replace(iterations=learnt.iterations + refined.iterations)
+    mapped_a, mapped_b = symmetric_reweighting(a, b, learnt.dictionary, settings.reweight)
+    attempt = Attempt(start, seed, iterations=learnt.iterations, objective=learnt.objective)
+    if start == "supervised":
+        # a mapping cannot be judged by the pairs it was made from: a fifth of the dictionary judges a mapping made from the rest
+        held_out = torch.arange(len(dictionary[0]), device=a.device) % 5 == 4
+        trial = symmetric_reweighting(a, b, (dictionary[0][~held_out], dictionary[1][~held_out]), settings.reweight)
+        witnesses = list(zip(*(side[held_out].tolist() for side in dictionary), strict=True))
+        return Mapped(mapped_a, mapped_b, judge(*trial, attempt, witnesses=witnesses))
+    return Mapped(mapped_a, mapped_b, judge(mapped_a, mapped_b, attempt))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -402,12 +380,6 @@ def union(best_b: torch.Tensor, best_a: torch.Tensor) -> Dictionary:
 
 # ---------------------------------------------------------------------------------------------
 # input
-
-
-def check(path_a: Path, a: np.ndarray, path_b: Path, b: np.ndarray) -> None:
-    """Raise `InputError` if `a` and `b` (words × dimensions) differ in dimensions."""
-    if a.shape[1] != b.shape[1]:
-        raise InputError(f"{path_a} has {a.shape[1]} dimensions, {path_b} {b.shape[1]}; learn both with the same settings")
 
 
 def _check_size(path: Path, x: np.ndarray) -> None:

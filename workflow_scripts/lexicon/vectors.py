@@ -124,3 +124,9 @@ def _header(path: Path, line: str) -> tuple[int, int]:
     if len(parts) != 2 or not all(part.isdecimal() and int(part) for part in parts) or int(parts[1]) > _MOST_DIMENSIONS:
         raise InputError(f"{path}, line 1: expected a word2vec header 'rows dimensions', got {line[:60]!r}")
     return int(parts[0]), int(parts[1])
+
+
+def check(path_a: Path, a: np.ndarray, path_b: Path, b: np.ndarray) -> None:
+    """Raise `InputError` if `a` and `b` (words × dimensions) differ in dimensions."""
+    if a.shape[1] != b.shape[1]:
+        raise InputError(f"{path_a} has {a.shape[1]} dimensions, {path_b} {b.shape[1]}; learn both with the same settings")

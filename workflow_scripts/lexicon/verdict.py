@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from workflow_scripts.lexicon.similarity import Similarities, best_pairs, nearest, neighbourhoods
+from workflow_scripts.similarity import Similarities, best_pairs, nearest, neighbourhoods
 
 COPY = 0.95
 """Median cosine to the nearest neighbour from which on one space counts as a copy of the other."""

@@ -1,14 +1,16 @@
 """Rows of ids, and batches of tensors made from them."""
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import torch
 
+_T = TypeVar("_T")
 Row = tuple[Sequence[int], Sequence[int]]
 """Ids of one row: what the encoder reads, and the labels."""
 
 
-def decoder_input(labels: list[int]) -> list[int]:
+def decoder_input(labels: Sequence[_T]) -> list[_T]:
     """Labels rotated by one place: what the decoder reads to predict them."""
     return [labels[-1], *labels[:-1]]
 

@@ -9,6 +9,8 @@ import ctypes
 import json
 import math
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -75,20 +77,21 @@ def main(
         raise InputError(f"{source}: is empty, there is nothing to translate")
     codec = load_codec(model, documents)
     settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
-    translate = with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface
-    found = translate(model, codec, lines, languages, threads, settings, settings.beam_size if n_best else 1)
+    with translator(model, codec, threads, settings) as translate:
+        found = translate(lines, languages, settings.beam_size if n_best else 1)
     if hypotheses:
         with atomic(hypotheses) as file:
-            file.writelines(f"{_one_line(ranked[0].text)}\n" for ranked in found)
+            file.writelines(f"{one_line(ranked[0].text)}\n" for ranked in found)
     if n_best:
         with atomic(n_best) as file:
             file.write("line\trank\tscore\thypothesis\n")
             for line, ranked in enumerate(found, 1):
-                file.writelines(f"{line}\t{rank}\t{one.score:.4f}\t{_one_line(one.text)}\n" for rank, one in enumerate(ranked, 1))
+                file.writelines(f"{line}\t{rank}\t{one.score:.4f}\t{one_line(one.text)}\n" for rank, one in enumerate(ranked, 1))
     print({"sentences": len(found), **asdict(settings)})
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """An output as a line of a file."""
     return " ".join(text.split())
 
 
@@ -99,10 +102,18 @@ def positions(model: Path) -> int:
     return longest_row(AutoConfig.from_pretrained(model))
 
 
-def with_huggingface(
-    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding, n_best: int
-) -> list[list[Hypothesis]]:
-    """The `n_best` translations of each line by Hugging Face's `generate`."""
+Translate = Callable[[list[str], tuple[str, str], int], list[list[Hypothesis]]]
+"""Lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line."""
+
+
+def translator(model: Path, codec: Codec, threads: int, settings: Decoding) -> AbstractContextManager[Translate]:
+    """What translates with a model, which is loaded once, by the engine of the settings."""
+    return (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
+
+
+@contextlib.contextmanager
+def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding) -> Iterator[Translate]:
+    """Translate by Hugging Face's `generate`."""
     from transformers import AutoModelForSeq2SeqLM
 
     device = pick_device(settings.device)
@@ -110,15 +121,18 @@ def with_huggingface(
     dtype = named.get(settings.compute_type, torch.float16 if device.type == "cuda" else torch.float32)
     network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=dtype).to(device)
     network.generation_config.length_penalty = settings.length_penalty
-    rows = codec.encode(lines, languages[0], positions(model))
     lengths = {"max_length": settings.max_length, "min_length": settings.min_length}
-    return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
+
+    def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        rows = codec.encode(lines, languages[0], positions(model))
+        return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
+
+    yield translate
 
 
-def with_ctranslate2(
-    model: Path, codec: Codec, lines: list[str], languages: tuple[str, str], threads: int, settings: Decoding, n_best: int
-) -> list[list[Hypothesis]]:
-    """The `n_best` translations of each line by CTranslate2, from a converted copy that lives as long as the call."""
+@contextlib.contextmanager
+def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding) -> Iterator[Translate]:
+    """Translate by CTranslate2, from a converted copy that lives as long as the context."""
     import ctranslate2
 
     device = pick_device(settings.device).type
@@ -129,32 +143,36 @@ def with_ctranslate2(
         halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
         compute_type = "float16" if halves else "float32"
     tokenizer = codec.tokenizer
-    tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
-    sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], positions(model))]
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         converted = convert(model, codec, Path(folder) / "model")
         # a thread for each batch is faster than several for one; the weights are shared
         parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
         try:
-            translator = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
+            loaded = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
         except ValueError as error:
             raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
-        results = translator.translate_batch(
-            sources,
-            target_prefix=[[tag]] * len(sources),
-            beam_size=settings.beam_size,
-            length_penalty=settings.length_penalty,
-            min_decoding_length=settings.min_length,
-            max_decoding_length=settings.max_length,
-            max_batch_size=settings.batch_tokens,
-            batch_type="tokens",
-            num_hypotheses=n_best,
-            return_scores=n_best > 1,
-        )
-    flat = codec.decode([tokenizer.convert_tokens_to_ids(tokens) for result in results for tokens in result.hypotheses])
-    scores = [score for result in results for score in (result.scores or [math.nan] * n_best)]
-    ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
-    return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
+
+        def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+            tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
+            sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], positions(model))]
+            results = loaded.translate_batch(
+                sources,
+                target_prefix=[[tag]] * len(sources),
+                beam_size=settings.beam_size,
+                length_penalty=settings.length_penalty,
+                min_decoding_length=settings.min_length,
+                max_decoding_length=settings.max_length,
+                max_batch_size=settings.batch_tokens,
+                batch_type="tokens",
+                num_hypotheses=n_best,
+                return_scores=n_best > 1,
+            )
+            flat = codec.decode([tokenizer.convert_tokens_to_ids(tokens) for result in results for tokens in result.hypotheses])
+            scores = [score for result in results for score in (result.scores or [math.nan] * n_best)]
+            ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
+            return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
+
+        yield translate
 
 
 def why_not_on_gpu() -> str:

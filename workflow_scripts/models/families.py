@@ -38,7 +38,8 @@ class Family(NamedTuple):
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str]
     """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
-    it, `labelling` tags its words, `answering` marks a span of it. Classes that transformers lacks are in `tagger` and `spans`."""
+    it, `labelling` tags its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and
+    `spans`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights."""
     states: tuple[str, ...]
@@ -114,7 +115,12 @@ FAMILIES: dict[str, Family] = {
             title="M2M-100 or NLLB",
             model_type="m2m_100",
             row=("tag", "text", "eos"),
-            heads={"text": "AutoModelForSeq2SeqLM", "labelling": "M2M100ForTokenClassification", "answering": "M2M100ForSpans"},
+            heads={
+                "text": "AutoModelForSeq2SeqLM",
+                "classification": "M2M100ForSequenceClassification",
+                "labelling": "M2M100ForTokenClassification",
+                "answering": "M2M100ForSpans",
+            },
             tags=("{nllb}", "__{code}__"),
             starts_with_end=True,
             off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),

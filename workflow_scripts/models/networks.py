@@ -48,9 +48,10 @@ def load_network(
     if labels:
         changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
     config.update({**changes, **settings})
-    from workflow_scripts.models import spans, tagger
+    from workflow_scripts.models import classifier, spans, tagger
 
-    kind = next(getattr(each, family.heads[head]) for each in (transformers, tagger, spans) if hasattr(each, family.heads[head]))
+    modules = (transformers, classifier, tagger, spans)
+    kind = next(getattr(module, family.heads[head]) for module in modules if hasattr(module, family.heads[head]))
     return kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
 
 
@@ -59,8 +60,10 @@ def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:
     if family_of(network.config).decoder:
         return network.base_model(**inputs, use_cache=False).last_hidden_state
     states = network.base_model(**inputs).last_hidden_state
-    if (head := getattr(network, "lm_head", None)) is None:
-        return network.cls.predictions.transform(states)  # BERT's
+    head: Any = getattr(network, "lm_head", None)
+    if head is None:
+        bert: Any = network
+        return bert.cls.predictions.transform(states)
     return head.layer_norm(gelu(head.dense(states)))
 
 

@@ -1,7 +1,8 @@
 """search: translations of encoded rows by Hugging Face's `generate`, greedily or with a beam."""
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -18,7 +19,9 @@ class Hypothesis(NamedTuple):
     text: str
 
 
-def generate(network: "PreTrainedModel", codec: Codec, rows: list[list[int]], code: str, beam_size: int, **choices: int) -> list[str]:
+def generate(
+    network: "PreTrainedModel", codec: Codec, rows: Sequence[Sequence[int]], code: str, beam_size: int, **choices: int
+) -> list[str]:
     """The best translation of each row, see `beam_search`."""
     return [found[0].text for found in beam_search(network, codec, rows, code, beam_size, **choices)]
 
@@ -27,7 +30,7 @@ def generate(network: "PreTrainedModel", codec: Codec, rows: list[list[int]], co
 def beam_search(
     network: "PreTrainedModel",
     codec: Codec,
-    rows: list[list[int]],
+    rows: Sequence[Sequence[int]],
     code: str,
     beam_size: int,
     n_best: int = 1,
@@ -44,6 +47,7 @@ def beam_search(
     """
     network.eval()
     positions = network.config.max_position_embeddings - 2
+    translate: Any = network.generate
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations: list[list[Hypothesis]] = [[] for _ in rows]
     while order:
@@ -51,7 +55,7 @@ def beam_search(
         chosen, order = order[:size], order[size:]
         sources = [torch.tensor(rows[i]) for i in chosen]
         padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
-        output = network.generate(
+        output = translate(
             input_ids=padded,
             attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
             num_beams=beam_size,

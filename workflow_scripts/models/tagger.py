@@ -5,6 +5,7 @@ states. The decoder has read a piece, those before it, and through the encoder t
 encoder`` in the configuration the layer reads the encoder's last states, and the decoder, which needs no layers then, does nothing.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,9 +20,11 @@ class _Tagger:
     """A pretrained body with dropout and a linear layer over its last states."""
 
     body: type
+    config: Any
+    post_init: Callable[[], None]
 
     def __init__(self, config: Any):
-        super().__init__(config)
+        super().__init__(config)  # type: ignore[call-arg]  # what stands beside it in the classes below
         self.num_labels = config.num_labels
         self.model = self.body(config)
         self.dropout = nn.Dropout(config.classifier_dropout)

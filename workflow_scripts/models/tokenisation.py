@@ -161,7 +161,7 @@ def restore_normaliser(tokenizer, folder: Path) -> None:
             tokenizer.backend_tokenizer.normalizer = normaliser
             return
     if (folder / "sentencepiece.bpe.model").exists():
-        from sentencepiece.sentencepiece_model_pb2 import ModelProto
+        from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]  # made by protobuf when imported
 
         rules = ModelProto.FromString((folder / "sentencepiece.bpe.model").read_bytes()).normalizer_spec.precompiled_charsmap
         if rules:

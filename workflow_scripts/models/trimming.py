@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -96,7 +97,7 @@ def trim_tokenizer(tokenizer, kept: list[int], folder: Path):
     return trimmed
 
 
-def trim_network(network: PreTrainedModel, kept: list[int]) -> None:
+def trim_network(network: Any, kept: list[int]) -> None:
     """Keep these rows of the embeddings, which the output layer shares, and of its bias, if any; ids in the configuration follow."""
     rows = torch.tensor(kept, device=network.device)
     new_id = {old: new for new, old in enumerate(kept)}

@@ -1,9 +1,9 @@
 """report: puts everything that was measured on one page and into one table.
 
-The modules beside this one read result files and return plain data: `headline` and `comparison` about scores, `curves`
-about training, `geometry` about distances, `exhibits` with texts, `labels` about classification, `origins` about cost and
-provenance. `drawing` turns numbers into SVG, and the templates lay everything out on a page that loads nothing from elsewhere.
-Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has one row per score, word
+The modules beside this one read result files and return plain data: `headline` and `comparison` about scores, `curves` about training,
+`geometry` about distances, `insides` about analyses of models, `exhibits` with texts, `labels` about classification, `origins` about
+cost and provenance. `drawing` turns numbers into SVG, and the templates lay everything out on a page that loads nothing from
+elsewhere. Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has one row per score, word
 accuracy and distance of each seed.
 """
 
@@ -15,7 +15,7 @@ import itertools
 import json
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,14 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from workflow_scripts.report import drawing, labels
-from workflow_scripts.report.answered import answered
-from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons, scores, word_accuracy
-from workflow_scripts.report.curves import learning_curves, updates_in_all, updates_made
-from workflow_scripts.report.exhibits import lexicon, switched, translations
-from workflow_scripts.report.geometry import representation
+from workflow_scripts.report import drawing, insides, labels
+from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
 from workflow_scripts.report.origins import acquired, cost, provenances
+from workflow_scripts.report.shown import SHOWN
 from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.languages import language
-from workflow_scripts.training.settings import DEV_SCORES
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
 REPRESENTATION_METRICS = {
@@ -54,91 +50,8 @@ TRAINS_ON = {
     "released": "restoring text under the noise of the published code (for comparison)",
 }
 """Kind of a phase's data → what the page says that the phase trains on."""
-WORDS = {
-    "translation": {
-        "learns": "translate",
-        "rows": "sentence pairs to translate",
-        "pairs": "sentence pairs",
-        "pair": "a sentence and its translation",
-        "input": "source",
-        "inputs": "sentences",
-        "output": "a translation",
-        "outputs": "translations",
-    },
-    "summarisation": {
-        "learns": "summarise in another language",
-        "rows": "documents to summarise",
-        "pairs": "documents with summaries",
-        "pair": "a document and its summary",
-        "input": "document",
-        "inputs": "documents",
-        "output": "a summary",
-        "outputs": "summaries",
-    },
-}
-"""Task → the words that the page uses for its inputs and outputs."""
-
-
-def words_of(study: Study) -> dict[str, str]:
-    """The words that the page uses for inputs and outputs of an experiment's task."""
-    return WORDS.get(study.settings.task, WORDS["translation"])
-
-
-def what_was_run(study: Study) -> dict[str, Any]:
-    """The data of the part "What was run": arms, corpus, backbone, and the settings chosen from a grid."""
-    return {
-        "corpus": study.json(study.corpus / "corpus.json"),
-        "backbone": study.json(study.backbone / "backbone.json"),
-        "phases": phases(study),
-        "unequal": unequal_updates(study),
-        "choices": choices(study),
-    }
-
-
-PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
-    "run": ("What was run", what_was_run),
-    "scores": ("Scores", scores),
-    "words": ("Word accuracy by frequency", word_accuracy),
-    "curves": ("Learning curves", learning_curves),
-    "distances": ("Representation distances", representation),
-    "lexicon": ("Lexicon", lexicon),
-    "switched": ("Switched sentences", switched),
-    "translations": ("{outputs} side by side", translations),
-}
-"""The parts of an experiment's section, in order: anchor (and template), title, and the function that reads its numbers."""
-
-
-def what_was_classified(study: Study) -> dict[str, Any]:
-    """The data of the part "What was run" of a task with labels: arms, labelled text and backbone."""
-    return {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
-
-
-CLASSIFICATION_PARTS: dict[str, tuple[str, Callable[[Study], dict[str, Any]]]] = {
-    "run": ("What was run", what_was_classified),
-    "scores": ("Accuracy", labels.scores),
-    "curves": ("Learning curves", labels.curves),
-    "lexicon": ("Dictionaries", labels.dictionaries),
-    "switched": ("Switched sentences", switched),
-}
-"""The parts of a classification's section. Templates that differ from those above are in the folder `classification`."""
-LABELLING_PARTS = {
-    **CLASSIFICATION_PARTS,
-    "scores": ("Scores", labels.scores),
-    "tagged": ("Tags side by side", labels.tagged),
-}
-"""The parts of a token labelling's section; it uses the templates of classification."""
-ANSWERING_PARTS = {
-    **CLASSIFICATION_PARTS,
-    "scores": ("Scores", labels.scores),
-    "answered": ("Answers side by side", answered),
-}
-"""The parts of a question answering's section, likewise."""
-PARTS_OF = {"classification": CLASSIFICATION_PARTS, "labelling": LABELLING_PARTS, "answering": ANSWERING_PARTS}
-
-
-def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:
-    """The parts of an experiment's section, by its task."""
-    return PARTS_OF.get(study.settings.task, PARTS)
+ON_INDEX = {"overview": {}, "zero_shot": [], "accuracies": [], "analyses": []}
+"""What the pages of single experiments lack, because the index has it."""
 
 
 def main(results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = ()) -> None:
@@ -160,13 +73,17 @@ def write_report(results: Path, html: Path, scores: Path, settings: Config, page
     for number, part in enumerate(sections):
         render_parts(made, part, first=not number or bool(pages))
     page = made.get_template("page.html.j2")
+    looked_into = insides.analyses(results, settings)
+    read_for_it = [path for each in studies for path in each.read] + [path for each in looked_into for path in each["read"]]
     common = {
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
         "accuracies": labels.accuracies(sections),
+        "analyses": looked_into,
+        "titles": insides.TITLES,
         "cost": cost(results),
         "data": acquired(results, settings),
-        "provenance": provenances(results, [path for each in studies for path in each.read]),
+        "provenance": provenances(results, read_for_it),
     }
     if pages:
         links = {each.name: f"{path.parent.relative_to(html.parent)}/{path.name}" for each, path in zip(studies, pages, strict=True)}
@@ -174,7 +91,12 @@ def write_report(results: Path, html: Path, scores: Path, settings: Config, page
             with atomic(path) as file:
                 back = "../" * len(path.parent.relative_to(html.parent).parts) + html.name
                 file.write(
-                    page.render(experiments=[part], linked={}, back=back, **{**common, "overview": {}, "zero_shot": [], "accuracies": []})
+                    page.render(
+                        experiments=[part],
+                        linked={},
+                        back=back,
+                        **{**common, **ON_INDEX},
+                    )
                 )
     with atomic(html) as file:
         file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
@@ -193,7 +115,7 @@ def templates(settings: Config) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for draw in (drawing.line_chart, drawing.dot_chart, drawing.scatter):
+    for draw in (drawing.line_chart, drawing.dot_chart, drawing.scatter, drawing.heat_map):
         made.globals[draw.__name__] = functools.partial(lambda draw, *data, **size: Markup(draw(*data, **size)), draw)
     config = json.dumps(asdict(settings), indent=1, ensure_ascii=False)
     made.globals |= {
@@ -209,14 +131,14 @@ def templates(settings: Config) -> jinja2.Environment:
 
 def section(study: Study) -> dict[str, Any]:
     """The data of all parts of one experiment; `failed` has the parts that could not be made, with the reasons."""
-    results = study.run.parents[1]
+    results, shown = study.run.parents[1], SHOWN[study.settings.task]
     made: dict[str, Any] = {
         "study": study,
         "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "backbone", "noised")},
-        "titles": {name: title.format(outputs=words_of(study)["outputs"].capitalize()) for name, (title, _) in parts_of(study).items()},
+        "titles": {name: title.format(outputs=shown.words["outputs"].capitalize()) for name, (title, _) in shown.parts.items()},
         "failed": {},
     }
-    for name, (_, make) in parts_of(study).items():
+    for name, (_, make) in shown.parts.items():
         with marked_if_it_fails(made, name):
             made[name] = make(study)
     made["published"] = published(study, score_rows(made)) if "run" in made else []
@@ -227,10 +149,14 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     """Render an experiment's parts into `html`. Explanations that a page needs once stand with its `first` experiment."""
     study: Study = part["study"]
     context = {"e": part, "s": study, "id": study.name, "pair": study.title, "several": len(study.seeds) > 1, "first": first}
-    context["w"] = words_of(study)
+    context["w"] = SHOWN[study.settings.task].words
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        own = [f"classification/{name}.html.j2"] if study.labelled else []
+        folders = [study.settings.task, "classification"] if study.labelled else []
+        if study.generated:
+            # what generation has not of its own, it takes from translation, but for its dictionaries
+            folders = ["classification" if name == "lexicon" else "generation"]
+        own = [f"{folder}/{name}.html.j2" for folder in folders]
         with marked_if_it_fails(part, name):
             part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
 
@@ -330,33 +256,6 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return matrices
 
 
-def phases(study: Study) -> list[dict[str, Any]]:
-    """A row per phase of each arm: what its first seed's training says, what chose its weights, the updates that the seeds made."""
-    names = {column: metric for metric, column in DEV_SCORES.items()} | {"dev_loss": "loss"}
-    rows = []
-    for arm, phase in ((arm, phase) for arm, arm_phases in study.arms.items() for phase in arm_phases):
-        said = study.json(study.seed(arm) / phase.name / "training.json")
-        made = [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]
-        chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
-        rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by})
-    return rows
-
-
-def unequal_updates(study: Study) -> dict[str, list[int]]:
-    """Arm → total updates by seed, if these differ between arms or seeds; otherwise empty."""
-    made = {arm: updates_in_all(study, arm) for arm in study.arms}
-    return made if len({updates for by_seed in made.values() for updates in by_seed}) > 1 else {}
-
-
-def choices(study: Study) -> dict[str, Any]:
-    """The dev scores of each arm at each point of the grid, and the point that it took; empty without a grid."""
-    if not study.settings.grid:
-        return {}
-    arms = {arm: study.json(study.run / arm / "choice.json") for arm in study.arms}
-    first = arms[study.baseline]
-    return {"by": first["by"], "seed": first["seed"], "points": [point["settings"] for point in first["points"]], "arms": arms}
-
-
 def score_rows(part: dict[str, Any]) -> list[tuple]:
     """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (their signature is the tag format).
 
@@ -366,11 +265,12 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
     if study.labelled:
         return labels.score_rows(study, part["scores"]["measures"]) if "scores" in part else []
     head, direction = (study.name, study.settings.task, study.corpus_name), f"{study.source}-{study.target}"
+    directions = {test: "-".join(code for code, _ in study.sides(test)) for test in study.tested}
     rows: list[tuple] = [
         (
             *head,
             r["testset"],
-            f"{study.zero_shot.get(r['testset'], study.source)}-{study.target}",
+            directions[r["testset"]],
             r["arm"],
             r["seed"],
             r["metric"],

@@ -33,6 +33,7 @@ def scores(study: Study) -> dict[str, Any]:
         "failures": failures(study),
         "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
+        "trivial": trivial(study),
     }
 
 
@@ -83,7 +84,8 @@ def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[
 
 def comet_scores(study: Study, testset: str, arm: str, seed: int) -> dict[str, Any]:
     """COMET's file. It is read without noting its provenance, because COMET has other library versions by design."""
-    return read_json(study.seed(arm, seed) / f"{testset}.comet.json") if study.settings.comet else {"value": None, "reason": None}
+    measures = getattr(study.settings, "comet", None)
+    return read_json(study.seed(arm, seed) / f"{testset}.comet.json") if measures else {"value": None, "reason": None}
 
 
 def failures(study: Study) -> list[str]:
@@ -160,6 +162,13 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     }
 
 
+def trivial(study: Study) -> dict[str, dict[str, float]]:
+    """Test set → metric → the score of the first sentence of each text, which needs no model; empty in translation and summarisation."""
+    tests = study.testsets if study.generated else []
+    files = {testset: study.json(study.run / "trivial/seed0" / f"{testset}.scores.json") for testset in tests}
+    return {testset: {metric: found["value"] for metric, found in file["metrics"].items()} for testset, file in files.items()}
+
+
 def best_arm(study: Study, cells: dict[tuple[str, str], Rows], metric: str) -> str:
     """The arm with the best mean."""
     means = {arm: summary([r["value"] for r in cells[arm, metric]])["mean"] for arm in study.arms if (arm, metric) in cells}
@@ -224,7 +233,7 @@ def _other_conditions(study: Study, number: Published, testset: str, measured: t
 
 def _tells_cases_apart(study: Study, metric: str) -> bool:
     """Whether a metric gives another value on lower-cased text. Metrics on `unaligned` text do not depend on the corpus."""
-    return not study.labelled and metric not in (*ROUGES, "TER") and not metric.endswith("_unaligned")
+    return not study.labelled and metric not in (*ROUGES, "TER") and not metric.startswith("METEOR") and not metric.endswith("_unaligned")
 
 
 # words

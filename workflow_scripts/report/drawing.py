@@ -13,11 +13,14 @@ COLOURS = 8
 Point = tuple[float, float]
 
 
-def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: str, *, width: int = 540, height: int = 300) -> str:
+def line_chart(
+    title: str, series: list[dict[str, Any]], x_label: str, y_label: str, *, width: int = 540, height: int = 300, legend: bool = True
+) -> str:
     """Lines over a common x axis.
 
     Each of `series` has a `name`, a `colour` (index), `lines` (lists of (x, y), one a seed) and may
     have `dashed` lines, and `labels` for lines of a single point. Empty series are left out; a chart without points says so.
+    Without a `legend`, the page says which colour is what.
     """
     points = [p for s in series for line in [*s["lines"], *s.get("dashed", [])] for p in line]
     if not points:
@@ -26,7 +29,7 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
         ticks(min(0.0, *(x for x, _ in points)), max(0.0, *(x for x, _ in points)), whole=all(float(x).is_integer() for x, _ in points)),
         ticks(min(y for _, y in points), max(y for _, y in points)),
     )
-    left, right, top, bottom = 58, 16, 34, 44
+    left, right, top, bottom = 58, 16, 34 if legend else 12, 44
     x_at = _scale(xs[0], xs[-1], left, width - right)
     y_at = _scale(ys[0], ys[-1], height - bottom, top)
     parts = [_line(left, y_at(y), width - right, y_at(y), "grid") + _text(left - 6, y_at(y) + 4, label(y, ys), "end") for y in ys]
@@ -45,7 +48,7 @@ def line_chart(title: str, series: list[dict[str, Any]], x_label: str, y_label: 
                 parts.append(_text(x_at(x) + 8, y_at(y) + 4, s["labels"][s["lines"].index(line)], "start"))
             elif len(line) <= 25:
                 parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.4" fill="{_colour(s)}"/>' for x, y in line]
-    return _svg(title, width, height, parts + _legend([s for s in series if s["lines"] or s.get("dashed")], left, 16))
+    return _svg(title, width, height, parts + (_legend([s for s in series if s["lines"] or s.get("dashed")], left, 16) if legend else []))
 
 
 def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tuple[str, float] | None = None, width: int = 540) -> str:
@@ -96,6 +99,37 @@ def scatter(title: str, source: list[Point], target: list[Point], names: tuple[s
     for colour, cloud in ((4, source), (5, target)):
         parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.2" fill="var(--c{colour})" fill-opacity=".75"/>' for x, y in cloud]
     return _svg(title, size, size + 28, parts + _legend([{"name": names[0], "colour": 4}, {"name": names[1], "colour": 5}], 8, 16))
+
+
+def heat_map(title: str, rows: list[str], columns: list[str], cells: dict[tuple[int, int], float | None], *, digits: int = 2) -> str:
+    """A number in each cell, on a ground that is the darker the nearer it is to 1 (or, in another colour, to −1).
+
+    `cells` maps (row, column) to a number; without one the cell has a dash. Names of columns that are wider than a cell are written aslant.
+    """
+    wide, high = 46, 24
+    longest = max((len(column) for column in columns), default=0)
+    aslant = 7 * longest > wide - 4
+    left, top = 18 + 7 * max((len(row) for row in rows), default=0), 42 + (int(5.2 * longest) if aslant else 0)
+    parts = [_text(0, 12, title, "start")]
+    for number, column in enumerate(columns):
+        x = left + wide * (number + 0.5)
+        turned = f'<g transform="translate({x + 2:.1f} {top - 8}) rotate(-45)">{_text(0, 0, column, "start")}</g>'
+        parts.append(turned if aslant else _text(x, top - 8, column, "middle"))
+    for place, row in enumerate(rows):
+        y = top + high * place
+        parts.append(_text(left - 8, y + high / 2 + 4, row, "end"))
+        for number in range(len(columns)):
+            value = cells.get((place, number))
+            strength, x = min(1.0, abs(value or 0.0)), left + wide * number
+            colour, ink = f"var(--c{1 if (value or 0.0) >= 0 else 2})", "var(--page)" if strength > 0.55 else "var(--text)"
+            words = "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+            parts.append(
+                f'<rect x="{x}" y="{y}" width="{wide - 1}" height="{high - 1}" fill="{colour}" fill-opacity="{strength:.3f}" class="grid"/>'
+                f'<text x="{x + wide / 2 - 0.5:.1f}" y="{y + high / 2 + 4:.1f}" text-anchor="middle" font-size="12" '
+                f'fill="{ink}">{words}</text>'
+            )
+    beyond = int(5.2 * len(columns[-1])) if aslant else 0
+    return _svg(title, max(left + wide * len(columns) + beyond, 7 * len(title)), top + high * len(rows) + 4, parts)
 
 
 def ticks(low: float, high: float, about: int = 5, whole: bool = False) -> list[float]:

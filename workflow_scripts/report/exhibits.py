@@ -115,7 +115,7 @@ def _noises(study: Study) -> dict[str, list[str]]:
 def translations(study: Study, each: int = 5) -> dict[str, Any]:
     """The `each` sentences of the first test set where an arm's chrF is furthest above the baseline's, and furthest below."""
     testset = study.testsets[0]
-    source, reference = (study.corpus / "test" / f"{testset}.{code}" for code in (study.source, study.target))
+    source, reference = (study.corpus / file for _, file in study.sides(testset))
     sources, references = aligned(source, reference)
     hypotheses = {arm: aligned(study.seed(arm) / f"{testset}.hyp", reference)[0] for arm in study.arms}
     compared = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
@@ -124,13 +124,12 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
         for arm in dict.fromkeys((study.baseline, compared))
     }
     gap = [mine - base for mine, base in zip(chrf[compared], chrf[study.baseline], strict=True)]
-    low, cut = study.settings.word_accuracy.low, tokenizer(study.target, study.settings.word_accuracy)
-    counts = read_frequencies(study.run / "frequencies.tsv")
     order = sorted(range(len(gap)), key=lambda i: -gap[i])
     chosen = [i for i in order[:each] if gap[i] > 0] + [i for i in order[-each:] if gap[i] < 0]
     shown = chosen or evenly(range(len(gap)), 2 * each)
-    wanted = {i: {word for word in cut(references[i]) if counts[word] < low and any(map(str.isalnum, word))} for i in shown}
+    low, underline = underlining(study, [references[i] for i in shown])
     return {
+        "languages": [code for code, _ in study.sides(testset)],
         "testset": testset,
         "compared": compared,
         "differ": bool(chosen),
@@ -139,13 +138,26 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
                 "line": i + 1,
                 "gap": gap[i],
                 "sentences": _sentences(study, sources[i]),
-                "reference": rare_words(references[i], wanted[i], cut),
+                "reference": underline(at, references[i]),
             }
-            | {"hypotheses": {arm: rare_words(lines[i], wanted[i], cut) for arm, lines in hypotheses.items()}}
-            for i in shown
+            | {"hypotheses": {arm: underline(at, lines[i]) for arm, lines in hypotheses.items()}}
+            for at, i in enumerate(shown)
         ],
         "low": low,
     }
+
+
+def underlining(study: Study, references: list[str]) -> tuple[int, Callable[[int, str], list[tuple[str, bool]]]]:
+    """Below how many occurrences a word is rare, and what marks the rare words of a reference, by its place, in a line.
+
+    Where words are not counted, as in tasks that are tested in other languages than that of the training text, nothing is marked.
+    """
+    if study.generated:
+        return 0, lambda at, line: [(line, False)] if line else []
+    low, cut = study.settings.word_accuracy.low, tokenizer(study.target, study.settings.word_accuracy)
+    counts = read_frequencies(study.run / "frequencies.tsv")
+    wanted = [{word for word in cut(line) if counts[word] < low and any(map(str.isalnum, word))} for line in references]
+    return low, lambda at, line: rare_words(line, wanted[at], cut)
 
 
 def _sentences(study: Study, source: str) -> list[str]:

@@ -21,7 +21,7 @@ QUESTIONS = {
 }
 """What a comparison asks, by the kind of the arm compared with; `other` is a comparison of two arms without code-switching."""
 
-NAMES = {"f1": "F1"}
+NAMES = {"f1": "F1", "ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
 """What a metric is called, where its name in scores.tsv is another."""
 
 
@@ -110,6 +110,6 @@ def p_value(p: float | None) -> str:
 
 def unit(metric: str) -> str:
     """What a difference in a metric is counted in."""
-    if metric in ("accuracy", "f1"):
+    if metric in ("accuracy", *NAMES):
         return f"points of {NAMES.get(metric, metric)}"
     return f"{metric} (lower is better)" if metric in LOWER_IS_BETTER else metric

@@ -1,80 +1,26 @@
-"""The report on tasks with labels: scores by language beside guessing (Table V of Zan et al.), curves, labels, dictionaries."""
+"""The report on tasks with labels: scores by language beside what needs no model (Table V of Zan et al.), curves, labels, dictionaries."""
 
 import itertools
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.headline import headline
+from workflow_scripts.report.measures import measure
 from workflow_scripts.report.study import Study, evenly, spread, summary
-from workflow_scripts.tasks import labelling
+from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import read_table
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.tagged import split_words
 from workflow_scripts.text.word_lists import read_lexicon
 from workflow_scripts.text.words import count_words
-
-
-class Measure(NamedTuple):
-    """What a task's scores are called, and what they are compared with."""
-
-    metric: str
-    """The score that stands for the others, as scores.json and scores.tsv have it."""
-    name: str
-    title: str
-    note: str
-    """What follows the title in the caption of the table."""
-    others: tuple[str, ...]
-    """The other scores."""
-    interval: str
-    trivial: str
-    """What needs no model."""
-    trivially: str
-    """How that answers."""
-    signature: str
-    """The same in scores.tsv."""
-
-
-def measure(study: Study) -> Measure:
-    """What the scores of a task with labels are called."""
-    if study.settings.task == "classification":
-        guess = "the most frequent label"
-        note = " in per cent (the paper's Table V)"
-        return Measure(
-            "accuracy", "accuracy", "Accuracy", note, ("macro_f1",), "Wilson's 95 % interval", "guessing", f"always {guess}", guess[4:]
-        )
-    if study.settings.task == "answering":
-        return _measure_of_answers(study.settings.answering.metric)
-    metric = labelling.leading(study.settings.labelling, study.labels.labels)
-    others = tuple(name for name in ("accuracy", "f1", "precision", "recall") if name != metric)
-    name, title, note = {
-        "accuracy": ("accuracy", "Accuracy", " of tags in per cent"),
-        "f1": ("F1", "F1", " of spans in per cent (seqeval, in its default mode)"),
-    }[metric]
-    trivially = "each word has the tag that it most often has in the training text, any other word the most frequent tag"
-    interval = "the 95 % interval (bootstrap over sentences)"
-    return Measure(
-        metric, name, title, note, others, interval, "word list", trivially, "most frequent tag of each word in the training text"
-    )
-
-
-def _measure_of_answers(metric: str) -> Measure:
-    counted = "MLQA" if metric.endswith("_mlqa") else "SQuAD"
-    name = "F1" if metric.startswith("f1") else "exact match"
-    note = f" of answers in per cent, as {counted} counts it"
-    others = tuple(each for each in answers.SCORES if each != metric)
-    interval = "the 95 % interval (bootstrap over questions)"
-    trivially = "the answer is the first sentence of the passage"
-    title = name[:1].upper() + name[1:]
-    return Measure(metric, name, title, note, others, interval, "first sentence", trivially, "first sentence of the passage")
 
 
 def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) -> dict[str, Any]:
@@ -84,8 +30,8 @@ def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) 
 
 def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     """Where an arm's answers and their scores are."""
-    folder = study.seed(arm, seed)
-    return folder / "predictions" if study.settings.task in ("labelling", "answering") else folder
+    told = measure(study)
+    return study.seed(arm, None if told.same_for_all_seeds(arm) else seed) / told.folder
 
 
 # what was run
@@ -93,14 +39,25 @@ def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
 
 def labelled_text(study: Study) -> dict[str, Any]:
     """The number of examples by part and label, and of those removed."""
+    return {"parts": parts(study), "labels": study.labels.labels}
+
+
+def parts(study: Study) -> dict[str, dict[str, Any]]:
+    """What was read and left out, by part of the text."""
     languages = {"train": study.source, "dev": study.source, **{f"test/{t}": test_language(study, t) for t in study.testsets}}
-    parts = {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
-    return {"parts": parts, "labels": study.labels.labels}
+    return {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
 
 
 def test_language(study: Study, testset: str) -> str:
     """The language of a test set."""
-    return study.labels.test[testset].language or study.labels.language
+    block = study.generated or study.labels
+    return block.test[testset].language or block.language
+
+
+def language_names(study: Study, testset: str) -> str:
+    """The language of a test set by name, or the two of which one is looked up in the other."""
+    codes = getattr(study.labels.test[testset], "languages", (test_language(study, testset),))
+    return " to ".join(language(code).name for code in codes)
 
 
 # scores
@@ -125,6 +82,7 @@ def scores(study: Study) -> dict[str, Any]:
         "headline": headline(study, rows, over_seeds, [AVERAGE if len(study.testsets) > 1 else study.testsets[0]], [metric]),
         "measure": measure(study),
         "table": table(study, rows),
+        "folder": measure(study).folder,
         "charts": charts(study, rows),
         "confusions": confusions(study),
     }
@@ -170,7 +128,7 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
         text.append([arm, *(_plain(cells[arm, testset]) for testset in columns)])
     text.append([measure(study).trivial, *(f"{chance[testset]:.2f}" for testset in columns)])
     return {
-        "columns": {testset: None if testset == AVERAGE else language(test_language(study, testset)).name for testset in columns},
+        "columns": {testset: None if testset == AVERAGE else language_names(study, testset) for testset in columns},
         "cells": cells,
         "best": {testset: _best_arm(study, cells, testset) for testset in columns},
         "chance": chance,
@@ -202,8 +160,8 @@ def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 def confusions(study: Study) -> list[dict[str, Any]]:
-    """One confusion matrix per test set, of the compared arm with the first seed; none for answers, which are no labels."""
-    if study.settings.task == "answering":
+    """One confusion matrix per test set, of the compared arm with the first seed; none where answers are no labels."""
+    if task_of(study.settings).answers not in ("labels", "tags"):
         return []
     arm = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
     seed = study.seeds[0]
@@ -214,26 +172,19 @@ def confusions(study: Study) -> list[dict[str, Any]]:
 
 
 def at_chance(study: Study, rows: Rows) -> Iterator[str]:
-    """A sentence per test set where some arm is not better than guessing: its interval does not lie above the accuracy of guessing."""
+    """A sentence per test set where the interval of some arm does not lie above the score that needs no model."""
     for (testset,), group in grouped([row for row in rows if row["testset"] != AVERAGE], "testset"):
         lost = dict.fromkeys(row["arm"] for row in group if row["at_chance"])
         if lost:
-            name = language(test_language(study, testset)).name
+            name = language_names(study, testset)
             worst = "; ".join(f"{arm} {spread([row['value'] for row in group if row['arm'] == arm])} %" for arm in lost)
             seeds = " with at least one seed" if len(study.seeds) > 1 else ""
+            line, score = measure(study).trivial, measure(study).name
             yield (
-                f"On the test set {testset} ({name}) the {measure(study).name} of {', '.join(lost)} is at chance{seeds} ({worst}): "
-                f"{TRIVIALLY[study.settings.task]} gets {group[0]['chance']:.2f} %. "
-                "Differences between arms that only guess mean nothing."
+                f"On the test set {testset} ({name}) the {score} of {', '.join(lost)} is not above the {line}{seeds} ({worst}): "
+                f"{measure(study).guess} gets {group[0]['chance']:.2f} %. "
+                f"Differences between arms that do not beat the {line} say little."
             )
-
-
-TRIVIALLY = {
-    "classification": "always answering with the most frequent label",
-    "labelling": "giving each word the tag that it most often has in the training text, whatever stands around it,",
-    "answering": "answering with the first sentence of the passage",
-}
-"""What needs no model, by task."""
 
 
 # curves
@@ -276,7 +227,7 @@ def dictionaries(study: Study) -> dict[str, Any]:
         frequent = sorted(entries, key=lambda word: -counts[word])[:400]
         found[called] = {
             **report["directions"][direction],
-            "file": report["dictionary"],
+            "file": report["dictionary"] or "learnt, not given",
             "languages": direction.split("-"),
             "examples": [(word, entries[word]) for word in evenly(frequent, 20)],
         }
@@ -349,13 +300,19 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
 # scores.tsv
 
 
+def tested_direction(study: Study, testset: str) -> str:
+    """From the language learnt in to that tested in, or from that of the sentences looked up to that of those found."""
+    pair = getattr(study.labels.test[testset], "languages", (study.source, test_language(study, testset)))
+    return "-".join(pair)
+
+
 def score_rows(study: Study, measured: Rows) -> list[tuple]:
     """Rows of `scores.tsv`: all scores, and what needs no model gets; the direction is from the language learnt in to that tested in."""
     rows = []
     told = measure(study)
     for row in measured:
         testset = row["testset"]
-        direction = study.source if testset == AVERAGE else f"{study.source}-{test_language(study, testset)}"
+        direction = study.source if testset == AVERAGE else tested_direction(study, testset)
         head = (study.name, study.settings.task, study.corpus_name, testset, direction, row["arm"], row["seed"])
         rows += [
             (*head, told.metric, round(row["value"], 6), "", *interval_and_p(row)),

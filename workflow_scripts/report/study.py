@@ -11,9 +11,10 @@ from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import transfer
-from workflow_scripts.tasks.experiment import Phase, arms_of, lexicons_used
+from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbones_of, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
+from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 
@@ -46,24 +47,37 @@ class Study:
     noised: Path
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
-    labelled: Labelled | None = None
-    """The text of a task with labels."""
+    labelled: Labelled | Aligned | None = None
+    """The text of a task with labels, or of one that looks up translations."""
+    generated: Labelled | None = None
+    """The text of a task whose answers are texts, learnt in one language and tested in others."""
     dictionaries: dict[str, Path] = field(default_factory=dict)
-    """Of a task with labels: the folder of each given dictionary that words are switched by, by what it is called."""
+    """Of a task that is tested in several languages: the folder of each dictionary that words are switched by, by its name."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
     @property
-    def labels(self) -> Labelled:
+    def labels(self) -> Any:
         """The text of an experiment whose text has labels."""
         if self.labelled is None:
             raise ValueError(f"{self.name} has no labelled text")
         return self.labelled
 
+    def sides(self, testset: str) -> list[tuple[str, str]]:
+        """Languages of a test set that is answered with text, and its files under `corpus`: what is read, and what is to be written."""
+        if not self.generated:
+            sources = self.zero_shot.get(testset, self.source), self.target
+            return [(code, f"test/{testset}.{code}") for code in sources]
+        block, part = self.generated, f"test/{testset}"
+        source, target = block.test[testset].language or block.language, block.language_of_targets(part)
+        return [(code, f"{part}.{source}-{target}.{side}.{code}") for code, side in ((source, "source"), (target, "target"))]
+
     @property
     def title(self) -> str:
         """The experiment in a few words: its languages, or what is classified."""
-        if self.labelled:
+        if isinstance(self.labelled, Aligned):
+            return "retrieval of translations"
+        if self.labelled or self.generated:
             return f"{self.settings.task}, learnt in {language(self.source).name}"
         return f"{language(self.source).name} to {language(self.target).name}"
 
@@ -139,19 +153,39 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
 def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
     chosen = experiment(settings, name)
     labelled = settings.labelled[chosen.corpus]
+    writes = task_of(chosen).answers == "text"
     given = transfer.given_lexicons(settings, name)
     return Study(
         source=labelled.language,
-        target=labelled.language,
+        target=labelled.language_of_targets("train") if writes else labelled.language,
         languages=transfer.trained_languages(settings, name),
         testsets=list(labelled.test),
         zero_shot={},
-        lowercased=[],
+        lowercased=list(labelled.test) if labelled.lowercase else [],
         corpus=under(results, paths.labelled_folder(chosen.corpus)),
         lexicon=results / "lexicons" / chosen.corpus,
         other_lexicons={},
-        labelled=labelled,
+        labelled=None if writes else labelled,
+        generated=labelled if writes else None,
         dictionaries={_called(used, pair, labelled.language): under(results, folder) for (used, pair), folder in given.items()},
+        **_of_any_text(results, name, settings),
+    )
+
+
+def _of_aligned_text(results: Path, name: str, settings: Config) -> Study:
+    chosen = experiment(settings, name)
+    aligned = settings.aligned[chosen.corpus]
+    return Study(
+        source=aligned.language,
+        target=aligned.language,
+        languages=task_of(chosen).languages(settings, name),
+        testsets=list(aligned.test),
+        zero_shot={},
+        lowercased=[],
+        corpus=under(results, paths.aligned_folder(chosen.corpus)),
+        lexicon=results / "lexicons" / chosen.corpus,
+        other_lexicons={},
+        labelled=aligned,
         **_of_any_text(results, name, settings),
     )
 
@@ -167,15 +201,15 @@ def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
         "name": name,
         "settings": chosen,
         "corpus_name": chosen.corpus,
-        "arms": {arm: settings.arms[arm] for arm in arms_of(settings, chosen)},
+        "arms": {arm: arm_phases(settings, chosen, arm) for arm in arms_of(settings, chosen)},
         "seeds": settings.run.seeds,
         "run": under(results, paths.experiment_folder(name)),
-        "backbone": under(results, paths.backbone_folder(chosen.backbone)),
+        "backbone": under(results, paths.backbone_folder(backbones_of(settings, chosen)[0])),
         "noised": results / "codeswitch" / name,
     }
 
 
-READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text}
+READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text, "aligned": _of_aligned_text}
 """The section that an experiment's text comes from → what makes its study."""
 
 

@@ -16,9 +16,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_type_hints
 
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import Lexicon
@@ -30,6 +31,7 @@ from workflow_scripts.tasks.experiment import Phase
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import Data, columns_of, suffix
+from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.training.backbone import Backbone
@@ -79,9 +81,13 @@ def _kind(experiment: Any) -> str | None:
     return task.settings.__name__ if task else None
 
 
-_KINDS = dict.fromkeys(task.settings for task in TASKS.values())
-# built from the table: a task's block is chosen by the experiment's `task`, never by which keys happen to fit
-AnyExperiment = Annotated[Union[tuple(Annotated[kind, Tag(kind.__name__)] for kind in _KINDS)], Discriminator(_kind)]  # noqa: UP007
+if TYPE_CHECKING:
+    # what an experiment has depends on its task; functions that know the task annotate their variable with its settings class
+    AnyExperiment = Any
+else:
+    _KINDS = dict.fromkeys(task.settings for task in TASKS.values())
+    # built from the table: a task's block is chosen by the experiment's `task`, never by which keys happen to fit
+    AnyExperiment = Annotated[Union[tuple(Annotated[kind, Tag(kind.__name__)] for kind in _KINDS)], Discriminator(_kind)]  # noqa: UP007
 
 
 @dataclass
@@ -98,12 +104,14 @@ class Config:
     """Backbones by name."""
     arms: dict[str, list[Phase]]
     """Ways to train by name: phases, one after the other."""
-    experiments: dict[str, AnyExperiment]  # type: ignore[valid-type]
+    experiments: dict[str, AnyExperiment]
     """Experiments by name."""
     data: dict[str, Data] = field(default_factory=dict)
     """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
     labelled: dict[str, Labelled] = field(default_factory=dict)
     """Texts with labels by name, for tasks such as classification."""
+    aligned: dict[str, Aligned] = field(default_factory=dict)
+    """Sentences whose translations are looked for, by name, for retrieval."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -134,6 +142,7 @@ def read(path: Path) -> Config:
 
 @functools.cache
 def _adapter() -> TypeAdapter:
+    kind: Any
     for kind in _dataclasses(Config):
         kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True, "allow_inf_nan": False, "populate_by_name": True}
     return TypeAdapter(Config)
@@ -144,7 +153,7 @@ def _dataclasses(kind: Any) -> list[type]:
     found: dict[type, None] = {}
 
     def visit(t: Any) -> None:
-        if dataclasses.is_dataclass(t) and t not in found:
+        if isinstance(t, type) and dataclasses.is_dataclass(t) and t not in found:
             for hint in get_type_hints(t).values():
                 visit(hint)
             found[t] = None
@@ -155,7 +164,7 @@ def _dataclasses(kind: Any) -> list[type]:
     return list(found)
 
 
-def explain(problem: dict[str, Any]) -> str:
+def explain(problem: ErrorDetails) -> str:
     """One of pydantic's errors in our words."""
     loc = problem["loc"]
     if loc[:1] == ("experiments",):
@@ -164,8 +173,8 @@ def explain(problem: dict[str, Any]) -> str:
     if problem["type"] == "unexpected_keyword_argument":
         key = str(problem["loc"][-1])
         known = sorted({f.name for kind in _dataclasses(Config) for f in dataclasses.fields(kind)})
-        near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-        return f"{where}: unknown key" + (f", did you mean {near[0]!r}?" if near else "")
+        close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+        return f"{where}: unknown key" + (f", did you mean {close[0]!r}?" if close else "")
     if problem["type"] == "missing":
         return f"{where}: is missing"
     if problem["type"] == "union_tag_not_found":
@@ -237,7 +246,7 @@ def data_file(config: Config, name: str) -> str:
 def data_used(config: Config) -> list[str]:
     """Names of the data that the run reads, those that others are joined from among them."""
     corpora = {config.experiments[name].corpus for name in config.run.experiments}
-    left_out = {f"{section}.{name}" for section in ("corpora", "labelled") for name in getattr(config, section).keys() - corpora}
+    left_out = {f"{section}.{name}" for section in ("corpora", "labelled", "aligned") for name in getattr(config, section).keys() - corpora}
     left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
     read = {path for where, path in paths_of(config) if ".".join(where.split(".")[:2]) not in left_out}
     used = [name for name in config.data if data_file(config, name) in read]
@@ -256,7 +265,10 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
             yield from ((f"corpora.{name}.{part}", path) for path in source.paths())
     for name, labelled in config.labelled.items():
         for part, source in sources_of(labelled).items():
-            yield from ((f"labelled.{name}.{part}", path) for path in [source.file] if path)
+            yield from ((f"labelled.{name}.{part}", path) for path in source.paths())
+    for name, aligned in config.aligned.items():
+        for part, sources in (("test", aligned.test), ("dev", aligned.dev)):
+            yield from ((f"aligned.{name}.{part}.{one}", path) for one, source in sources.items() for path in source.paths())
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):
             yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())

@@ -17,16 +17,18 @@ from workflow_scripts.names import is_name, undefined
 from workflow_scripts.run.config import Config, LexiconStages, data_file, explain, paths_of, sources_of
 from workflow_scripts.run.inputs import backbone_users, writes_text
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter
+from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import questions
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
+from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled, LabelledSource
 from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Source
 from workflow_scripts.text.tagged import has_spans
+from workflow_scripts.text.targets import TARGET_COLUMNS
 from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.pretraining import known_family, objective_for
 from workflow_scripts.training.settings import Training
@@ -38,7 +40,7 @@ def problems(config: Config) -> Iterator[str]:
         ("run.experiments", config.run.experiments, config.experiments),
         ("run.arms", config.run.arms, config.arms),
     ):
-        if not names:
+        if not names and (what != "run.arms" or any(map(trains, config.experiments.values()))):
             yield f"{what}: is empty, nothing would be run"
         if len(set(names)) < len(names):
             yield f"{what}: {names} names something twice"
@@ -50,7 +52,7 @@ def problems(config: Config) -> Iterator[str]:
         or not all(0 < seed < 2**32 for seed in config.run.seeds)  # sacreBLEU takes 0 for none
     ):
         yield f"run.seeds: {config.run.seeds} must be different whole numbers from 1 to 2³² − 1, at least one"
-    for section in ("corpora", "labelled", "lexicons", "backbones", "arms", "experiments"):
+    for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments"):
         for name in getattr(config, section):
             if not is_name(name):
                 yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
@@ -58,6 +60,8 @@ def problems(config: Config) -> Iterator[str]:
         yield from _corpus_problems(f"corpora.{name}", corpus)
     for name, labelled in config.labelled.items():
         yield from _labelled_problems(f"labelled.{name}", labelled)
+    for name, aligned in config.aligned.items():
+        yield from _aligned_problems(f"aligned.{name}", aligned)
     for name, lexicon in config.lexicons.items():
         yield from _lexicon_problems(name, lexicon, config)
     for name, phases in config.arms.items():
@@ -194,7 +198,7 @@ def data_problems(config: Config) -> Iterator[str]:
                 yield f"{where}.join: {other!r} must be parallel text in {list(data.languages or ())}, and not joined itself"
 
 
-def _test_problems(where: str, corpus: Corpus | Labelled, taken: str):
+def _test_problems(where: str, corpus: Corpus | Labelled | Aligned, taken: str):
     """What is wrong with the names of test sets, none of which may be `taken`."""
     if not corpus.test:
         yield f"{where}.test: names no test set"
@@ -258,14 +262,23 @@ def _labelled_problems(where: str, labelled: Labelled):
             yield f"{where}.train.held_out: is for dev and test sets"
         if not source.file and source.language not in (None, labelled.language):
             yield f"{where}.{part}: without a file it is held out from the training text, which is in {labelled.language!r}"
-        known, needed = _columns(labelled.unit, source.file)
-        if source.file and (missing := {*needed} - source.columns.keys()):
+        words = labelled.unit == "word"
+        judged = labelled.unit == "query" and bool(source.queries or source.documents)
+        if judged and not (source.file and source.queries and source.documents and not source.columns):
+            yield (
+                f"{where}.{part}: give `file`, `queries` and `documents` (TREC's qrels or XQuAD-R's answers), "
+                "or a `file` with `columns` (XGLUE's WPR)"
+            )
+        if labelled.unit != "query" and (source.queries or source.documents):
+            yield f"{where}.{part}: `queries` and `documents` are for `unit: query`"
+        if source.file and not judged and (missing := _needed_columns(source, labelled.unit) - source.columns.keys()):
             yield f"{where}.{part}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
+        known = {"word": WORD_COLUMNS, "target": TARGET_COLUMNS, "question": questions.COLUMNS}.get(labelled.unit, TEXT_COLUMNS)
         for key in source.columns:
             yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(known))
-        if labelled.unit == "question":
-            yield from _question_problems(f"{where}.{part}", source)
-        for key in ("header", "where", "label_pattern") if labelled.unit == "word" else ():
+        yield from _question_problems(f"{where}.{part}", source) if labelled.unit == "question" else ()
+        yield from _target_problems(f"{where}.{part}", source, labelled)
+        for key in ("header", "where", "label_pattern") if words else ():
             if getattr(source, key):
                 yield f"{where}.{part}.{key}: is for `unit: text`; files of words with tags have only `columns` and `label_names`"
         try:
@@ -275,29 +288,99 @@ def _labelled_problems(where: str, labelled: Labelled):
         else:
             if not groups:
                 yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
-    labels = labelled.labels
-    if labelled.unit == "question":
-        if labels:
-            yield f"{where}.labels: {labels} must not be there; with `unit: question`, spans of the passage are the answers"
-    elif len({*labels}) < len(labels) or len(labels) < 2 or not all(map(str.strip, labels)):
-        yield f"{where}.labels: {labels} must be at least two different labels"
+    without = {"target": "texts", "question": "spans of the passage"}
+    if labelled.unit in without and labelled.labels:
+        yield f"{where}.labels: `unit: {labelled.unit}` has none; the answers are {without[labelled.unit]}"
+    elif labelled.unit in without:
+        pass
+    elif len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
+        yield f"{where}.labels: {labelled.labels} must be at least two different labels"
     yield from _tag_problems(where, labelled) if labelled.unit == "word" else ()
+    for label in labelled.labels if labelled.unit == "query" else ():
+        if not _is_grade(label):
+            yield f"{where}.labels: {label!r} is no grade; a grade is a number from 0, the greater the better"
     yield from _test_problems(where, labelled, "average")
 
 
-def _columns(unit: str, file: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keys that `columns` may have for a file, and those that it needs."""
+def _needed_columns(source: LabelledSource, unit: str) -> set[str]:
+    """What `columns` must say of a file."""
+    if unit == "word":
+        return set()
     if unit == "question":
-        return questions.COLUMNS, () if file and ".json" in Path(file).suffixes else questions.NEEDED
-    return (WORD_COLUMNS, ()) if unit == "word" else (TEXT_COLUMNS, ("text", "label"))
+        return set() if ".json" in Path(source.file or "").suffixes else set(questions.NEEDED)
+    if unit in ("text", "query"):
+        return {"text", "label"} | ({"pair"} if unit == "query" else set())
+    if source.targets or (source.file or "").removesuffix(".gz").removesuffix(".xz").endswith(".json"):
+        return set()
+    if "heading" in source.columns:
+        return {"text", "document"}
+    return {"text", "target", "document"} if source.target_where else {"text", "target"}
 
 
 def _question_problems(where: str, source: LabelledSource):
+    """Settings of labels, which questions have none of, and of tables, where the file is JSON."""
     for key in ("label_pattern", "label_names"):
         if getattr(source, key):
             yield f"{where}.{key}: is for labels, which questions have none of"
     if source.file and ".json" in Path(source.file).suffixes and (other := source.where.keys() - {"id"}):
         yield f"{where}.where: asks for {', '.join(sorted(other))}, but a JSON file can only be asked for `id`, the part of ids before a -"
+    if several := [key for key, column in source.columns.items() if isinstance(column, list)]:
+        yield f"{where}.columns.{several[0]}: is one column with `unit: question`, got {source.columns[several[0]]}"
+
+
+def _target_problems(where: str, source: LabelledSource, labelled: Labelled):
+    """Settings of `unit: target` where it is not that, languages that are not known, settings that exclude each other."""
+    if labelled.unit != "target":
+        for key in ("targets", "target_where", "target_language"):
+            if getattr(source, key):
+                yield f"{where}.{key}: is for `unit: target`"
+        return
+    for key in ("label_pattern", "label_names"):
+        if getattr(source, key):
+            yield f"{where}.{key}: is for text with labels; `unit: target` has none"
+    try:
+        language(source.target_language or labelled.target_language or labelled.language)
+    except InputError as error:
+        yield f"{where}.target_language: {error}"
+    if several := [key for key, column in source.columns.items() if isinstance(column, list)]:
+        yield f"{where}.columns.{several[0]}: is one column with `unit: target`, got {source.columns[several[0]]}"
+    if source.targets and not source.file:
+        yield f"{where}.targets: has the targets for the lines of `file`, which is missing"
+    if source.targets and source.columns:
+        yield f"{where}.columns: is for one file with texts and targets; with `targets`, each line is a text or a target as a whole"
+
+
+def _aligned_problems(where: str, aligned: Aligned):
+    yield from _test_problems(where, aligned, "average")
+    for part, source in {**{f"test.{k}": v for k, v in aligned.test.items()}, **{f"dev.{k}": v for k, v in aligned.dev.items()}}.items():
+        for code in source.languages:
+            try:
+                language(code)
+            except InputError as error:
+                yield f"{where}.{part}.languages: {error}"
+        if source.languages[0] == source.languages[1]:
+            yield f"{where}.{part}.languages: {list(source.languages)} is one language twice"
+        if bool(source.file) == bool(source.files) or (source.file and (source.order or source.gold)) or (source.order and source.gold):
+            yield f"{where}.{part}: give `file` with `columns`, or `files`, with `order` or `gold` if their lines are not in step"
+            continue
+        given = source.columns if source.file else source.files
+        if sorted(given) != sorted(source.languages):
+            yield f"{where}.{part}: `{'columns' if source.file else 'files'}` must name {' and '.join(source.languages)}; it has {given}"
+    if aligned.mines:
+        for name, source in aligned.test.items():
+            if not source.gold:
+                yield f"{where}.test.{name}.gold: is missing; other test sets have it, and F1 of pairs and accuracy have no average"
+            if not (dev := aligned.dev.get(name)) or not dev.gold:
+                yield f"{where}.dev.{name}: is missing; the threshold from which on pairs are mined is chosen on dev text with `gold`"
+    for name in aligned.dev:
+        yield from undefined(f"{where}.dev", name, aligned.test if aligned.mines else {})
+
+
+def _is_grade(label: str) -> bool:
+    try:
+        return 0 <= float(label) < float("inf")
+    except ValueError:
+        return False
 
 
 def _tag_problems(where: str, labelled: Labelled):

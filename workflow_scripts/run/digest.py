@@ -9,9 +9,12 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from workflow_scripts.tasks.table import TASKS
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
 
 
 class Failure(NamedTuple):
@@ -31,14 +34,14 @@ class Failure(NamedTuple):
         return f"{self.rule} ({which})" if which else self.rule
 
 
-def digest(logs: Sequence[str], arguments: Sequence[str]) -> str:
-    """What to print when a run has stopped.
+def digest(logs: Sequence[str], arguments: Sequence[str], config: "Config | None" = None) -> str:
+    """The text to print when a run has stopped.
 
-    `logs` are Snakemake's log files, `arguments` what it was called with.
+    `logs` are Snakemake's log files, `arguments` is what it was called with, `config` is what it was configured with.
     """
     failed = failures("".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs))
     parts = [f"──── {len(failed)} job{'s' if len(failed) > 1 else ''} failed ────" if failed else "──── the run stopped ────"]
-    parts += [section(failure, arguments) for failure in failed[:_MOST]]
+    parts += [section(failure, arguments, config) for failure in failed[:_MOST]]
     if more := failed[_MOST:]:
         parts.append(f"and {len(more)} more: {'; '.join(map(str, more))}")
     parts.append(
@@ -48,17 +51,17 @@ def digest(logs: Sequence[str], arguments: Sequence[str]) -> str:
 
 
 _MOST = 6
-"""So many jobs are told of in full."""
+"""Number of failed jobs that are described; the others are only named."""
 
 
-def section(failure: Failure, arguments: Sequence[str]) -> str:
+def section(failure: Failure, arguments: Sequence[str], config: "Config | None" = None) -> str:
     """The lines about one job."""
-    why, way = diagnose(failure, arguments)
+    why, way = diagnose(failure, arguments, config)
     lines = [str(failure), f"  why     {why}", f"  change  {way}"]
     log = next((log for log in failure.logs if end_of(log, 1)), None)
     if log is None:
         return "\n".join([*lines, *(f"  log     {log}, which is empty or not there" for log in failure.logs[:1])])
-    # what stands above already is not said again
+    # the way out may quote the log's error message, which is then left out of the end of the log
     shown = [line for line in end_of(log, 8) if line.removeprefix("error: ") not in way]
     lines += [f"  log     {log}{', which ends:' if shown else ''}", *(f"          │ {line[:240]}" for line in shown)]
     return "\n".join(lines)
@@ -170,11 +173,11 @@ _SIGNS = (
 )
 
 
-def diagnose(failure: Failure, arguments: Sequence[str]) -> tuple[str, str]:
+def diagnose(failure: Failure, arguments: Sequence[str], config: "Config | None" = None) -> tuple[str, str]:
     """Why a job failed, and what to change."""
     said = "\n".join([failure.message, *(line for log in failure.logs for line in end_of(log, 40))])
     errors = re.findall(r"^error: (.*)", said, flags=re.MULTILINE)
-    where, less_memory = settings_of(failure)
+    where, less_memory = settings_of(failure, config)
     profile = profile_file(arguments)
     refusal, keys = refusal_of(failure.message)
     words = {
@@ -221,12 +224,18 @@ def refusal_of(message: str) -> tuple[str, str]:
     return told[:240], ""
 
 
-def settings_of(failure: Failure) -> tuple[str, str]:
-    """Where the configuration has a job's settings, and which of them make it need less memory."""
+def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, str]:
+    """The key of a job's settings in the configuration, and what to do with which key so that the job needs less memory.
+
+    The second is empty where no setting makes the job need less.
+    """
     experiment = f"experiments.{failure.wildcards.get('experiment', '…')}"
     if failure.rule == "backbone":
-        block = f"backbones.{failure.wildcards.get('backbone', '…')}.small.training"
-        return block, f"set {block}.micro_batch_tokens"
+        name = failure.wildcards.get("backbone", "…")
+        kind = config.backbones[name].kind if config and name in config.backbones else "small"
+        block = f"backbones.{name}.{kind}.training"
+        # a model of the hub is loaded, not trained
+        return (f"backbones.{name}", "") if kind == "hub" else (block, f"set {block}.micro_batch_tokens")
     keys = {rule: key for task in TASKS.values() for rule, key in task.rules.items()}
     if (key := keys.get(failure.rule)) is None:
         return f"{experiment}.{failure.rule.partition('_')[0]}", ""

@@ -44,7 +44,7 @@ def training_memory(shape: Shape, phase: Trained, gpus: int) -> float:
     batch, devices = phase.batch_tokens, max(1, gpus)
     tokens = batch / (devices * math.ceil(batch / (devices * (phase.micro_batch_tokens or batch))))
     encoder, decoder = (n * shape.d_model + 8 * shape.encoder_ffn_dim for n in (40, 68))
-    layers = shape.encoder_layers * encoder + shape.decoder_layers * decoder
+    layers: float = shape.encoder_layers * encoder + shape.decoder_layers * decoder
     if gpus and phase.precision != "float32":
         layers *= 0.75
     scores = 0 if phase.chunked_loss else 12 * shape.vocab_size

@@ -23,11 +23,12 @@ from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import writes_text
 from workflow_scripts.stage import InputError, resource, told
-from workflow_scripts.tasks.experiment import lexicon_corpus, lexicons_used
+from workflow_scripts.tasks.experiment import backbones_of, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.transfer import given_lexicons
+from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.text.acquisition import Data, needed
+from workflow_scripts.text.aligned import AlignedSource, at_hand, read_aligned
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
@@ -102,7 +103,7 @@ def used_backbones(config: Config) -> dict[str, list[str]]:
     used: dict[str, set[str]] = {}
     for name in config.run.experiments:
         each = config.experiments[name]
-        for backbone in chain_of(config.backbones, each.backbone):
+        for backbone in (link for own in backbones_of(config, each) for link in chain_of(config.backbones, own)):
             used.setdefault(backbone, set()).update(task_of(each).languages(config, name))
     return {name: sorted(codes) for name, codes in used.items()}
 
@@ -179,18 +180,35 @@ def labelled(config: Config) -> Iterator[Finding]:
     for name in dict.fromkeys(config.experiments[each].corpus for each in with_labels(config)):
         block = config.labelled[name]
         for part, source in sources_of(block).items():
-            if source.file and not _is_awaited(source.file):
+            if source.file and not _is_awaited(*source.paths()):
                 yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
 
 
+def aligned(config: Config) -> Iterator[Finding]:
+    """Whether text for retrieval is what the configuration says: files, columns, ids."""
+    for name in dict.fromkeys(e.corpus for each in config.run.experiments if task_of(e := config.experiments[each]).text == "aligned"):
+        block = config.aligned[name]
+        for part, source in {**{f"test.{k}": v for k, v in block.test.items()}, **{f"dev.{k}": v for k, v in block.dev.items()}}.items():
+            if not _is_awaited(*source.paths()):
+                yield judged(f"aligned.{name}.{part}", _aligned_text, source)
+
+
+def _aligned_text(source: AlignedSource) -> str:
+    sides, pairs = read_aligned(at_hand(source))
+    return f"{' + '.join(source.paths())}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
+
+
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    source = dataclasses.replace(source, file=resource(source.file), language=source.language or block.language)
+    names = ("file", "targets", "queries", "documents")
+    files: dict[str, Any] = {key: path and resource(path) for key in names for path in [getattr(source, key)]}
+    source = dataclasses.replace(source, **files, language=source.language or block.language)
     examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
     if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
     counts = Counter(label for example in examples for label in example.labels(block.unit))
     told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
-    return f"{source.file}, {'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples{told and f': {told}'}"
+    number = f"{'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples"
+    return f"{source.file}, {number}{': ' if told else ''}{told}"
 
 
 def lexicons(config: Config) -> Iterator[Finding]:
@@ -206,7 +224,7 @@ def lexicons(config: Config) -> Iterator[Finding]:
         if block.mapping.engine == "vecmap":
             yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
     given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
-    for name, pair in sorted(given):
+    for name, pair in sorted(key for key in given if not is_learnt(config.lexicons[key[0]])):
         if not _is_awaited(path := config.lexicons[name].dictionary[pair]):
             yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
 
@@ -375,9 +393,10 @@ def shape_of(config: Config, name: str) -> Shape | None:
     if small := backbone.small:
         decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
         return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
-    if folder := located(backbone.model, backbone.revision):
+    model = backbone.model or ""
+    if model and (folder := located(model, backbone.revision)):
         try:
             return Shape(*(_read_model_config(folder)[name] for name in Shape._fields))
         except (InputError, KeyError):
             return None
-    return MBART_LARGE if "mbart-large" in backbone.model else None
+    return MBART_LARGE if "mbart-large" in model else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from workflow_scripts import paths
@@ -17,19 +18,26 @@ from workflow_scripts.tasks import labelling, transfer, translation
 from workflow_scripts.tasks.experiment import (
     Experiment,
     Phase,
+    arm_phases,
     arms_of,
+    backbones_of,
     grid_of,
     grid_points,
     phase_training,
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import chain_of
+from workflow_scripts.training.small import Small
 
 
 class Wildcards(Protocol):
     """A job's wildcards, as attributes."""
 
     def __getattr__(self, name: str) -> str: ...
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Name and value of each."""
+        ...
 
 
 def as_json(block: Any, **changes: Any) -> str:
@@ -91,14 +99,14 @@ def zero_shot_references(config: Config, w: Wildcards, side: str) -> list[str]:
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:
     """The files of all parts: what one has, others leave out."""
     labelled = config.labelled[w.labelled]
-    return list(dict.fromkeys(resource(s.file) for s in (labelled.train, labelled.dev, *labelled.test.values()) if s.file))
+    return list(dict.fromkeys(resource(path) for s in (labelled.train, labelled.dev, *labelled.test.values()) for path in s.paths()))
 
 
 def labelled_settings(config: Config, w: Wildcards) -> str:
     """The labelled text's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.labelled[w.labelled])
     for source in (block["train"], block["dev"], *block["test"].values()):
-        source["file"] = source["file"] and resource(source["file"])
+        source |= {key: source[key] and resource(source[key]) for key in ("file", "targets", "queries", "documents")}
     return json.dumps(block, ensure_ascii=False)
 
 
@@ -169,7 +177,8 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 def backbone_users(config: Config, backbone: str) -> list[str]:
     """The names of the run's experiments that start from the backbone, or from one that is made from it."""
     used = [name for name in config.experiments if name in config.run.experiments]
-    return [name for name in used if backbone in chain_of(config.backbones, config.experiments[name].backbone)]
+    starts = {name: backbones_of(config, config.experiments[name]) for name in used}
+    return [name for name in used if any(backbone in chain_of(config.backbones, own) for own in starts[name])]
 
 
 def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
@@ -192,7 +201,8 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
     users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    return not users or any(task_of(e).answers == "text" or any(len(config.arms[arm]) > 1 for arm in arms_of(config, e)) for e in users)
+    restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
+    return not users or restores or any(task_of(e).answers == "text" for e in users)
 
 
 def _reads_text(config: Config, backbone: str) -> bool:
@@ -221,7 +231,7 @@ def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
 def backbone_text(config: Config, w: Wildcards) -> list[str]:
     """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy."""
     block = config.backbones[w.backbone].pretraining
-    ready = [f"{resource(block.ready)}/ready.json"] if getattr(block, "ready", None) else []
+    ready = [f"{resource(block.ready)}/ready.json"] if isinstance(block, Small) and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 
@@ -273,9 +283,22 @@ def arms(config: Config, w: Wildcards) -> list[str]:
     return arms_of(config, config.experiments[w.experiment])
 
 
+def _side(config: Config, experiment: str, part: str, side: int) -> tuple[str, str]:
+    """Source (0) or target (1) side of a part of an experiment's text, and its language."""
+    sides = task_of(config.experiments[experiment]).sides
+    if sides is None:
+        raise InputError(f"{experiment} has no text to write from, as its task answers no text")
+    return sides(config, experiment, part)[side]
+
+
+def trained_direction(config: Config, w: Wildcards) -> list[str]:
+    """The language that the experiment is finetuned to read, and that to write."""
+    return [_side(config, w.experiment, "train", side)[1] for side in (0, 1)]
+
+
 def target(config: Config, w: Wildcards) -> str:
-    """The language that the experiment's models write."""
-    return direction(config, w)[1]
+    """The language that the experiment's models write: on a test set, or else as they were finetuned."""
+    return test_direction(config, w)[1] if "testset" in dict(w.items()) else trained_direction(config, w)[1]
 
 
 def of_arms(config: Config, w: Wildcards, file: str) -> list[str]:
@@ -291,7 +314,7 @@ def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
 
 def comet_scores(config: Config, w: Wildcards) -> list[str]:
     """COMET's scores of all runs on a test set, where the experiment measures them."""
-    return of_runs(config, w, "{testset}.comet.json") if config.experiments[w.experiment].comet else []
+    return of_runs(config, w, "{testset}.comet.json") if getattr(config.experiments[w.experiment], "comet", None) else []
 
 
 def phase_of(config: Config, w: Wildcards, name: str) -> Phase:
@@ -379,7 +402,7 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
         if experiment.arms is None or arm in experiment.arms
         for phase in phases
         if phase.noise == w.noise
-        for point in grid_points(experiment) or [None]
+        for point in grid_points(experiment) or [{}]
     )
 
 
@@ -389,9 +412,8 @@ def experiment_languages(config: Config, w: Wildcards) -> list[str]:
 
 
 def experiment_text(config: Config, w: Wildcards, part: str, side: int) -> str:
-    """Source (0) or target (1) side of a part of the experiment's corpus; `part` may have wildcards."""
-    corpus = config.experiments[w.experiment].corpus
-    return paths.corpus_text(config, corpus, part.format(**dict(w.items())), direction(config, w)[side])
+    """Source (0) or target (1) side of a part of the experiment's text; `part` may have wildcards."""
+    return _side(config, w.experiment, part.format(**dict(w.items())), side)[0]
 
 
 def corpus_side(config: Config, w: Wildcards, part: str, side: int) -> str:
@@ -399,22 +421,30 @@ def corpus_side(config: Config, w: Wildcards, part: str, side: int) -> str:
     return paths.corpus_text(config, config.experiments[w.experiment].corpus, part, experiment_languages(config, w)[side])
 
 
-def tested(config: Config, w: Wildcards) -> tuple[Any, str]:
-    """The experiment that a test set is of, and its name there: `{other}@{testset}` is another's, translated without training for it."""
+def _tested(w: Wildcards) -> tuple[str, str]:
+    """The experiment that a test set is of, and its part there: `{other}@{testset}` is another's, translated without training for it."""
     other, _, name = w.testset.rpartition("@")
-    return config.experiments[other or w.experiment], name
+    return other or w.experiment, f"test/{name}"
 
 
 def test_direction(config: Config, w: Wildcards) -> list[str]:
-    """Languages of a test set: its own source, the experiment's target."""
-    experiment, _ = tested(config, w)
-    return [experiment.source, experiment.target]
+    """Languages of a test set: that of its texts, and that to write in."""
+    return [_side(config, *_tested(w), side)[1] for side in (0, 1)]
 
 
 def test_text(config: Config, w: Wildcards, side: int) -> str:
     """Source (0) or target (1) side of a test set."""
-    experiment, name = tested(config, w)
-    return paths.corpus_text(config, experiment.corpus, f"test/{name}", test_direction(config, w)[side])
+    return _side(config, *_tested(w), side)[0]
+
+
+def tested_texts(config: Config, w: Wildcards) -> list[str]:
+    """The source sides of all test sets of the experiment."""
+    return [_side(config, w.experiment, f"test/{name}", 0)[0] for name in testsets(config, w.experiment)]
+
+
+def tested_directions(config: Config, w: Wildcards, side: int) -> list[str]:
+    """The languages that all test sets of the experiment are in (0), or are to be answered in (1)."""
+    return [_side(config, w.experiment, f"test/{name}", side)[1] for name in testsets(config, w.experiment)]
 
 
 def representation_text(config: Config, w: Wildcards, side: int) -> str:
@@ -485,6 +515,19 @@ def answering_settings(config: Config, w: Wildcards) -> str:
     experiment = config.experiments[w.experiment]
     block = {"language": config.labelled[experiment.corpus].language, "epochs": phase_of(config, w, "finetune").epochs}
     return json.dumps({**block, "answering": dataclasses.asdict(experiment.answering)}, ensure_ascii=False)
+
+
+def ranking_settings(config: Config, w: Wildcards) -> str:
+    """What a ranking's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled = config.labelled[experiment.corpus]
+    block = {"language": labelled.language, "grades": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "ranking": dataclasses.asdict(experiment.ranking)}, ensure_ascii=False)
+
+
+def grades(config: Config, w: Wildcards) -> list[str]:
+    """The grades of the documents that an experiment ranks."""
+    return config.labelled[config.experiments[w.experiment].corpus].labels
 
 
 def labelling_metric(config: Config, w: Wildcards) -> str:

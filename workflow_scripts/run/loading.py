@@ -88,7 +88,7 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     return spelt
 
 
-DEFINITIONS = ("data", "corpora", "labelled", "lexicons", "backbones", "experiments")
+DEFINITIONS = ("data", "corpora", "labelled", "aligned", "lexicons", "backbones", "experiments")
 """The sections in which a definition may have an `each`."""
 
 
@@ -117,10 +117,11 @@ def _spelt_section(section: str, blocks: Any) -> Any:
     return _with_likes(section, all_of_them) if section in ALIKE else all_of_them
 
 
-ALIKE = ("corpora", "labelled", "lexicons", "backbones", "experiments")
+ALIKE = ("corpora", "labelled", "aligned", "lexicons", "backbones", "experiments")
 """The sections in which a definition may have a `like`."""
 
-BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names", "test", "text", "vectors", "where"}
+BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names", "models", "target_where", "test", "text", "vectors"}
+BY_NAME |= {"where"}
 """The settings whose keys are languages, pairs or names of the user's own. `like` replaces them as a whole: a corpus of French and
 English that is like one of German and English does not keep the German column."""
 
@@ -221,7 +222,8 @@ def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
         return raw
     filled = {}
     for name, block in experiments.items():
-        for key, defaults in _task(block).defaults.items() if _task(block) else ():
+        task = _task(block)
+        for key, defaults in task.defaults.items() if task else ():
             own = block.get(key, {})
             block = {**block, key: {**defaults, **own} if isinstance(own, dict) else own}
         filled[name] = block
@@ -241,7 +243,8 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
     moved = {}
     for name, block in experiments.items():
         training = block.get("training") if isinstance(block, dict) else None
-        lists = {key: value for key, value in training.items() if _is_grid(key, value)} if isinstance(training, dict) else {}
+        training = training if isinstance(training, dict) else {}
+        lists = {key: value for key, value in training.items() if _is_grid(key, value)}
         if lists and (task := _task(block)) and task.grid:
             first = {key: value[0] for key, value in lists.items()}
             grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1}}

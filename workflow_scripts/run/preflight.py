@@ -41,6 +41,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from findings.data(config)
     yield from findings.corpora(config)
     yield from findings.labelled(config)
+    yield from findings.aligned(config)
     yield from findings.lexicons(config)
     yield from findings.unaligned(config)
     yield from findings.backbones(config)

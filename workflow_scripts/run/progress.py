@@ -13,13 +13,14 @@ is what `make demo` and `make resume` call; the arguments are Snakemake's. It ne
 SIGINT (Ctrl-C), SIGTERM and SIGHUP are passed on to Snakemake and its jobs, so that trainings write a checkpoint.
 """
 
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -141,9 +142,10 @@ class Child:
 
     def output(self, command: list[str]) -> str:
         """What a command says; ends this process if it is stopped by a signal."""
-        said, _ = self.start(command, stdout=subprocess.PIPE, encoding="utf-8", errors="replace").communicate()
-        if self.process.returncode < 0 or self.process.returncode >= 128:
-            sys.exit(self.process.returncode % 256)
+        process = self.start(command, stdout=subprocess.PIPE, encoding="utf-8", errors="replace")
+        said, _ = process.communicate()
+        if process.returncode < 0 or process.returncode >= 128:
+            sys.exit(process.returncode % 256)
         return said
 
     def pass_on(self, number: int, _) -> None:
@@ -260,7 +262,7 @@ def training_left(run: Run) -> float | None:
         return None
     seconds = 0.0
     for backbones in (True, False):
-        chains: Counter[str] = Counter()
+        chains: dict[str, float] = defaultdict(float)
         for job in jobs.values():
             if job.work and (job.rule == "backbone") is backbones:
                 chains[job.wildcards] += job.work_left
@@ -285,6 +287,7 @@ DOING = {
     "pretext": "training the pretext task",
     "finetune": "finetuning",
     "decoding": "translating",
+    "generation_decoding": "writing answers to the test sets",
     "scores": "scoring",
     "significance": "testing for significance",
     "word_accuracy": "measuring word accuracy",
@@ -341,5 +344,6 @@ def reason(said: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="replace")  # a terminal need not know every character
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal need not know every character
     sys.exit(main(sys.argv[1:]))

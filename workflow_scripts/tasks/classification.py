@@ -10,7 +10,7 @@ are baselines. The steps are commands:
 ``finetune``
     some epochs with the labels, with early stopping; goes on from checkpoints like `training`
 ``predict``
-    a label for each example of a test set, and the accuracy, with its interval and what guessing would get
+    a label for each example of a test set, and the accuracy, with its interval and what the most frequent label would get
 ``compare``
     tests of the arms' differences in accuracy, on each test set and on average over them
 """
@@ -31,6 +31,7 @@ from workflow_scripts.models.batches import Row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.noise.candidates import Lookups, load_lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch, one_sided, switch_lines
+from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, HeadSettings, describe, some_of, train_head
 from workflow_scripts.tasks.heads import Reader, label_scores
@@ -118,8 +119,9 @@ def finetune(
         reader = Reader(start, chosen.max_length)
         examples = some_of(read_table(train, settings.labels), chosen.examples)
         dev_rows = reader.rows(read_table(dev, settings.labels), settings.language, settings.labels)
-        lookup = None
+        lookup, noise = None, Noise()
         if settings.codeswitch:
+            noise = settings.codeswitch.noise
             words = words_of([text for example in examples for text in example.texts], settings.language).strings()
             counts = Counter(fold(word, settings.language) for word in words)
             lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, settings.codeswitch.frequency_bin))
@@ -127,7 +129,7 @@ def finetune(
         plain = [] if lookup else reader.rows(examples, language, labels)
 
         def rows(epoch: int) -> list[Row]:
-            return reader.rows(switched_examples(examples, lookup, settings, seed, epoch), language, labels) if lookup else plain
+            return reader.rows(switched_examples(examples, lookup, noise, seed, epoch), language, labels) if lookup else plain
 
         network = load_classifier(start, settings.labels, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))
@@ -143,7 +145,7 @@ def finetune(
             reader,
             Batches(rows, len(examples), settings.epochs, chosen, seed),
             look,
-            by={"accuracy": "eval_error", "loss": "eval_loss"}[chosen.choose_by],
+            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
             score="accuracy",
             settings=chosen,
             folder=folder,
@@ -223,11 +225,11 @@ def load_classifier(folder: Path, labels: list[str] | None, settings: Classifica
     return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
 
 
-def switched_examples(examples: list[Example], lookup: Lookups, settings: Finetuning, seed: int, epoch: int) -> list[Example]:
+def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int) -> list[Example]:
     """The examples with their words switched for one epoch; both texts of a pair into the same language."""
     sides = []
     for side, texts in enumerate(([e.text for e in examples], [e.pair for e in examples])):
-        sides.append(switch_lines(texts, lookup, "codeswitch", seed, 2 * epoch + side, 0, settings.codeswitch.noise)[0])
+        sides.append(switch_lines(texts, lookup, "codeswitch", seed, 2 * epoch + side, 0, noise)[0])
     return [example._replace(text=text, pair=pair) for example, text, pair in zip(examples, *sides, strict=True)]
 
 

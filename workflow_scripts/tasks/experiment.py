@@ -80,11 +80,19 @@ class Published:
 
 
 @dataclass(kw_only=True)
-class Experiment:
-    """What the settings of an experiment have in all tasks."""
+class AnyExperiment:
+    """What the settings of an experiment have in all tasks, also in those that train nothing."""
 
     corpus: str
-    """Name of its text: of one of `corpora`, or for tasks with labels of one of `labelled`."""
+    """Name of its text: of one of `corpora`, for tasks with labels of one of `labelled`, for retrieval of one of `aligned`."""
+    published: list[Published] = field(default_factory=list)
+    """Published numbers of this experiment, or a TSV file with them: its columns are these settings, and `experiment`."""
+
+
+@dataclass(kw_only=True)
+class Experiment(AnyExperiment):
+    """What the settings of an experiment have in all tasks that train."""
+
     backbone: str
     """Name of a backbone."""
     arms: list[str] | None = None
@@ -93,8 +101,6 @@ class Experiment:
     """Noise of the pretext task."""
     training: Training = field(default_factory=Training)
     """Training settings of its phases; `updates` stands in the arms."""
-    published: list[Published] = field(default_factory=list)
-    """Published numbers of this experiment, or a TSV file with them: its columns are these settings, and `experiment`."""
 
 
 class Trained(NamedTuple):
@@ -142,14 +148,14 @@ def of_training(rule: str, where: str, backbone: str, training: Training, times:
 class Task(NamedTuple):
     """A task: everything that rules, checks and preflight ask of it. Functions take the configuration and an experiment's name."""
 
-    settings: type[Experiment]
+    settings: type[AnyExperiment]
     """Its block in the configuration."""
-    text: Literal["corpora", "labelled"]
+    text: Literal["corpora", "labelled", "aligned"]
     """The section that its text comes from."""
-    answers: Literal["text", "labels", "tags", "spans"]
+    answers: Literal["text", "labels", "tags", "spans", "scores", "neighbours"]
     """What a line of a `.hyp` file is."""
-    length: Literal["updates", "epochs"]
-    """What its arms count, and share."""
+    length: Literal["updates", "epochs", "none"]
+    """What its arms count, and share. `none`: nothing is trained. The arms are then the models that the experiment names (`models`)."""
     languages: Callable[[Config, str], list[str]]
     """The languages of its texts: source and target, or that of the training text and those of the test sets."""
     trained_languages: Callable[[Config, str], list[str]]
@@ -170,6 +176,9 @@ class Task(NamedTuple):
     """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
     defaults: dict[str, dict[str, Any]] = {}  # noqa: RUF012 (a named tuple's default, which nothing changes)
     """Raw settings that hold for it where the configuration does not give them."""
+    sides: Callable[[Config, str, str], list[tuple[str, str]]] | None = None
+    """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
+    with its language."""
     grid: bool = False
     """Whether a list in place of a training value makes a grid to choose from."""
 
@@ -178,14 +187,34 @@ class Task(NamedTuple):
 # what an experiment means
 
 
-def arms_of(config: Config, experiment: Experiment) -> list[str]:
-    """The arms of the run that an experiment takes."""
+def arms_of(config: Config, experiment: Any) -> list[str]:
+    """The arms that an experiment compares: those of the run that it takes, or where nothing is trained the models that it names."""
+    if not trains(experiment):
+        return list(experiment.models)
     return [arm for arm in config.run.arms if experiment.arms is None or arm in experiment.arms]
 
 
-def phases_of(config: Config, experiment: Experiment) -> list[tuple[str, Phase]]:
+def trains(experiment: Any) -> bool:
+    """Whether an experiment trains its arms; one that does not names `models` that are there, or that others train."""
+    return not hasattr(experiment, "models")
+
+
+def arm_phases(config: Config, experiment: Any, arm: str) -> list[Phase]:
+    """The phases of an experiment's arm; none where nothing is trained, or where the arm is not defined."""
+    return config.arms.get(arm, []) if trains(experiment) else []
+
+
+def phases_of(config: Config, experiment: Any) -> list[tuple[str, Phase]]:
     """The phases of an experiment's arms, each with the arm's name; arms that are not defined have none."""
-    return [(arm, phase) for arm in arms_of(config, experiment) for phase in config.arms.get(arm, [])]
+    return [(arm, phase) for arm in arms_of(config, experiment) for phase in arm_phases(config, experiment, arm)]
+
+
+def backbones_of(config: Config, experiment: Any) -> list[str]:
+    """The backbones that an experiment starts from: its own, or those of the models that it names, each once."""
+    if trains(experiment):
+        return [experiment.backbone]
+    named = (model.backbone or config.experiments[model.experiment].backbone for model in experiment.models.values())
+    return list(dict.fromkeys(named))
 
 
 def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
@@ -257,8 +286,8 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
         if not (config.backbones[each].model if kind == "hub" else block):
             yield f"backbones.{each}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
-        for code in codes if block else ():
-            if code not in block.text:
+        if block:
+            for code in [code for code in codes if code not in block.text]:
                 yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {list(block.text)}"
     origin = config.backbones[chain[-1]] if chain else None
     if origin and origin.kind == "small" and origin.small:

@@ -87,11 +87,13 @@ def train_head(
     curve: Path,
     report: Path,
     told: dict[str, Any],
+    loss: Callable[..., Any] = summed_loss,
 ) -> None:
     """Train `network` on `batches`, and write `model`, its learning `curve` and a `report`, which begins with what it is `told`.
 
     `look` measures ``eval_loss`` and ``eval_error`` (1 − `score`) on the dev set, and the best look is the one of the
-    least `by`. Checkpoints are in `folder`. Raises as `training.loop.fit` does.
+    least `by`. `loss` is that of an update, of the head's output and the labels. Checkpoints are in `folder`. Raises as
+    `training.loop.fit` does.
     """
     from workflow_scripts.training.loop import Progress, Watch, fit
 
@@ -102,7 +104,7 @@ def train_head(
         batches,
         batches.parts,
         reader.collate,
-        summed_loss,
+        loss,
         look,
         Watch(folder, training, Deadline(minutes), by=by),
         Progress(sizes, "examples"),
@@ -163,7 +165,7 @@ def some_of(examples: list[Example], number: int | None) -> list[Example]:
 _POOL = 50
 
 
-class Batches(Sequence):
+class Batches(Sequence[list[Row]]):
     """The parts of the updates of all epochs, in order; `rows` makes the rows of an epoch when its turn comes, `number` of them."""
 
     def __init__(self, rows: Callable[[int], list[Row]], number: int, epochs: int, settings: HeadSettings, seed: int):
@@ -176,7 +178,7 @@ class Batches(Sequence):
     def __len__(self) -> int:
         return self.epochs * len(self.epoch_sizes) * self.parts
 
-    def __getitem__(self, place: int) -> list[Row]:
+    def __getitem__(self, place: int) -> list[Row]:  # type: ignore[override]  # nothing takes slices
         epoch, place = divmod(place, len(self.epoch_sizes) * self.parts)
         if self._current[0] != epoch:
             self._current = epoch, self._updates(epoch)

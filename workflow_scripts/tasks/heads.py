@@ -60,11 +60,13 @@ class Reader:
 
 
 @torch.no_grad()
-def label_scores(network: "PreTrainedModel", reader: Reader, rows: list[list[int]], precision: str, batch: int = 64) -> torch.Tensor:
+def label_scores(
+    network: "PreTrainedModel", reader: Reader, rows: Sequence[Sequence[int]], precision: str, batch: int = 64
+) -> torch.Tensor:
     """The head's output for each row (rows × labels), in float32."""
     network.eval()
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
-    scores = torch.empty(len(rows), network.config.num_labels)
+    scores = torch.empty(len(rows), int(network.config.num_labels or 0))
     for start in range(0, len(order), batch):
         chosen = order[start : start + batch]
         tensors = {k: v.to(network.device) for k, v in reader.collate([(rows[i], [-100]) for i in chosen]).items() if k != "labels"}

@@ -140,7 +140,7 @@ def finetune(
             reader,
             Batches(lambda epoch: train_rows, len(train_rows), settings.epochs, chosen, seed),
             look,
-            by={"score": "eval_error", "loss": "eval_loss"}[chosen.choose_by],
+            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
             score=metric,
             settings=chosen,
             folder=folder,
@@ -347,8 +347,8 @@ def tags_of_sentences(windows: Sequence[Example], tags: Sequence[str]) -> list[l
 
 def load_tagger(folder: Path, labels: list[str] | None, settings: Labelling, seed: int, from_scratch: bool = False):
     """The model in `folder` with a head for the tags `labels`, drawn from `seed` if the model has none; without `labels`, with its own."""
-    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    changes = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
+    chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    changes: dict[str, Any] = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
     return load_network(folder, "labelling", **chosen, seed=seed, labels=labels, from_scratch=from_scratch, **changes)
 
 

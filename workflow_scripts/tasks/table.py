@@ -5,7 +5,10 @@ from typing import Any
 from workflow_scripts.tasks.answering import ANSWERING
 from workflow_scripts.tasks.classification import CLASSIFICATION
 from workflow_scripts.tasks.experiment import Task
+from workflow_scripts.tasks.generation import GENERATION
 from workflow_scripts.tasks.labelling import LABELLING
+from workflow_scripts.tasks.ranking import RANKING
+from workflow_scripts.tasks.retrieval import RETRIEVAL
 from workflow_scripts.tasks.translation import SUMMARISATION, TRANSLATION
 
 TASKS: dict[str, Task] = {
@@ -14,6 +17,11 @@ TASKS: dict[str, Task] = {
     "classification": CLASSIFICATION,
     "labelling": LABELLING,
     "answering": ANSWERING,
+    "ranking": RANKING,
+    "retrieval": RETRIEVAL,
+    "questions": GENERATION,
+    "titles": GENERATION,
+    "stories": GENERATION,
 }
 """Task → what rules, checks and preflight ask of it, by the name that an experiment's `task` gives."""
 

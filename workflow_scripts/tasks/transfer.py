@@ -1,7 +1,7 @@
 """transfer: what the tasks with labels share. They are finetuned in one language and tested in others, and count epochs.
 
-Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries,
-each sentence into one of several languages.
+Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries, or by
+lexicons that are learnt from other text, each sentence into one of several languages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from workflow_scripts.tasks.experiment import (
 from workflow_scripts.text.languages import LANGUAGES
 
 if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
+    from workflow_scripts.run.config import Config, LexiconStages
 
 
 @dataclass(kw_only=True)
@@ -37,7 +37,7 @@ class Transfer(Experiment):
     """A text with labels in one language, test sets in that and others, and a backbone."""
 
     lexicon: str | None = None
-    """Name of a lexicon of given dictionaries (`mapping.mode: dictionary`), for a pretext phase."""
+    """Name of a lexicon for a pretext phase: of given dictionaries (`mapping.mode: dictionary`), or learnt from a `corpus` of its own."""
     into: list[str] | None = None
     """Languages that words are switched into; those of the test sets by default."""
 
@@ -66,14 +66,30 @@ def switched_into(config: Config, name: str) -> list[str]:
 
 def given_lexicons(config: Config, name: str, lexicon: str | None = None) -> dict[tuple[str, str], str]:
     """(lexicon, pair) → its folder, for each language that is switched into; of the experiment's lexicons, or of one."""
-    experiment = config.experiments[name]
+    experiment: Transfer = config.experiments[name]
     code = config.labelled[experiment.corpus].language
     return {
-        (used, pair): paths.given_lexicon_folder(experiment.corpus, used, pair)
+        (used, pair): paths.lexicon_folder(config, config.lexicons[used].corpus or "", used)
+        if is_learnt(config.lexicons[used])
+        else paths.given_lexicon_folder(experiment.corpus, used, pair)
         for used in ([lexicon] if lexicon else lexicons_used(config, experiment))
         for other in switched_into(config, name)
-        if (pair := given_dictionary(config.lexicons[used], code, other))
+        if (pair := pair_of(config, used, code, other))
     }
+
+
+def is_learnt(lexicon: LexiconStages) -> bool:
+    """Whether a lexicon is learnt from a corpus that it names, and not given."""
+    return bool(lexicon.corpus) and lexicon.mapping.mode != "dictionary"
+
+
+def pair_of(config: Config, lexicon: str, code: str, other: str) -> str | None:
+    """The name of two languages, in the lexicon's order, if it has them."""
+    block = config.lexicons[lexicon]
+    if not is_learnt(block):
+        return given_dictionary(block, code, other)
+    learnt = config.corpora.get(block.corpus or "")
+    return "-".join(learnt.languages) if learnt and {code, other} == {*learnt.languages} else None
 
 
 def lexicon_files(config: Config, name: str, lexicon: str | None = None) -> list[str]:
@@ -103,7 +119,8 @@ def results_with(scored: str) -> Callable[[Config, str], set[str]]:
     """`Task.results` of a task whose scores are in `scored` under a run's folder, a file for each ``{test}`` or one folder."""
 
     def results(config: Config, name: str) -> set[str]:
-        experiment, own = config.experiments[name], paths.experiment_folder(name)
+        experiment: Transfer = config.experiments[name]
+        own = paths.experiment_folder(name)
         files = {f"{own}/significance.json", f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
         files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
         files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
@@ -122,7 +139,8 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained
     """`Task.phases` of a task that `rule` finetunes for, by the settings under the experiment's `key`."""
 
     def phases(config: Config, name: str) -> Iterator[Trained]:
-        experiment, seeds = config.experiments[name], len(config.run.seeds)
+        experiment: Transfer = config.experiments[name]
+        seeds = len(config.run.seeds)
         for _, phase in phases_of(config, experiment):
             if phase.name == "pretext":
                 training = phase_training(experiment, phase)
@@ -158,50 +176,70 @@ def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]
 
     def problems(config: Config, name: str) -> Iterator[str]:
         where, experiment = f"experiments.{name}", config.experiments[name]
-        yield from undefined(f"{where}.corpus", experiment.corpus, config.labelled)
         yield from shared_problems(config, name)
         for arm, phase in phases_of(config, experiment):
             if phase.data == "task" and phase.epochs is None:
                 yield f"arms.{arm}: the task phase of {where}, a {experiment.task}, has `epochs` instead of updates"
             if phase.data == "task" and phase.training:
                 yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
-            if phase.data == "released":
-                yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
-        switched = [f"arms.{arm}" for arm, phase in phases_of(config, experiment) if phase.name == "pretext"]
+        switched = []
         if getattr(getattr(experiment, key), "switch_while_finetuning", False):
             switched.append(f"{where}.{key}.switch_while_finetuning")
-        used = lexicons_used(config, experiment)
-        if switched and not used:
-            yield f"{where}.lexicon: is missing; {switched[0]} needs one"
-        for lexicon in used:
-            yield from undefined(f"{where}.lexicon", lexicon, config.lexicons)
-        if experiment.corpus not in config.labelled:
-            return
-        if (found := config.labelled[experiment.corpus].unit) != unit:
-            yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
-        lengths = {f"{where}.{key}": getattr(experiment, key).max_length}
-        yield from backbone_problems(config, name, languages(config, name), lengths)
-        if switched:
-            yield from _dictionary_problems(config, name)
+        yield from text_problems(config, name, unit, {f"{where}.{key}": getattr(experiment, key).max_length}, switched)
 
     return problems
 
 
+def text_problems(config: Config, name: str, unit: str, lengths: dict[str, int], switches: list[str]) -> Iterator[str]:
+    """What is wrong with an experiment's text, lexicons and backbone.
+
+    A `unit` of its text has a label. `lengths` are those of `backbone_problems`; `switches` are keys, besides the arms with a pretext
+    phase, because of which words are switched.
+    """
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    yield from undefined(f"{where}.corpus", experiment.corpus, config.labelled)
+    for arm, phase in phases_of(config, experiment):
+        if phase.data == "released":
+            yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
+    switched = [*(f"arms.{arm}" for arm, phase in phases_of(config, experiment) if phase.name == "pretext"), *switches]
+    used = lexicons_used(config, experiment)
+    if switched and not used:
+        yield f"{where}.lexicon: is missing; {switched[0]} needs one"
+    for lexicon in used:
+        yield from undefined(f"{where}.lexicon", lexicon, config.lexicons)
+    if experiment.corpus not in config.labelled:
+        return
+    if (found := config.labelled[experiment.corpus].unit) != unit:
+        yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
+    yield from backbone_problems(config, name, languages(config, name), lengths)
+    if switched:
+        yield from _dictionary_problems(config, name)
+
+
 def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
     """Lexicons that are no given dictionaries, or lack a language that words are switched into."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
+    where = f"experiments.{name}"
+    experiment: Transfer = config.experiments[name]
     code, into = config.labelled[experiment.corpus].language, switched_into(config, name)
     if not into:
         yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into"
     for used in lexicons_used(config, experiment):
         if (lexicon := config.lexicons.get(used)) is None:
             continue
-        if lexicon.unit != "word" or lexicon.mapping.mode != "dictionary":
-            yield f"lexicons.{used}.mapping.mode: must be dictionary (and unit word), as {where} has no parallel text to learn from"
+        if lexicon.unit != "word" or (lexicon.mapping.mode != "dictionary" and not lexicon.corpus):
+            yield (
+                f"lexicons.{used}.mapping.mode: must be dictionary (and unit word), as {where} has no parallel text to learn from; "
+                "or name the corpus that it is learnt from (`corpus`)"
+            )
         for other in into:
             if other not in LANGUAGES:
                 yield f"{where}.into: {other!r} is no language that is known"
-            elif not given_dictionary(lexicon, code, other):
+            elif is_learnt(lexicon) and not pair_of(config, used, code, other):
+                yield (
+                    f"lexicons.{used}.corpus: {lexicon.corpus!r} is not in {code} and {other}, between which {where} switches words; "
+                    f"name another corpus, or the languages to switch into in {where}.into"
+                )
+            elif not is_learnt(lexicon) and not given_dictionary(lexicon, code, other):
                 yield (
                     f"lexicons.{used}.dictionary: {code}-{other} is missing, which {where} needs for its texts in {other}; "
                     f"give a file of word pairs (MUSE's format), or name the languages to switch into in {where}.into"

@@ -107,28 +107,30 @@ def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
 
 def lexicon_folder(config: Config, name: str, lexicon: str | None = None) -> str:
     """The folder of the experiment's lexicon, or of another that it uses."""
-    experiment = config.experiments[name]
+    experiment: Translation = config.experiments[name]
     used = lexicon or experiment.lexicon
     return paths.lexicon_folder(config, lexicon_corpus(config, experiment, used), used)
 
 
 def languages(config: Config, name: str) -> list[str]:
     """Source and target."""
-    experiment = config.experiments[name]
+    experiment: Translation = config.experiments[name]
     return [experiment.source, experiment.target]
+
+
+def sides(config: Config, name: str, part: str) -> list[tuple[str, str]]:
+    """Source and target side of a part of the corpus, each with its language."""
+    return [(paths.corpus_text(config, config.experiments[name].corpus, part, code), code) for code in languages(config, name)]
 
 
 def training_text(config: Config, name: str) -> list[str]:
     """Both sides of the training text."""
-    return [paths.corpus_text(config, config.experiments[name].corpus, "train", code) for code in languages(config, name)]
+    return [path for path, _ in sides(config, name, "train")]
 
 
 def held_out_text(config: Config, name: str) -> list[str]:
     """Both sides of dev and test sets."""
-    corpus = config.experiments[name].corpus
-    return [
-        paths.corpus_text(config, corpus, part, code) for part in paths.held_out_parts(config, corpus) for code in languages(config, name)
-    ]
+    return [path for part in paths.held_out_parts(config, config.experiments[name].corpus) for path, _ in sides(config, name, part)]
 
 
 def lexicons(config: Config, name: str) -> list[str]:
@@ -138,7 +140,8 @@ def lexicons(config: Config, name: str) -> list[str]:
 
 def results(config: Config, name: str) -> set[str]:
     """All files that the report reads: scores of every test set, curves, distances, tests of significance, noised text."""
-    experiment, own = config.experiments[name], paths.experiment_folder(name)
+    experiment: Translation = config.experiments[name]
+    own = paths.experiment_folder(name)
     arms = arms_of(config, experiment)
     testsets = list(config.corpora[experiment.corpus].test)
     all_tests = testsets + zero_shot_tests(config, name)
@@ -169,9 +172,10 @@ def results(config: Config, name: str) -> set[str]:
 
 def phases(config: Config, name: str) -> Iterator[Trained]:
     """Every phase that is trained, also at the points of a grid."""
-    experiment, seeds = config.experiments[name], len(config.run.seeds)
+    experiment: Translation = config.experiments[name]
+    seeds = len(config.run.seeds)
     points = grid_points(experiment)
-    for arm, point in itertools.product(arms_of(config, experiment), points or [None]):
+    for arm, point in itertools.product(arms_of(config, experiment), points or [{}]):
         for phase in config.arms[arm]:
             # each point once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
@@ -186,9 +190,10 @@ def phases(config: Config, name: str) -> Iterator[Trained]:
 
 def problems(config: Config, name: str) -> Iterator[str]:
     """Names that are not defined, languages that the corpus has not, settings that do not fit each other."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
+    where = f"experiments.{name}"
+    experiment: Translation = config.experiments[name]
     yield from shared_problems(config, name)
-    yield from _grid_problems(config, name)
+    yield from grid_problems(config, name)
     if experiment.word_accuracy.low >= experiment.word_accuracy.high:
         low, high = experiment.word_accuracy.low, experiment.word_accuracy.high
         yield f"{where}.word_accuracy: low must be less than high, got {low} and {high}"
@@ -199,7 +204,7 @@ def problems(config: Config, name: str) -> Iterator[str]:
     for used in lexicons_used(config, experiment):
         lexicon = config.lexicons.get(used)
         learnt = config.corpora.get(lexicon.corpus or "") if lexicon else None
-        if learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
+        if lexicon and learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
             yield f"lexicons.{used}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
         if lexicon and lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
             yield f"lexicons.{used}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
@@ -219,12 +224,14 @@ def problems(config: Config, name: str) -> Iterator[str]:
         yield f"{where}.task: {experiment.task} of corpus {experiment.corpus!r}, which {has} (`documents`)"
     elif corpus and corpus.documents and corpus.documents.language != experiment.source:
         yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
-    if experiment.decoding.min_length > experiment.decoding.max_length:
-        low, high = experiment.decoding.min_length, experiment.decoding.max_length
-        yield f"{where}.decoding: min_length {low} is more than max_length {high}"
-    if experiment.grid and experiment.choice.by not in ("dev_loss", by := DEV_SCORES[experiment.training.dev_metric]):
-        yield f"{where}.choice.by: {experiment.choice.by} is not measured: dev_metric is {experiment.training.dev_metric}; set {by}"
+    yield from decoding_problems(where, experiment.decoding)
     yield from backbone_problems(config, name, pair, {})
+
+
+def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
+    """Lengths of outputs that leave nothing."""
+    if decoding.min_length > decoding.max_length:
+        yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
 
 
 def _phase_problems(where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
@@ -240,8 +247,10 @@ def _phase_problems(where: str, experiment: Translation, phase: Phase, config: C
         yield f"{where}: data {phase.data} cannot take the lexicon {name!r} of unit {lexicon.unit}; pieces are for `released` only"
 
 
-def _grid_problems(config: Config, name: str) -> Iterator[str]:
-    where, experiment = f"experiments.{name}", config.experiments[name]
+def grid_problems(config: Config, name: str) -> Iterator[str]:
+    """What is wrong with lists of training values to choose from, and with what the choice goes by."""
+    where = f"experiments.{name}"
+    experiment: Any = config.experiments[name]
     for key, values in experiment.grid.items():
         yield from undefined(f"{where}.training", key, TRAINING_TYPES)
         if key == "updates":
@@ -259,6 +268,8 @@ def _grid_problems(config: Config, name: str) -> Iterator[str]:
     smallest = min([experiment.training.bleu_sentences, *experiment.grid.get("bleu_sentences", [])])
     if experiment.grid and experiment.choice.by != "dev_loss" and not smallest:
         yield f"{where}.choice.by: {experiment.choice.by} needs training.bleu_sentences above 0; or choose by dev_loss"
+    if experiment.grid and experiment.choice.by not in ("dev_loss", by := DEV_SCORES[experiment.training.dev_metric]):
+        yield f"{where}.choice.by: {experiment.choice.by} is not measured: dev_metric is {experiment.training.dev_metric}; set {by}"
 
 
 def _all_tests(config: Config, corpus: Corpus) -> list[str]:
@@ -289,6 +300,7 @@ TRANSLATION = Task(
         "representation": "representation.batch_tokens",
         "representation_backbone": "representation.batch_tokens",
     },
+    sides=sides,
     grid=True,
 )
 SUMMARISATION = TRANSLATION._replace(

@@ -146,8 +146,8 @@ def suffix(data: Data) -> str:
 
 
 def languages_of(data: Data) -> tuple[str, str] | None:
-    """The languages of parallel text in the order of its columns; None for other data."""
-    if data.debian:
+    """The languages of parallel text in the order of its columns; None for other data, and where not two are named."""
+    if data.debian and len(data.debian.packages) == 2:
         first, second = data.debian.packages
         return first, second
     return data.languages

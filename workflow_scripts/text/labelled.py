@@ -1,13 +1,15 @@
-"""labelled: turns labelled texts of different file formats into tables of one format, for all tasks with labels.
+"""labelled: turns labelled texts of different file formats into tables of one format, for classification, labelling and other tasks.
 
 A part is the training text, the dev set or a test set. Each part becomes a table with the columns label, text and second text
 (empty unless examples are pairs). A second file has its unique sentences, one per line; the pretext task and vocabularies use them.
 Where words have labels (``unit: word``, read by `tagged`), the label column has the tags of the sentence and the text column its words,
-separated by blanks. With questions on passages (``unit: question``, read by `questions`), the columns are the spans that answer, the
-question and the passage. Which documents are held out depends on their names and the seed only, so that files in several languages that
-share documents hold out the same ones.
+separated by blanks. Where documents have grades (``unit: query``, read by `graded`), the label column has the grade, the text column
+the query, the third column the document, and a fourth one the query's name. Where a text has another text as its answer
+(``unit: target``, read by `targets`), that stands in the label column. Which documents are held out depends on their names and the
+seed only, so that files in several languages that share documents hold out the same ones.
 """
 
+import functools
 import hashlib
 import json
 from collections import Counter
@@ -22,39 +24,67 @@ from workflow_scripts.limits import Limits, Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.questions import read_questions, write_spans
 from workflow_scripts.text.tagged import INNER_BLANK, join_words, read_sentences
-from workflow_scripts.text.words import number_of_words
+from workflow_scripts.text.targets import read_targets, without_marks
+from workflow_scripts.text.words import fold, number_of_words, words_of
 from workflow_scripts.text.words import sentences as split_sentences
 
 
 @dataclass
 class LabelledSource:
-    """Where labelled text comes from: a TSV, JSONL, CoNLL or CoNLL-U file, or documents held out from the training file."""
+    """Where labelled text comes from: a TSV, JSONL, CoNLL, CoNLL-U or SQuAD file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: question` a
-    file in SQuAD's JSON, or a TSV file. May end in .gz, .xz or .zst. Without it, the file and the settings below are those of the training
-    text."""
-    columns: dict[str, int | str] = field(default_factory=dict)
+    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
+    a file with a text a line, or SQuAD's JSON; with `unit: question` a TSV file or SQuAD's JSON. May end in .gz, .xz or .zst (JSON: .gz
+    or .xz). Without it, the file and the settings below are those of the training text."""
+    columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
-    name in the header, or key of a JSON object (`a.b` is key b inside a). With `unit: word`: columns of `word` and `tag`, by default 1 and
-    2, in CoNLL-U 2 and 4. With `unit: question`, in TSV files: `question`, `passage`, `answer`, and optionally `start` (of the answer, in
-    characters of the passage), `id` and `document`."""
+    name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
+    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4. With `unit: query`: `text` is the query, `pair` the
+    document, `label` its grade. With `unit: question`, of a TSV
+    file: `question`, `passage`, `answer`, and optionally `start` (of the answer, in characters of the passage), `id` and `document`. With
+    `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
+    `pages[1:]` are the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a
+    heading, which is its target."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
     """The first line of a TSV file names the columns."""
     where: dict[str, str] = field(default_factory=dict)
-    """Column → value: only lines with this value are read; for files that hold several languages. In SQuAD's
-    JSON `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
+    """Column → value: only lines with this value are read; for files that hold several languages. Of
+    SQuAD's JSON with `unit: question`, `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
+    targets: str | None = None
+    """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
+    target_where: dict[str, str] = field(default_factory=dict)
+    """`unit: target`: column → value of the lines that targets are read from, where these are other lines of the same `document`."""
+    target_language: str | None = None
+    """`unit: target`: language of the targets; by default the one named for the whole text, or else that of the source."""
+    context: Literal["paragraph", "sentence"] = "paragraph"
+    """SQuAD's JSON: whether the text is the whole passage, or its sentence with the answer."""
+    mark_answer: bool = True
+    """SQuAD's JSON: mark the answer in the text, as in `in [[ 1858 ]] .`"""
     label_pattern: str | None = None
     """A regular expression whose first group is the label; lines that it does not match are left out."""
     label_names: dict[str, str] = field(default_factory=dict)
     """Name of a label in this file → its name in `labels`."""
     held_out: Annotated[float, Limits(gt=0, le=0.4)] | None = None
     """Share of documents held out from training. All test sets hold out the same documents, the dev set others."""
+    queries: str | None = None
+    """With `unit: query` and without `columns`: the queries, a TSV file of id and text, or questions in SQuAD's JSON."""
+    documents: str | None = None
+    """The documents likewise, a TSV file of id and text. `file` is then TREC's qrels, or with `header: true` a table of answers like
+    XQuAD-R's, whose documents are the sentences of an article."""
+    repeated_queries: Literal["refuse", "separate"] = "refuse"
+    """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
+    XGLUE's script does."""
+
+    def paths(self) -> list[str]:
+        """The files that this source names."""
+        return [path for path in (self.file, self.targets, self.queries, self.documents) if path]
 
 
 @dataclass(kw_only=True)
@@ -63,32 +93,49 @@ class Labelled:
 
     language: str
     """The language of training and dev text."""
-    labels: list[str] = field(default_factory=list)
-    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … With `unit: question` there are none."""
     train: LabelledSource
     """Training text."""
     dev: LabelledSource
     """Text for early stopping, in the language of the training text."""
     test: dict[str, LabelledSource]
     """Test sets by name."""
-    unit: Literal["text", "word", "question"] = "text"
-    """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; or a question on a
-    passage, which a span of the passage answers, for question answering."""
+    labels: list[str] = field(default_factory=list)
+    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … None with `unit: question` and
+    `unit: target`."""
+    unit: Literal["text", "word", "question", "query", "target"] = "text"
+    """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; a
+    `question` on a passage, which a span of the passage answers, for question answering; or each document
+    of a `query`, for ranking, whose `labels` are grades: numbers from 0, the greater the better. `target`: a
+    text has another text as its answer, for generation."""
+    target_language: str | None = None
+    """`unit: target`: language of the targets, where it is not that of the texts."""
+    lowercase: bool = False
+    """`unit: target`: lower-case all text."""
     min_words: Natural = 0
     """Examples with a text (or second text) of fewer words are left out."""
     seed: Seed = 1
     """Decides which documents are held out; all runs of an experiment use the same."""
 
+    def language_of_targets(self, part: str) -> str:
+        """The language of the targets of a part (`unit: target`)."""
+        source = self.test.get(part.removeprefix("test/"), self.train)
+        return source.target_language or self.target_language or source.language or self.language
+
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, with its label, and the document and line that it comes from. With `unit: word`, words and tags; with
-    `unit: question`, a question, its passage, and the spans that answer it."""
+    """A text, or a pair of texts, with its label, and the document and line that it comes from.
+
+    With `unit: word`, words and tags; with `unit: question`, a question, its passage, and the spans that answer it; with `unit: target`, a
+    text and its target.
+    """
 
     label: str
     text: str
     pair: str
     document: str = ""
     line: int = 0
+    query: str = ""
+    """Where documents are ranked, the name or number of the query."""
 
     @property
     def texts(self) -> list[str]:
@@ -96,10 +143,8 @@ class Example(NamedTuple):
         return [self.text, self.pair] if self.pair else [self.text]
 
     def labels(self, unit: str) -> list[str]:
-        """The label of the text, or those of its words; a question has none."""
-        if unit == "question":
-            return []
-        return self.label.split(" ") if unit == "word" else [self.label]
+        """The label of the text, or those of its words."""
+        return self.label.split(" ") if unit == "word" else [] if unit in ("question", "target") else [self.label]
 
 
 TEXT_COLUMNS = ("text", "pair", "label", "document")
@@ -112,7 +157,6 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     """Write one part (``train``, ``dev`` or ``test/NAME``): its examples, their unique sentences, and a report.
 
     Training text has no example that is also in dev or in a test set of the same language; dev has none that is also in such a test set.
-    Of questions it is their passage that must not be there.
 
     Raises:
         InputError: A file cannot be read, no example is left, or a label has no training example left.
@@ -123,16 +167,19 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     unit = settings.unit
     forbidden = {_key(e, unit) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
     kept = [e for e in chosen(settings, part, removed, changed) if _key(e, unit) not in forbidden or removed.update(["equals dev or test"])]
-    counts = Counter(label for example in kept for label in example.labels(unit))
+    words = unit == "word"
+    counts = Counter(label for example in kept for label in example.labels(settings.unit))
     missing = [label for label in settings.labels if not counts[label]]
     # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
-    if not kept or (missing and part == "train" and unit == "text"):
+    if not kept or (missing and part == "train" and not words):
         lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
         raise InputError(
             f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); is the file empty, or `labels` too long?"
         )
-    write_lines(examples, ("\t".join((e.label, e.text, e.pair)) for e in kept))
-    write_lines(sentences, dict.fromkeys(text for e in kept for text in _plain(e, unit)))
+    write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in kept))
+    targets = settings.unit == "target" and settings.language_of_targets(part) == source.language
+    texts = (text for e in kept for text in (*_sentences(e, unit), *([e.label] if targets else [])))
+    write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else without_marks(text) for text in texts))
     write_json(
         report,
         {
@@ -140,20 +187,28 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "language": source.language,
             "examples": len(kept),
             "labels": {label: counts[label] for label in settings.labels},
+            **(_lengths(kept, source.language or "", settings.language_of_targets(part)) if settings.unit == "target" else {}),
             "removed": dict(removed),
             "changed": dict(changed),
-            "checksums": checksums([source.file]),
+            **({"queries": len({e.query for e in kept})} if unit == "query" else {}),
+            "checksums": checksums(source.paths()),
             "source": asdict(source),
         },
     )
+
+
+def _lengths(kept: list[Example], code: str, target_code: str) -> dict[str, Any]:
+    """Mean number of words of texts and targets, and the targets' language."""
+    words = {"text": words_of([e.text for e in kept], code), "target": words_of([e.label for e in kept], target_code)}
+    return {"target_language": target_code, "words": {side: len(found.starts) / len(kept) for side, found in words.items()}}
 
 
 def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:
     """Read the examples of a part as `main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
     examples = []
     for number, line in enumerate(read_lines(path), 1):
-        label, text, pair = line.split("\t")
-        examples.append(Example(label, text, pair, line=number))
+        label, text, pair, *query = line.split("\t")
+        examples.append(Example(label, text, pair, line=number, query="".join(query)))
         for each in examples[-1].labels(unit) if labels else ():
             _check_label(each, labels or [], f"{path}, line {number}")
     return examples
@@ -161,7 +216,7 @@ def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") 
 
 def paths(settings: Labelled) -> list[str]:
     """The files that all parts are read from."""
-    return [source.file for source in (settings.train, settings.dev, *settings.test.values()) if source.file]
+    return [path for source in (settings.train, settings.dev, *settings.test.values()) for path in source.paths()]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -173,6 +228,9 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
     source = _source(settings, part)
     code = source.language or settings.language
     for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
+        if settings.lowercase:
+            target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
+            example = example._replace(label=target, text=fold(example.text, code))
         if not _is_of(settings, part, example.document):
             removed["document of another part"] += 1
         elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
@@ -211,15 +269,21 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
 
 
 def _key(example: Example, unit: str) -> tuple[str, ...]:
-    """What of an example must not be in two parts."""
-    return tuple(leak_keys([example.pair] if unit == "question" else example.texts))
-
-
-def _plain(example: Example, unit: str) -> list[str]:
-    """The sentences of an example."""
+    """What must not be in two parts: an example, with `unit: query` a query, whatever its documents, with `unit: question` a passage."""
     if unit == "question":
-        return [example.text, *split_sentences(example.pair)]
-    return [text.replace(INNER_BLANK, " ") for text in example.texts] if unit == "word" else example.texts
+        return _query_key(example.pair)
+    return _query_key(example.text) if unit == "query" else tuple(leak_keys(example.texts))
+
+
+@functools.lru_cache(1)
+def _query_key(text: str) -> tuple[str, ...]:
+    """The key of a query, kept for its documents, which follow each other, or of a passage, kept for its questions."""
+    return tuple(leak_keys([text]))
+
+
+def _sentences(example: Example, unit: str) -> list[str]:
+    """The texts of an example; of a question its passage sentence by sentence."""
+    return [example.text, *split_sentences(example.pair)] if unit == "question" else example.texts
 
 
 # ---------------------------------------------------------------------------------------------
@@ -227,16 +291,37 @@ def _plain(example: Example, unit: str) -> list[str]:
 
 
 def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
-    """The examples of a file in order, whatever has a label in it: `read_examples`, sentences of words with tags, or questions."""
+    """The examples of a file in order, whatever has a label in it: texts, sentences of words with tags, or documents of queries."""
     if unit == "text":
         yield from read_examples(source, labels, removed)
+        return
+    if unit == "target":
+        yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
         return
     if unit == "question":
         for asked in read_questions(Path(source.file or ""), source.columns, source.header, source.where, removed, changed):
             yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
         return
-    for one in read_sentences(Path(source.file or ""), source.columns, labels, source.label_names, source.language or "", changed):
+    if unit == "query":
+        yield from read_queries(source, labels, removed, changed)
+        return
+    columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
+    for one in read_sentences(Path(source.file or ""), columns, labels, source.label_names, source.language or "", changed):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
+
+
+def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
+    """Queries, each with its documents one after the other and their grades; raises as `read_examples` and `graded` do."""
+    if source.documents and source.queries:
+        judged, queries, documents = (Path(path) for path in source.paths())
+        for one in read_judged(judged, queries, documents, source.language or "", source.header):
+            grade = source.label_names.get(one.grade, one.grade)
+            _check_label(grade, labels, f"{source.file}, line {one.line}")
+            yield Example(grade, one.query, one.document, one.group, one.line, one.query_id)
+        return
+    rows = read_examples(source, labels, removed)
+    for row, number in numbered_queries(rows, source.repeated_queries, str(source.file), changed):
+        yield row._replace(query=number, document=row.document if "document" in source.columns else number)
 
 
 def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
@@ -282,34 +367,43 @@ def _where(key: str) -> str:
     return f"where {key}"
 
 
+def _wanted(source: LabelledSource) -> dict[str, list[int | str]]:
+    """What `columns` and `where` ask for → the columns that it is joined from."""
+    wanted = {**source.columns, **{_where(key): key for key in source.where}}
+    return {what: columns if isinstance(columns, list) else [columns] for what, columns in wanted.items()}
+
+
 def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number, and for each name of `columns` and `where` its cell."""
-    wanted = {**source.columns, **{_where(key): key for key in source.where}}
-    places: dict[str, int] = {}
+    wanted = _wanted(source)
+    places: dict[str, list[int]] = {}
     for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         cells = line.split("\t")
         if not places:
             names = {name: place for place, name in enumerate(cells)} if source.header else {}
-            for what, column in wanted.items():
+            for what, column in ((what, column) for what, columns in wanted.items() for column in columns):
                 place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
                 if place < 0:
                     known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
                     raise InputError(f"{source.file}, line 1: there is no column {column!r} for {what!r}; {known}")
-                places[what] = place
+                places.setdefault(what, []).append(place)
+            last = max(place for several in places.values() for place in several)
             if source.header:
                 continue
-        if len(cells) <= max(places.values()):
-            column = max(places.values()) + 1
-            raise InputError(f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {column}: {line[:80]!r}")
-        yield number, {what: cells[place] for what, place in places.items()}
+        if len(cells) <= last:
+            raise InputError(
+                f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}"
+            )
+        yield number, {what: " ".join(cells[place] for place in several) for what, several in places.items()}
 
 
 def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
-    wanted = {**source.columns, **{_where(key): key for key in source.where}}
+    wanted = _wanted(source)
     for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         try:
             row = json.loads(line)
-            yield number, {what: dig(row, key) for what, key in wanted.items()}
+            dug = {what: [dig(row, str(key)) for key in keys] for what, keys in wanted.items()}
+            yield number, {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{source.file}, line {number}: not a JSON object with {wanted} ({error}): {line[:80]!r}") from None
 

@@ -213,12 +213,12 @@ def _read_moses(files: dict[str, str], languages: tuple[str, str], clean: Sides)
 
 
 def _read_tsv(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
-    for number, row in _rows(path, columns):
+    for number, row in rows(path, columns):
         a, b = (make(row[code]) for make, code in zip(clean, languages, strict=True))
         yield Pair(row.get("document", block_of(number)), a, b, number)
 
 
-def _rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[int, dict[str, str]]]:
+def rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[int, dict[str, str]]]:
     """The lines of a TSV file: line number, and column name → cell."""
     places = {name: column for name, column in columns.items() if isinstance(column, int) and column >= 1}
     if len(places) < len(columns):
@@ -236,18 +236,18 @@ def _read_grouped(
 ) -> Iterator[Pair]:
     """Documents that span several lines of a TSV file: the first line (or each heading) is the summary of the lines after it."""
     place = languages.index(document_language)
-    for start, group in _groups(_rows(path, columns), summary):
+    for start, group in groups(rows(path, columns), summary):
         texts = [group[0][languages[1 - place]]]
         texts.insert(place, BREAK.join(row[document_language] for row in group[1:]))
         a, b = (make(text) for make, text in zip(clean, texts, strict=True))
         yield Pair(group[0]["document"], a, b, start)
 
 
-def _groups(rows: Iterator[tuple[int, dict[str, str]]], summary: str) -> Iterator[tuple[int, list[dict[str, str]]]]:
+def groups(lines: Iterator[tuple[int, dict[str, str]]], summary: str) -> Iterator[tuple[int, list[dict[str, str]]]]:
     """Lines that belong together, with the number of the first. Lines of a page before its first heading are left out."""
     start = 0
     group: list[dict[str, str]] = []
-    for number, row in rows:
+    for number, row in lines:
         another = not group or row["document"] != group[0]["document"]
         begins = row["heading"].startswith("h") if summary == "heading" else another
         if group and (another or begins):

@@ -20,7 +20,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ class _Raw(NamedTuple):
 
 
 def read_questions(
-    path: Path, columns: dict[str, int | str], header: bool, where: dict[str, str], removed: Counter[str], changed: Counter[str]
+    path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str], changed: Counter[str]
 ) -> Iterator[Question]:
     """The questions of a file in order; what was left out is counted in `removed`, what was repaired in `changed`.
 
@@ -201,9 +201,7 @@ NEEDED = COLUMNS[:3]
 """Those that a table must have."""
 
 
-def _table_questions(
-    path: Path, columns: dict[str, int | str], header: bool, where: dict[str, str], removed: Counter[str]
-) -> Iterator[_Raw]:
+def _table_questions(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[_Raw]:
     places: dict[str, int] = {}
     for number, line in enumerate(read_lines(path, normalise=False), 1):
         at, cells = f"{path}, line {number}", line.split("\t")

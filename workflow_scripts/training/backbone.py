@@ -7,7 +7,7 @@ made and pretrained here (`small`), or another backbone whose pretraining is con
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -91,7 +91,7 @@ def main(
     """
     from workflow_scripts.training.curve import write_curve
 
-    job = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": seed, "threads": threads}
+    job: dict[str, Any] = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": seed, "threads": threads}
     job |= {"minutes": minutes, "attempt": attempt}
     text = (languages, task_text, held_out)
     if settings.kind == "hub":
@@ -118,7 +118,10 @@ def main(
     else:
         if settings.continued is None or start is None:
             raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
-        details = {"start": str(start), **pretrain(settings.continued, settings.objective, *text, lambda *_: start, "continued", **job)}
+        details = {
+            "start": str(start),
+            **pretrain(settings.continued, settings.objective, languages, task_text, held_out, lambda *_: start, "continued", **job),
+        }
     write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
 
 
@@ -148,7 +151,7 @@ def fetch(
 
     if not settings.model:
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
-    local, revision = located(settings)
+    local, revision = located(settings.model, settings.revision)
     family = family_of(local)
     if not family.decoder:
         about = f"backbone {settings.model!r} is an encoder ({family.model_type})"
@@ -183,18 +186,18 @@ def fetch(
     }
 
 
-def located(settings: Backbone) -> tuple[str, str | None]:
+def located(model: str, revision: str | None) -> tuple[str, str | None]:
     """The folder of a model, downloaded from the hub if need be, and the commit of the hub's; raises `InputError` where there is none."""
-    if Path(settings.model).is_dir():
-        return settings.model, None
+    if Path(model).is_dir():
+        return model, None
     from huggingface_hub import snapshot_download
 
     try:
-        local = snapshot_download(settings.model, revision=settings.revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
+        local = snapshot_download(model, revision=revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
     except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
         raise InputError(
-            f"backbone {settings.model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
-            f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {settings.model}`, then set HF_HUB_OFFLINE=1"
+            f"backbone {model!r} is neither a folder nor to be had from the Hugging Face hub ({type(error).__name__}: "
+            f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, then set HF_HUB_OFFLINE=1"
         ) from None
     return local, Path(local).name
 

@@ -25,11 +25,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from workflow_scripts.stage import InputError, Stopped, atomic, checksum, read_json
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 # ---------------------------------------------------------------------------------------------
 # whose checkpoints
@@ -220,6 +223,18 @@ def prune(folder: Path, history: list[dict], which: str, count: int, by: str = "
     for path in paths:
         if update_of(path) not in wanted:
             shutil.rmtree(path)
+
+
+def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
+    """Load the mean of several checkpoints into `network`."""
+    from safetensors.torch import load_file
+
+    total: dict[str, Any] = {}
+    for file in files:
+        for name, weight in load_file(file).items():
+            total[name] = total[name] + weight.double() if name in total else weight.double()
+    network.load_state_dict({name: (weight / len(files)).float() for name, weight in total.items()}, strict=False)
+    network.tie_weights()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def handed_on(history: list[dict], settings: Training) -> dict:
         reason = f"no {settings.dev_metric} was measured on the dev set" + ("" if settings.bleu_sentences else ": bleu_sentences is 0")
     return {
         "updates": updates,
-        "chosen_by": {theirs: ours for ours, theirs in _DEV.items()}.get(chosen_by),
+        "chosen_by": {theirs: ours for ours, theirs in _DEV.items()}.get(chosen_by or ""),
         "reason": reason,
         **{name: sum(values) / len(values) if values else None for name, values in measured.items()},
     }

@@ -16,7 +16,7 @@ def quick_dropout(device: torch.device) -> Iterator[None]:
     """Within it, `torch.nn.functional.dropout` is the one below; on other devices than a CPU nothing changes."""
     original = F.dropout
     if device.type == "cpu":
-        F.dropout = dropout
+        F.dropout = dropout  # type: ignore[assignment]  # mypy compares the names of parameters, too
     try:
         yield
     finally:

@@ -21,12 +21,20 @@ from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainingArgu
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from workflow_scripts.device import pick_device, pick_precision
-from workflow_scripts.models.batches import Row, collate
+from workflow_scripts.models.batches import by_length, collate
 from workflow_scripts.models.networks import last_states, load_network, output_layer
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, read_json
-from workflow_scripts.training.checkpoints import Deadline, chosen_updates, judged_by, last_complete_checkpoint, looks_without_gain, prune
+from workflow_scripts.training.checkpoints import (
+    Deadline,
+    average_weights,
+    chosen_updates,
+    judged_by,
+    last_complete_checkpoint,
+    looks_without_gain,
+    prune,
+)
 from workflow_scripts.training.curve import LOSS_ONLY, judge
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
@@ -205,6 +213,8 @@ def first_says(find: Callable[[], Any]) -> Any:
 class PhaseTrainer(Trainer):
     """Hugging Face's Trainer with a look at our dev set."""
 
+    model: Any
+
     def prepare(self, look: Callable[[], dict[str, float]]) -> None:
         """Hand over what `evaluate` measures."""
         self.look = look
@@ -356,18 +366,15 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
     """Negative log-likelihood per label, in nats."""
     network.eval()
     total = labels = 0.0
-    rows = sorted((row for part in dev for row in part.rows), key=lambda row: max(map(len, row)))
-    batch: list[Row] = []
-    for row in [*rows, None]:
-        if batch and (row is None or (len(batch) + 1) * max(map(len, row)) > tokens):
-            tensors = {k: v.to(network.device) for k, v in collate(batch, codec.tokenizer.pad_token_id, codec.form.decoder).items()}
-            target = tensors.pop("labels")
-            with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-                states = last_states(network, **tensors)
-            total += float(linear_smoothed_loss(states, *output_layer(network), target, 0.0, 1, states.dtype))
-            labels += int((target != -100).sum())
-            batch = []
-        batch.append(row)
+    rows = [row for part in dev for row in part.rows]
+    for chosen in by_length([max(map(len, row)) for row in rows], tokens):
+        batch = collate([rows[i] for i in chosen], codec.tokenizer.pad_token_id, codec.form.decoder)
+        tensors = {name: tensor.to(network.device) for name, tensor in batch.items()}
+        target = tensors.pop("labels")
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            states = last_states(network, **tensors)
+        total += float(linear_smoothed_loss(states, *output_layer(network), target, 0.0, 1, states.dtype))
+        labels += int((target != -100).sum())
     return total / labels
 
 
@@ -386,22 +393,10 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     # a GPU takes hundreds of sentences in the time of a few
     at_once = 16_384 if network.device.type == "cuda" else 4_096
     hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
-    return metric.corpus_score(hypotheses, [dev.references[: settings.bleu_sentences]]).score
-
-
-def average_weights(network: PreTrainedModel, files: list[Path]) -> None:
-    """Load the mean of several checkpoints into `network`."""
-    from safetensors.torch import load_file
-
-    total: dict[str, torch.Tensor] = {}
-    for file in files:
-        for name, weight in load_file(file).items():
-            total[name] = total[name] + weight.double() if name in total else weight.double()
-    network.load_state_dict({name: (weight / len(files)).float() for name, weight in total.items()}, strict=False)
-    network.tie_weights()
+    return metric.corpus_score(hypotheses, [(dev.references or [])[: settings.bleu_sentences]]).score
 
 
 def load_model(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False) -> PreTrainedModel:
     """The model in `folder` (or hub id) that writes text, with the phase's dropout; random weights for `from_scratch`."""
-    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    return load_network(folder, "text", **chosen, seed=seed, from_scratch=from_scratch)
+    dropout, attention = settings.dropout, settings.attention_dropout
+    return load_network(folder, "text", dropout=dropout, attention_dropout=attention, seed=seed, from_scratch=from_scratch)

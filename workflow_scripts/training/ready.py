@@ -62,7 +62,7 @@ def made_from(
         "settings": settings,
         "languages": list(languages),
         "seed": seed,
-        "text": {code: "task" if text[code] == "task" else checksum(text[code]) for code in languages},
+        "text": {code: "task" if text[code] == "task" else checksum(text[code]) for code in languages if code in text},
         "task_text": sorted(map(checksum, task_text)),
         "held_out": sorted(map(checksum, held_out)),
     }

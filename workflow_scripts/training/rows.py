@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -53,7 +54,7 @@ class NoisedRounds:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
         report = folder / "codeswitch.json"
         self.pieces = report.exists() and read_json(report)["unit"] == "piece"
-        self._current = -1, []
+        self._current: tuple[int, list[Row]] = -1, []
         self.rows = len(self.epoch(0))
 
     def epoch(self, number: int) -> list[Row]:
@@ -82,9 +83,7 @@ class MaskedText:
     """Rows of the masked language model: monolingual text, masked anew in each epoch."""
 
     def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: Masking, seed: int):
-        ids = [
-            row for code, lines in text.items() for row in compactly(lambda some, code=code: codec.encode(some, code, max_length), lines)
-        ]
+        ids = [row for code, lines in text.items() for row in compactly(partial(codec.encode, code=code, max_length=max_length), lines)]
         self.rows = len(ids)
         self._before = np.cumsum([0, *map(len, ids)])
         self._ids = np.concatenate([np.asarray(row, dtype=np.int32) for row in ids])
@@ -102,7 +101,7 @@ class MaskedText:
 def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:
     """Rows of two aligned files of plain text."""
     sides = [
-        compactly(lambda some, code=code: codec.encode(some, code, max_length), _lines(path))
+        compactly(partial(codec.encode, code=code, max_length=max_length), _lines(path))
         for path, code in zip((source, target), languages, strict=True)
     ]
     if len(sides[0]) != len(sides[1]):

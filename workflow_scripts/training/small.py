@@ -125,11 +125,10 @@ def mbart_network(small: Small, vocabulary: int):
         decoder_ffn_dim=small.ffn,
         max_position_embeddings=small.max_positions,
         scale_embedding=True,
-        # CTranslate2's converter reads these two, which a config made today lacks
-        normalize_before=True,
-        normalize_embedding=True,
         forced_eos_token_id=None,
     )
+    # CTranslate2's converter reads these two, which a config made today lacks
+    config.update({"normalize_before": True, "normalize_embedding": True})
     return MBartForConditionalGeneration(config)
 
 

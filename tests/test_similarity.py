@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from workflow_scripts.lexicon import similarity
-from workflow_scripts.lexicon.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods
+from workflow_scripts import similarity
+from workflow_scripts.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods
 
 
 @pytest.fixture

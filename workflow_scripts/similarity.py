@@ -1,4 +1,4 @@
-"""similarity: nearest-neighbour search between two sets of vectors, used by `mapping` and `lexicon`.
+"""similarity: nearest-neighbour search between two sets of vectors, used by `mapping`, `lexicon` and `evidence.retrieval`.
 
 A search by CSLS reads the matrix of similarities twice: before two words can be compared, the mean similarity of each
 word to its k nearest neighbours on the other side must be known. If it fits into memory, `Similarities` keeps the matrix

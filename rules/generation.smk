@@ -1,0 +1,79 @@
+rule generation_sides:
+    input:
+        examples="results/labelled/{labelled}/{labelled_part}.{a}.tsv",
+    output:
+        source="results/labelled/{labelled}/{labelled_part}.{a}-{b}.source.{a}",
+        target="results/labelled/{labelled}/{labelled_part}.{a}-{b}.target.{b}",
+    log:
+        "results/logs/labelled/{labelled}/{labelled_part}.{a}-{b}.sides.log",
+    benchmark:
+        "results/benchmarks/labelled/{labelled}/{labelled_part}.{a}-{b}.sides.tsv"
+    localrule: True
+    conda:
+        "../envs/crossgap.yaml"
+    shell:
+        "python -m workflow_scripts.tasks.generation sides --examples {input.examples:q} "
+        "--source {output.source:q} --target {output.target:q} > {log:q} 2>&1"
+
+
+# One job for all test sets: the model is loaded once.
+rule generation_decoding:
+    input:
+        model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
+        sources=of(inputs.tested_texts),
+    output:
+        folder=directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
+    log:
+        "results/logs/generation/{experiment}/{arm}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/generation/{experiment}/{arm}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(text="labelled", answers="text"),
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
+        languages=of(inputs.tested_directions, 0),
+        target_languages=of(inputs.tested_directions, 1),
+        settings=settings_of("decoding"),
+    shell:
+        "python -m workflow_scripts.tasks.generation decode --model {input.model:q} --sources {input.sources:q} --folder {output.folder:q} "
+        "--testsets {params.testsets:q} --languages {params.languages:q} --target-languages {params.target_languages:q} "
+        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# what is scored and tested is a file for each test set, as in translation
+rule generation_answers:
+    input:
+        folder="results/runs/{experiment}/{arm}/seed{seed}/predictions",
+    output:
+        hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
+    log:
+        "results/logs/generation/{experiment}/{arm}.seed{seed}.{testset}.log",
+    wildcard_constraints:
+        experiment=experiments_with(text="labelled", answers="text"),
+        seed=r"[1-9]\d*",
+    localrule: True
+    conda:
+        "../envs/crossgap.yaml"
+    shell:
+        "cp {input.folder:q}/{wildcards.testset:q}.hyp {output.hypotheses:q} 2> {log:q}"
+
+
+# seeds begin with 1: this is no arm's
+rule generation_trivial:
+    input:
+        source=of(inputs.test_text, 0),
+    output:
+        hypotheses="results/runs/{experiment}/trivial/seed0/{testset}.hyp",
+    log:
+        "results/logs/generation/{experiment}/trivial.{testset}.log",
+    benchmark:
+        "results/benchmarks/generation/{experiment}/trivial.{testset}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(text="labelled", answers="text"),
+    localrule: True
+    conda:
+        "../envs/crossgap.yaml"
+    shell:
+        "python -m workflow_scripts.tasks.generation trivial --source {input.source:q} --hypotheses {output.hypotheses:q} > {log:q} 2>&1"

@@ -1,0 +1,133 @@
+"""Questions, titles and stories: what an experiment means, answers in several languages from one loaded model, the trivial line."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from tiny_models import manual_pairs, small_model
+
+from workflow_scripts.models import decoding
+from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.run import inputs
+from workflow_scripts.run.config import load
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.generation import decode, sides, trivial
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.text.files import read_lines
+
+
+def raw() -> dict:
+    """The raw configuration of config/questions.yaml over config.yaml, with its experiment and one from English into German."""
+    merged: dict = {}
+    for recipe in ("config.yaml", "config/questions.yaml", "config/stories.yaml"):
+        for section, block in yaml.safe_load(Path(recipe).read_text(encoding="utf-8")).items():
+            merged[section] = {**merged.get(section, {}), **block}
+    merged["run"] = {"experiments": ["questions", "stories-de"], "arms": ["finetune", "csr"], "seeds": [1]}
+    return merged
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_answers_to_all_test_sets_are_those_of_decoding_one_by_one(tmp_path, engine):
+    model = small_model(tmp_path)
+    texts = dict(zip(("de", "en"), manual_pairs(6), strict=True))
+    for code, lines in texts.items():
+        (tmp_path / code).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    settings = Decoding(beam_size=2, max_length=12, engine=engine)
+    decode(
+        model,
+        (tmp_path / "de", tmp_path / "en"),
+        tmp_path / "all",
+        testsets=("one", "two"),
+        languages=("de", "en"),
+        target_languages=("de", "de"),
+        threads=1,
+        settings=settings,
+    )
+    for name, code in (("one", "de"), ("two", "en")):
+        decoding.main(model, tmp_path / code, tmp_path / "alone", languages=(code, "de"), threads=1, settings=settings)
+        assert (tmp_path / "all" / f"{name}.hyp").read_text("utf-8") == (tmp_path / "alone").read_text("utf-8")
+        assert len(list(read_lines(tmp_path / "alone"))) == 6
+    (tmp_path / "empty").touch()
+    with pytest.raises(InputError, match="empty: is empty, there is nothing to answer"):
+        decode(model, (tmp_path / "empty",), tmp_path / "x", testsets=("x",), languages=("de",), target_languages=("de",))
+
+
+def test_the_trivial_line_is_the_first_sentence_without_marks(tmp_path):
+    (tmp_path / "x.tsv").write_text("When?\tIt was in [[ 1858 ]] . Then it burnt.\t\nWho?\tNobody\t\n", encoding="utf-8")
+    sides(tmp_path / "x.tsv", tmp_path / "source", tmp_path / "target")
+    assert list(read_lines(tmp_path / "target")) == ["When?", "Who?"]
+    trivial(tmp_path / "source", tmp_path / "hyp")
+    assert list(read_lines(tmp_path / "hyp")) == ["It was in 1858 .", "Nobody"]
+
+
+def test_each_test_set_has_its_own_languages():
+    config = load(raw())
+    asked = SimpleNamespace(experiment="questions", testset="de", items=lambda: [("experiment", "questions"), ("testset", "de")])
+    assert inputs.trained_direction(config, asked) == ["en", "en"] and inputs.test_direction(config, asked) == ["de", "de"]
+    assert inputs.target(config, asked) == "de"
+    assert inputs.test_text(config, asked, 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
+    assert inputs.tested_directions(config, asked, 0) == ["en", "de"]
+    told = SimpleNamespace(experiment="stories-de", testset="de", items=lambda: [("experiment", "stories-de")])
+    assert inputs.trained_direction(config, told) == inputs.test_direction(config, told) == ["en", "de"]
+    assert inputs.target(config, told) == "de" and inputs.direction(config, told) == ["en"]
+    for name in config.run.experiments:
+        task = task_of(config.experiments[name])
+        assert task.languages(config, name) == ["en", "de"] and task.answers == "text" and task.text == "labelled"
+        assert {path.rpartition(".")[2] for path in task.training_text(config, name)} == ({"en"} if name == "questions" else {"en", "de"})
+    settings = config.experiments["questions"]
+    assert (
+        settings.scores.metrics == ["BLEU", "ROUGE-L", "METEOR"] and settings.scores.lowercase and settings.training.dev_metric == "ROUGE-L"
+    )
+
+
+def test_words_are_switched_by_a_lexicon_that_is_learnt_elsewhere():
+    given = raw()
+    given["lexicons"]["wiktionary"] = {"corpus": "help", "mapping": {"mode": "unsupervised"}}
+    config = load(given)
+    folders = task_of(config.experiments["questions"]).lexicons(config, "questions")
+    assert folders == ["results/lexicons/help.de-en/wiktionary"]
+    asked = SimpleNamespace(experiment="questions", noise="codeswitch")
+    assert inputs.given_lexicon(config, asked) == ["results/lexicons/help.de-en/wiktionary/en-de.tsv"]
+
+
+TEXT = "labelled/squad-questions"
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        (f"{TEXT}/labels", ["a", "b"], "squad-questions.labels: `unit: target` has none"),
+        (f"{TEXT}/unit", "text", r"train\.columns: say nothing about label"),
+        (f"{TEXT}/train/columns", {"text": 1}, r"train\.columns: say nothing about target"),
+        (f"{TEXT}/train/columns", {"text": 1, "target": 2, "label": 3}, r"train\.columns: .*'label'"),
+        (f"{TEXT}/train/columns", {"text": 1, "heading": 2}, r"train\.columns: say nothing about document"),
+        (f"{TEXT}/train/targets", "resources/bible/en.txt.xz", r"train\.columns: is for one file with texts and targets"),
+        (f"{TEXT}/dev/targets", "resources/bible/en.txt.xz", r"dev\.targets: has the targets for the lines of `file`"),
+        (f"{TEXT}/test/de/target_language", "german", r"test\.de\.target_language: "),
+        (f"{TEXT}/train/label_names", {"a": "b"}, r"train\.label_names: is for text with labels"),
+        ("experiments/questions/task", "question", r"questions\.task: there is no task 'question'.*'questions'"),
+        ("experiments/questions/corpus", "squad", r"questions\.corpus: .*'squad'.*"),
+        ("experiments/questions/decoding", {"min_length": 9, "max_length": 3}, r"decoding: min_length 9 is more than max_length 3"),
+        ("experiments/questions/choice", {"by": "dev_blue"}, r"choice\.by: .*did you mean 'dev_bleu'"),
+        ("experiments/questions/source", "en", r"questions\.source: unknown key"),
+        ("lexicons/wiktionary", {"mapping": {"mode": "unsupervised"}}, r"wiktionary\.mapping\.mode: must be dictionary .*name the corpus"),
+        ("experiments/questions/into", ["fr"], r"wiktionary\.dictionary: en-fr is missing"),
+        (
+            "arms/finetune",
+            [{"data": "task", "epochs": 3}],
+            r"arms\.finetune: experiments\.questions, whose task is questions, counts updates",
+        ),
+        ("arms/csr", [{"data": "released", "updates": 300}, {"data": "task", "updates": 1700}], "`released` needs parallel text"),
+        ("backbones/bible-questions/small/text", {"en": "resources/bible/en.txt.xz"}, "no text for 'de'"),
+    ],
+)
+def test_mistakes_are_named(path, value, message):
+    given = raw()
+    *keys, last = path.split("/")
+    block = given
+    for key in keys:
+        block = block[key]
+    block[last] = value
+    with pytest.raises(InputError, match=message):
+        load(given)

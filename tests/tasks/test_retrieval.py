@@ -1,0 +1,225 @@
+"""Retrieval: vectors of all families, accuracy and mined pairs with known answers, comparison, and configuration."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from snakemake.utils import update_config
+from tiny_models import manual_pairs, small_encoder, small_model
+
+from workflow_scripts.evidence.average import AVERAGE, Significance
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.run.config import load
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks import retrieval
+from workflow_scripts.tasks.retrieval import Retrieval, Sides, chosen_layers, look_up, pooling_weights, sentence_vectors
+from workflow_scripts.tasks.table import TASKS
+from workflow_scripts.text.aligned import AlignedSource, main
+
+FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, Path]:
+    """A tiny model of each family."""
+    make = {"bert": small_encoder, "xlm-roberta": small_encoder}
+    return {name: make.get(name, small_model)(tmp_path_factory.mktemp(name), name) for name in FAMILIES}
+
+
+def loaded(folder: Path):
+    from transformers import AutoModel
+
+    return AutoModel.from_pretrained(folder, dtype=torch.float32).eval(), load_codec(folder)
+
+
+def vectors(folder: Path, lines: list[str], layers: list[int] | None = None, **changes) -> list[torch.Tensor]:
+    network, codec = loaded(folder)
+    settings = Retrieval(**changes)
+    rows = codec.encode(lines, "en", 60)
+    return sentence_vectors(rows, network, codec, chosen_layers(network, settings) if layers is None else layers, settings)
+
+
+LINES = ["Open the file.", "The house is old and it stands by the sea.", "No", "A window", "[SEP] <mask>"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("pooling", ["mean", "text", "first", "last"])
+def test_vectors_do_not_depend_on_the_batch(models, family, pooling):
+    alone, together = (vectors(models[family], LINES, [0, 1], pooling=pooling, batch_tokens=tokens) for tokens in (1, 4000))
+    for a, b in zip(alone, together, strict=True):
+        assert a.shape == (len(LINES), 32)
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["mbart", "nllb"])
+def test_the_decoder_has_states_of_its_own(models, family):
+    encoder, decoder = (vectors(models[family], LINES, part=part, pooling="last")[0] for part in ("encoder", "decoder"))
+    assert not torch.allclose(encoder, decoder)
+
+
+def test_the_last_layer_is_transformers_own(models):
+    network, codec = loaded(models["bert"])
+    (ids,) = codec.encode(LINES[1:2], "en", 60)
+    with torch.no_grad():
+        states = network(input_ids=torch.tensor([ids])).last_hidden_state[0]
+    found = {pooling: vectors(models["bert"], LINES[1:2], pooling=pooling)[0][0] for pooling in ("mean", "text", "first", "last")}
+    expected = {"mean": states.mean(dim=0), "text": states[1:-1].mean(dim=0), "first": states[0], "last": states[-1]}
+    for pooling, vector in expected.items():
+        torch.testing.assert_close(found[pooling], vector, atol=1e-5, rtol=1e-4)
+
+
+def test_a_row_of_special_tokens_alone_has_a_vector():
+    ids, mask, specials = torch.tensor([[1, 2, 0], [1, 9, 2]]), torch.tensor([[1, 1, 0], [1, 1, 1]]), torch.tensor([0, 1, 2])
+    assert pooling_weights(ids, mask, specials, "text").tolist() == [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]
+
+
+def test_layers(models):
+    network, _ = loaded(models["mbart"])
+    assert chosen_layers(network, Retrieval(layer=-1, layers=[0, 1])) == [1, 0]
+    with pytest.raises(InputError, match=r"retrieval.layer: 7 is none of the model's layers, 0 \(the embeddings\) to 1"):
+        chosen_layers(network, Retrieval(layer=7))
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    """A test set in which each sentence is looked up among copies of them all, in another order; and pairs to be mined."""
+    folder = tmp_path_factory.mktemp("text")
+    lines = [f"{line} {number}" for number, line in enumerate(manual_pairs(60)[1])]
+    order = [(7 * i) % len(lines) for i in range(len(lines))]
+    target = [lines[i] for i in order]
+    for name, side in (("source", lines), ("target", target)):
+        (folder / name).write_text("".join(f"{line}\n" for line in side), "utf-8")
+        (folder / f"named.{name}").write_text("".join(f"{name}-{i}\t{line}\n" for i, line in enumerate(side)), "utf-8")
+    (folder / "order").write_text("".join(f"{order.index(i)}\n" for i in range(len(lines))), "utf-8")
+    # only the first half of the sentences has a translation
+    half = len(lines) // 2
+    (folder / "gold").write_text("".join(f"source-{i}\ttarget-{order.index(i)}\n" for i in range(half)), "utf-8")
+    others = [line if order[at] < half else f"Something else {at} entirely {at * at}" for at, line in enumerate(target)]
+    (folder / "named.target").write_text("".join(f"target-{i}\t{line}\n" for i, line in enumerate(others)), "utf-8")
+    plain = AlignedSource(("en", "de"), files={"en": str(folder / "source"), "de": str(folder / "target")}, order=str(folder / "order"))
+    files = {"en": str(folder / "named.source"), "de": str(folder / "named.target")}
+    mined = AlignedSource(("en", "de"), files=files, gold=str(folder / "gold"))
+    for name, settings in (("all", plain), ("half", mined)):
+        main(*(folder / f"{name}.{kind}" for kind in ("source", "target", "gold", "json")), settings=settings)
+    return folder
+
+
+def files(text: Path, name: str) -> tuple[tuple[Path], ...]:
+    return tuple((text / f"{name}.{kind}",) for kind in ("source", "target", "gold"))
+
+
+@pytest.mark.parametrize("score", ["cosine", "margin"])
+def test_copies_of_sentences_are_found(models, text, tmp_path, score):
+    settings = Retrieval(score=score, layers=[0])
+    sources, targets, gold = files(text, "all")
+    # in a model without language tags a copy has the same vector
+    retrieval.search(models["bert"], sources, targets, gold, tmp_path, testsets=("all",), languages=("en-de",), settings=settings)
+    scores = read_json(tmp_path / "all.scores.json")
+    assert scores["accuracy"] == scores["high"] == scores["backwards"] == 100 and scores["chance"] == pytest.approx(100 / 60)
+    assert set(scores["layers"]) == {"0", "1"} and scores["layers"]["1"] == 100 and scores["threshold"] is None
+    found = [int(line.split("\t")[0]) for line in (tmp_path / "all.hyp").read_text().splitlines()]
+    assert found == [int(line.split("\t")[1]) for line in gold[0].read_text().splitlines()]
+
+
+def test_pairs_are_mined(models, text, tmp_path):
+    sources, targets, gold = files(text, "half")
+    dev = dict(zip(("dev_sources", "dev_targets", "dev_gold"), (sources, targets, gold), strict=True))
+    named = {"testsets": ("half",), "languages": ("en-de",)}
+    retrieval.search(models["bert"], sources, targets, gold, tmp_path, **named, **dev, settings=Retrieval(score="cosine"))
+    scores = read_json(tmp_path / "half.scores.json")
+    assert scores["metric"] == "f1" and scores["f1"] == scores["precision"] == scores["recall"] == 100
+    assert scores["threshold"] < 1 and "backwards" not in scores
+    lines = [line.split("\t") for line in (tmp_path / "half.hyp").read_text().splitlines()]
+    assert [line[0] == "-1" for line in lines] == [False] * 30 + [True] * 30
+
+
+def test_the_threshold_is_that_of_the_dev_text():
+    generator = torch.Generator().manual_seed(1)
+    side = torch.randn(40, 8, generator=generator)
+    pairs = [(i, i) for i in range(40)]
+    test = Sides([side], [side + 0.1 * torch.randn(40, 8, generator=generator)], pairs)
+    strict = Sides([side], [side.clone()], pairs)
+    given, _, threshold = look_up(test, strict, 0, "cosine", 4)
+    assert threshold == pytest.approx(1.0, abs=1e-5) and given == [-1] * 40
+    assert look_up(test, test, 0, "cosine", 4)[0] == list(range(40))
+
+
+def test_comparison_of_models(text, tmp_path):
+    gold = files(text, "all")[2] + files(text, "half")[2]
+    right = [line.split("\t")[1] for line in gold[0].read_text().splitlines()]
+    for arm, wrong in (("base", 4), ("better", 8)):
+        for name in ("all", "half"):
+            path = tmp_path / arm / f"{name}.hyp"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(f"{'-1' if at % wrong == 0 else j}\t0.5\n" for at, j in enumerate(right)))
+    named = {"names": ("base", "better"), "testsets": ("all", "half"), "seeds": (1, 2), "settings": Significance(samples=100)}
+    folders = tuple(tmp_path / arm for arm in ("base", "base", "better", "better"))
+    retrieval.compare_models(folders, gold, tmp_path / "x.json", **named)
+    found = {(row["testset"], row["seed"]): row for row in read_json(tmp_path / "x.json")["pairs"]}
+    assert set(found) == {(testset, seed) for testset in ("all", "half", AVERAGE) for seed in (1, 2, None)}
+    assert found["all", 1]["difference"] == pytest.approx(100 * (15 - 8) / 60)
+    (tmp_path / "base/all.hyp").write_text("1\t0.5\n")
+    with pytest.raises(InputError, match="does not have a neighbour for each sentence"):
+        retrieval.compare_models(folders, gold, tmp_path / "x.json", **named)
+
+
+def configuration(**changes):
+    raw = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
+    update_config(raw, yaml.safe_load(Path("config/retrieval.yaml").read_text("utf-8")))
+    for path, value in changes.items():
+        *keys, last = path.split("__")
+        block = raw
+        for key in keys:
+            block = block[key.replace("german_english", "german-english")]
+        block[last] = value
+    return load(raw)
+
+
+MODELS = "experiments__translations__models"
+TEST = "aligned__german_english__test"
+BUCC = {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}, "gold": "x.gold"}
+
+
+@pytest.mark.parametrize(
+    "path, value, said",
+    [
+        (MODELS, {}, "models: names no model"),
+        (MODELS, {"a": {}}, "models.a: give either `backbone`, or `experiment` and `arm`"),
+        (MODELS, {"a": {"backbone": "bible-apar"}}, "models.a.backbone: 'bible-apar' is not defined"),
+        (MODELS, {"a": {"experiment": "nothing", "arm": "csr"}}, "models.a.experiment: 'nothing'"),
+        (MODELS, {"a": {"experiment": "help-de-en", "arm": "csr"}}, "must be one of run.experiments, and train"),
+        (MODELS, {"a": {"experiment": "translations", "arm": "a"}}, "must be one of run.experiments, and train"),
+        (MODELS, {"a": {"backbone": "bible-apart", "retrieval": {"laier": 3}}}, "laier"),
+        (TEST, {"x": {**BUCC, "gold": None}, "y": BUCC}, "test.x.gold: is missing"),
+        (TEST, {"y": BUCC}, "dev.y: is missing; the threshold"),
+        (TEST, {"x": {**BUCC, "file": "x.tsv"}}, "test.x: give `file` with `columns`, or `files`"),
+        (TEST, {"x": {**BUCC, "files": {"de": "x"}}}, "test.x: `files` must name de and en"),
+        (TEST, {"x": {**BUCC, "languages": ["de", "de"]}}, "is one language twice"),
+        (TEST, {"fr": {"languages": ["fr", "en"], "file": "x.tsv", "columns": {"fr": 1, "en": 2}}}, "no text for 'fr'"),
+        ("backbones__bible-{how}__trim", True, "trim: keeps the pieces"),
+    ],
+)
+def test_mistakes_in_the_configuration(path, value, said):
+    with pytest.raises(InputError, match=said):
+        configuration(**{path: value})
+
+
+def test_an_experiment_without_training_has_models_instead_of_arms():
+    config = configuration()
+    task = TASKS["retrieval"]
+    assert task.length == "none" and not list(task.phases(config, "translations")) and not task.training_text(config, "translations")
+    assert task.languages(config, "translations") == ["de", "en"]
+    results = task.results(config, "translations")
+    assert {f"results/runs/translations/{arm}/seed1/predictions" for arm in ("apart", "both")} <= results
+
+
+def test_a_backbone_is_measured_once_and_an_arm_with_each_seed():
+    run = {"experiments": ["translations", "help-de-en"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
+    models = {"plain": {"backbone": "bible-apart"}, "csr": {"experiment": "help-de-en", "arm": "csr", "phase": "pretext"}}
+    config = configuration(run=run, **{MODELS: models})
+    results = TASKS["retrieval"].results(config, "translations")
+    found = {path.removeprefix("results/runs/translations/") for path in results if path.endswith("predictions")}
+    assert found == {"plain/seed1/predictions", "csr/seed1/predictions", "csr/seed2/predictions"}
+    assert retrieval.model_folder(config, "translations", "csr", 2) == "results/runs/help-de-en/csr/seed2/pretext/model"
+    assert retrieval.model_folder(config, "translations", "plain", 2) == "results/backbones/bible-apart/model"

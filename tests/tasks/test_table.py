@@ -1,0 +1,50 @@
+"""The table of tasks: what is chosen by a task's name is chosen there, and not in modules that all tasks share."""
+
+import ast
+import io
+import tokenize
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.report.measures import MEASURES
+from workflow_scripts.report.shown import SHOWN
+from workflow_scripts.tasks.table import TASKS
+
+TABLES = {"tasks/table.py", "report/shown.py", "report/measures.py", "models/families.py"}
+"""Tasks by name; the heads of the families of models have the same names."""
+SHARED = 3
+"""Largest number of places, outside of a task's own files and the tables, where its name may stand."""
+
+
+def strings(path: Path) -> list[str]:
+    """The string literals of a module or of a rule file."""
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+    found = [token.string for token in tokens if token.type == tokenize.STRING and token.string[0] in "\"'"]
+    return [ast.literal_eval(text) for text in found]
+
+
+@pytest.fixture(scope="module")
+def places() -> dict[str, list[str]]:
+    """Task → each place where its name stands, outside of its own module, its own rule file and the tables."""
+    root = Path("workflow_scripts")
+    found = defaultdict(list)
+    for path in [*root.rglob("*.py"), *Path("rules").glob("*.smk"), Path("Snakefile")]:
+        if path.is_relative_to(root) and str(path.relative_to(root)) in TABLES:
+            continue
+        for name in {*strings(path)} & TASKS.keys():
+            own = Path(*TASKS[name].settings.__module__.split(".")).with_suffix(".py")
+            if path not in (own, Path(f"rules/{name}.smk")):
+                found[name] += [str(path)] * strings(path).count(name)
+    return found
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_name_of_a_task_stands_in_few_places(places, task):
+    assert len(places[task]) <= SHARED, places[task]
+
+
+def test_the_report_shows_every_task():
+    assert SHOWN.keys() == TASKS.keys()
+    assert MEASURES.keys() == {name for name, task in TASKS.items() if task.text != "corpora"}

@@ -1,0 +1,96 @@
+"""A tiny token labelling with an encoder that is pretrained in the run, from a treebank to the report."""
+
+import csv
+from html import unescape
+
+import pytest
+from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
+
+from workflow_scripts.stage import read_json
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.tagged import split_words
+
+TREEBANK = ROOT / "resources/universal-dependencies"
+TAGS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
+ARMS = {
+    "finetune": [{"data": "task", "epochs": 2}],
+    "scratch": [{"data": "task", "epochs": 2, "start": "scratch"}],
+}
+CONTENT = {
+    "run": {"experiments": ["tags"], "arms": list(ARMS), "seeds": [1]},
+    "labelled": {
+        "treebank": {
+            "unit": "word",
+            "language": "en",
+            "labels": TAGS,
+            "train": {"file": "en.train.conllu"},
+            "dev": {"held_out": 0.2},
+            "test": {"en": {"held_out": 0.2}, "de": {"file": "de.test.conllu", "language": "de"}},
+        }
+    },
+    "backbones": {"encoder": {**TINY["backbones"]["tiny"], "family": "xlmr", "objective": "mlm"}},
+    "arms": ARMS,
+    "experiments": {
+        "tags": {
+            "task": "labelling",
+            "corpus": "treebank",
+            "backbone": "encoder",
+            "labelling": {"batch_size": 16, "learning_rate": 0.001, "max_length": 48},
+            "scores": {"samples": 40},
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """The results of a finished run of the tiny labelling."""
+    folder = lay_out(tmp_path_factory.mktemp("labelling"))
+    for name, sentences in (("en.train.conllu", 300), ("de.test.conllu", 60)):
+        text = "\n".join(read_lines(TREEBANK / f"{name}.xz")).split("\n\n")[:sentences]
+        (folder / name).write_text("\n\n".join(text) + "\n\n", encoding="utf-8")
+    snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, CONTENT), "--cores", "2")
+    return folder / "results"
+
+
+def test_the_encoder_is_pretrained_here_and_finetuned(done):
+    backbone = read_json(done / "backbones/encoder/backbone.json")
+    assert (backbone["family"], backbone["objective"]) == ("xlm-roberta", "mlm") and set(backbone["sentences"]) == {"en", "de"}
+    reports = {arm: read_json(done / f"runs/tags/{arm}/seed1/finetune/training.json") for arm in ARMS}
+    assert {arm: report["from_scratch"] for arm, report in reports.items()} == {"finetune": False, "scratch": True}
+    assert {report["start"] for report in reports.values()} == {"results/backbones/encoder/model"}
+
+
+def test_every_word_of_every_test_set_gets_a_tag(done):
+    for testset in ("en", "de"):
+        words = [len(split_words(line.split("\t")[1])) for line in read_lines(done / f"labelled/treebank/test/{testset}.{testset}.tsv")]
+        for arm in ARMS:
+            given = [line.split(" ") for line in read_lines(done / f"runs/tags/{arm}/seed1/predictions/{testset}.hyp")]
+            assert [len(tags) for tags in given] == words and {tag for tags in given for tag in tags} <= set(TAGS)
+
+
+def test_the_page_has_every_part_and_names_the_word_list(done):
+    page = (done / "report.html").read_text(encoding="utf-8")
+    assert "This part could not be made" not in page
+    assert "<th>word list</th>" in page and "guessing" not in page and "at chance" not in page
+    text = unescape(page)
+    for words in ("tag the words of sentences", "Accuracy of tags in per cent", "the tag that it most often has in the training text"):
+        assert words in text
+
+
+def test_the_table_of_scores_has_all_metrics_of_both_arms(done):
+    with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert {(row["task"], row["experiment"], row["corpus"]) for row in rows} == {("labelling", "tags", "treebank")}
+    assert {(row["testset"], row["direction"], row["arm"], row["metric"]) for row in rows} == {
+        (testset, direction, arm, metric)
+        for testset, direction in (("en", "en-en"), ("de", "en-de"), ("average", "en"))
+        for arm in ARMS
+        for metric in ("accuracy", "f1", "precision", "recall", "chance")
+    }
+    value = {(row["testset"], row["arm"], row["metric"]): float(row["value"]) for row in rows}
+    for arm in ARMS:
+        scores = {name: read_json(done / f"runs/tags/{arm}/seed1/predictions/{name}.scores.json") for name in ("en", "de")}
+        for name, found in scores.items():
+            assert value[name, arm, "accuracy"] == pytest.approx(found["accuracy"], abs=1e-5)
+        assert value["average", arm, "accuracy"] == pytest.approx(sum(s["accuracy"] for s in scores.values()) / 2, abs=1e-5)

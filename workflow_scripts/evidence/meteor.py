@@ -1,0 +1,210 @@
+"""meteor: METEOR of generated text, with the interface of sacreBLEU's metrics.
+
+Two programs, whose scores must not be compared; each has its own name in tables.
+
+`METEOR 1.5` (Denkowski and Lavie 2014) is its authors' Java program, from a jar that `scores.meteor_jar` names. It needs Java.
+
+`METEOR (exact+stem)` is the first METEOR (Banerjee and Lavie 2005), without its synonyms: words match if they are equal or, in
+languages that have a Snowball stemmer, if their stems are equal. Where there is no stemmer it is `METEOR (exact)`. The alignment
+has as many matches as possible and then as few chunks as possible. With m matches in c chunks, precision P and recall R,
+
+    F = 10·P·R / (R + 9·P),    penalty = 0.5·(c / m)³,    METEOR = 100·F·(1 − penalty)
+
+Words are those of ROUGE here: of the segmenter of all stages, lower-cased and without punctuation, or characters.
+
+Both take the score of a corpus from the sums of its sentences' counts, as METEOR does; it is not the mean of the sentences' scores.
+"""
+
+import contextlib
+import importlib.metadata
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from nltk.stem.snowball import SnowballStemmer
+from sacrebleu.metrics.base import Metric, Score, Signature
+
+from workflow_scripts.evidence.rouge import RougeTokenizer
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.languages import language
+
+BEAM = 40
+"""Alignments that are kept while words are aligned one after the other, as in METEOR 1.5."""
+JAR_NAME = "METEOR 1.5"
+"""The name of the scores of METEOR's own program."""
+
+
+def meteor_name(code: str, jar: str | None) -> str:
+    """What the metric is called for text in the language `code`, by what it counts."""
+    return JAR_NAME if jar else f"METEOR ({'exact+stem' if stemmed(code) else 'exact'})"
+
+
+def stemmed(code: str) -> bool:
+    """Whether there is a Snowball stemmer for a language that is divided into words."""
+    return language(code).name.lower() in SnowballStemmer.languages and language(code).rouge_tokenizer == "words"
+
+
+class _Meteor(Metric):
+    """What both have in common: the counts of a sentence are numbers whose sums give the score of a corpus."""
+
+    def _preprocess_segment(self, sent: str) -> str:
+        return sent
+
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
+        return {"references": refs}
+
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
+        return max((self.counts(hypothesis, one) for one in ref_kwargs["references"]), key=lambda counts: self.value(counts))
+
+    def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
+
+    def _compute_score_from_stats(self, stats: list[float]) -> Score:
+        return Score(self.name, self.value(stats))
+
+    name: str
+
+    def counts(self, hypothesis: str, reference: str) -> list[float]:
+        """The counts of a sentence."""
+        raise NotImplementedError
+
+    def value(self, counts: Sequence[float]) -> float:
+        """The score, from 0 to 100, of the sums of such counts."""
+        raise NotImplementedError
+
+
+# ---------------------------------------------------------------------------------------------
+# exact and stem
+
+
+class Meteor(_Meteor):
+    """METEOR of 2005 with the modules exact and stem, for one language.
+
+    The counts of a sentence are its matches and chunks, and the words of hypothesis and reference.
+    """
+
+    def __init__(self, code: str):
+        super().__init__()
+        self.name, self.tokenizer = meteor_name(code, None), RougeTokenizer(code)
+        self._stem = cache(SnowballStemmer(language(code).name.lower()).stem) if stemmed(code) else str
+
+    def get_signature(self) -> Signature:
+        """The settings that a score depends on, in the format of sacreBLEU's signatures."""
+        signature = Signature(self.__dict__)
+        modules = self.name[self.name.index("(") + 1 : -1]
+        signature.info |= {"case": "lc", "tok": self.tokenizer.unit, "modules": modules, "parameters": "2005", "agg": "corpus"}
+        signature.update("version", f"nltk {importlib.metadata.version('nltk')}")
+        return signature
+
+    def counts(self, hypothesis: str, reference: str) -> list[float]:
+        """Matches, chunks, words of the hypothesis, words of the reference."""
+        mine, other = (self.tokenizer.tokenize(text) for text in (hypothesis, reference))
+        # words that are equal have equal stems, so stems alone tell what matches
+        matches, chunks = alignment([self._stem(word) for word in mine], [self._stem(word) for word in other])
+        return [float(matches), float(chunks), float(len(mine)), float(len(other))]
+
+    def value(self, counts: Sequence[float]) -> float:
+        """Equations (1) to (3) of Banerjee and Lavie (2005), in per cent."""
+        matches, chunks, mine, other = map(float, counts)
+        if not matches:
+            return 0.0
+        precision, recall = matches / mine, matches / other
+        mean = 10 * precision * recall / (recall + 9 * precision)
+        return 100 * mean * (1 - 0.5 * (chunks / matches) ** 3)
+
+
+def alignment(mine: Sequence[str], other: Sequence[str]) -> tuple[int, int]:
+    """Matches and chunks of the best one-to-one alignment of equal words: as many matches as can be, then as few chunks.
+
+    A chunk is a run of matches that are adjacent, and in the same order, on both sides. The number of matches is exact. The chunks are
+    found by a beam search over the words of `mine`, which looks at `BEAM` alignments at a time.
+    """
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(other):
+        places.setdefault(word, []).append(place)
+    left = Counter(mine)
+    # more occurrences than the other side has: so many of them stay without a match
+    surplus = {word: max(0, count - len(places.get(word, ()))) for word, count in left.items()}
+    # taken places (a bit each), the place of the word before (-2: it has none), skipped occurrences → chunks
+    states: dict[tuple[int, int, tuple[tuple[str, int], ...]], int] = {(0, -2, ()): 0}
+    for word in mine:
+        following: dict[tuple[int, int, tuple[tuple[str, int], ...]], int] = {}
+        for (taken, last, skipped), chunks in states.items():
+            choices = []
+            already = dict(skipped)
+            if surplus[word] > already.get(word, 0):
+                rest = tuple(sorted({**already, word: already.get(word, 0) + 1}.items())) if word in places else skipped
+                choices.append(((taken, -2, rest), chunks))
+            for place in places.get(word, ()):
+                if not taken >> place & 1:
+                    choices.append(((taken | 1 << place, place, skipped), chunks + (place != last + 1)))
+            for state, found in choices:
+                following[state] = min(found, following.get(state, found))
+        states = dict(sorted(following.items(), key=lambda item: (item[1], item[0][0], item[0][1]))[:BEAM])
+    matches = sum(min(count, len(places.get(word, ()))) for word, count in left.items())
+    return matches, min(states.values())
+
+
+# ---------------------------------------------------------------------------------------------
+# METEOR's own program
+
+
+class MeteorJar(_Meteor):
+    """METEOR 1.5, by its Java program, which is asked sentence by sentence; it normalises and divides the text itself.
+
+    The counts of a sentence are those that the program makes, and are added up as it does.
+    """
+
+    def __init__(self, code: str, jar: str):
+        super().__init__()
+        self.name, self.code = JAR_NAME, code
+        if not Path(jar).is_file():
+            raise InputError(f"scores.meteor_jar: {jar} is not there; give the path of meteor-1.5.jar, or leave it out")
+        if not (java := shutil.which("java")):
+            raise InputError("scores.meteor_jar: there is no program java; install Java, or leave the jar out")
+        command = [java, "-Xmx2G", "-jar", jar, "-", "-", "-stdio", "-l", code, "-norm"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        self._asked, self._told, self._said = self._process.stdin, self._process.stdout, self._process.stderr
+        self._values: dict[tuple[float, ...], float] = {}
+
+    def __del__(self) -> None:
+        if process := getattr(self, "_process", None):
+            process.kill()
+            process.communicate()
+
+    def get_signature(self) -> Signature:
+        """The settings that a score depends on, in the format of sacreBLEU's signatures."""
+        signature = Signature(self.__dict__)
+        signature.info |= {"case": "lc", "tok": "meteor", "language": self.code, "norm": True, "agg": "corpus"}
+        signature.update("version", "METEOR 1.5")
+        return signature
+
+    def counts(self, hypothesis: str, reference: str) -> list[float]:
+        """The program's own counts of a sentence."""
+        sides = (" ".join(text.replace("|||", " ").split()) for text in (reference, hypothesis))
+        return [float(number) for number in self._ask(f"SCORE ||| {' ||| '.join(sides)}").split()]
+
+    def value(self, counts: Sequence[float]) -> float:
+        """The program's score of counts, in per cent."""
+        key = tuple(map(float, counts))
+        if key not in self._values:
+            self._values[key] = float(self._ask(f"EVAL ||| {' '.join(map(str, key))}"))
+            self._answer()  # the score of the corpus, which is that of its only sentence
+        return 100 * self._values[key]
+
+    def _ask(self, line: str) -> str:
+        with contextlib.suppress(OSError):  # its last words are in what it answers
+            print(line, file=self._asked, flush=True)
+        return self._answer()
+
+    def _answer(self) -> str:
+        if self._told and (answer := self._told.readline()):
+            return answer
+        said = " ".join(self._said.read().split()) if self._said else ""
+        raise InputError(
+            f"METEOR's program stopped; for language {self.code} it needs its file of paraphrases beside the jar: {said[:300]}"
+        )

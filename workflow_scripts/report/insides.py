@@ -1,0 +1,185 @@
+"""What analyses found inside the models: similarity of states (CKA), spectra of weights, separability of languages.
+
+The functions read the files under ``results/analyses`` and return plain data for the template `analyses.html.j2`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.run.analyses import STAGES
+from workflow_scripts.run.config import Config
+from workflow_scripts.stage import read_json
+
+ESTIMATES = {"unbiased": "unbiased", "plain": "plain"}
+"""Estimate of CKA → what the page calls it."""
+MEASURES = {
+    "probe": "accuracy of the probe",
+    "cross_entropy": "cross-entropy of the probe, bits",
+    "between": "share of variance between languages",
+    "retrieval": "translations found",
+    "centred": "translations found, languages centred",
+    "cosine": "mean cosine of two texts",
+    "dimensions": "dimensions used",
+}
+"""Measure of separability → what the page calls it."""
+WITH_INTERVAL = ("probe", "retrieval", "centred")
+TITLES = {"cka": "Similarity of states (CKA)", "spectra": "Spectra of weights", "separability": "Separability of languages"}
+
+
+def analyses(results: Path, config: Config) -> list[dict[str, Any]]:
+    """The data of every analysis of the run: its stages, each with what the page shows, or with the reason why it cannot be shown."""
+    made = []
+    for name in config.run.analyses:
+        analysis = config.analyses[name]
+        names = short_names(analysis.models)
+        one: dict[str, Any] = {"name": name, "settings": analysis, "names": names, "stages": {}, "failed": {}, "read": []}
+        for stage in STAGES:
+            if stage not in analysis.stages:
+                continue
+            path = results / "analyses" / name / f"{stage}.json"
+            try:
+                one["stages"][stage] = _SHOWN[stage](read_json(path), names)
+                one["read"].append(path)
+            except (OSError, ValueError, KeyError) as error:
+                one["failed"][stage] = f"{path}: {error}"
+        made.append(one)
+    return made
+
+
+def short_names(models: list[str]) -> dict[str, str]:
+    """Model → its name without what all models of arms have in common: `help-de-en/csr/seed1/finetune` becomes `csr`."""
+    parts = {model: model.split("/") for model in models if "/" in model}
+    differ = [len({part[at] for part in parts.values()}) > 1 for at in range(4)]
+    kept = [at for at in range(3) if differ[at] or at == 1]
+    after = {model: f" after {part[3]}" if differ[3] else "" for model, part in parts.items()}
+    short = {model: " ".join(part[at] for at in kept) + after[model] for model, part in parts.items()}
+    names = {model: short.get(model, model) for model in models}
+    return names if len({*names.values()}) == len(names) else {model: model for model in models}
+
+
+def similarity(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """Heat maps and tables of CKA, for each way of pooling."""
+    poolings = {}
+    for pooling, found in report["poolings"].items():
+        poolings[pooling] = {
+            "models": between_models(found["models"], names, report["settings"]["layers"]),
+            "languages": between_languages(found["languages"], names, report["languages"]),
+            "rows": [
+                {
+                    "what": f"{names[one['a']]} – {names[one['b']]}" if "model" not in one else names[one["model"]],
+                    "where": one["language"] if "model" not in one else f"{one['a']} – {one['b']}",
+                    "layer": " – ".join(map(str, dict.fromkeys(row["layers"]))),
+                    **row,
+                }
+                for kind in ("models", "languages")
+                for one in found[kind]
+                for row in one["by_layer"]
+            ],
+        }
+    return {"report": report, "poolings": poolings}
+
+
+def between_models(found: list[dict[str, Any]], names: dict[str, str], layers: str) -> list[dict[str, Any]]:
+    """A heat map for each two models and each estimate: layers × languages, the last layer on top; or layers × layers for each language."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for one in found:
+        groups.setdefault((one["a"], one["b"], *([one["language"]] if layers == "all" else [])), []).append(one)
+    maps = []
+    for (a, b, *language), ones in groups.items():
+        depth = [1 + max(row["layers"][side] for row in ones[0]["by_layer"]) for side in (0, 1)]
+        columns = [str(layer) for layer in range(depth[1])] if language else [one["language"] for one in ones]
+        for estimate, called in ESTIMATES.items():
+            cells = {
+                (depth[0] - 1 - row["layers"][0], row["layers"][1] if language else number): row[estimate]
+                for number, one in enumerate(ones)
+                for row in one["by_layer"]
+            }
+            title = f"{names[a]} – {names[b]}{', ' + language[0] if language else ''}: {called}"
+            maps.append({"title": title, "rows": layer_names(depth[0]), "columns": columns, "cells": cells})
+    return maps
+
+
+def layer_names(depth: int) -> list[str]:
+    """The names of the layers, the last one first, as in the paper's figures."""
+    return [f"layer {layer}" for layer in range(depth)][::-1]
+
+
+def between_languages(found: list[dict[str, Any]], names: dict[str, str], languages: list[str]) -> dict[str, Any]:
+    """Heat maps of the languages of each model: layers × models (mean over the pairs of languages), and languages × languages by layer."""
+    if not found:
+        return {"by_layer": [], "by_pair": {}}
+    models = list(dict.fromkeys(one["model"] for one in found))
+    pairs = {model: [one for one in found if one["model"] == model] for model in models}
+    depth = {model: len(ones[0]["by_layer"]) for model, ones in pairs.items()}
+    deepest = max(depth.values())
+    by_layer = []
+    for estimate, called in ESTIMATES.items():
+        cells = {}
+        for number, model in enumerate(models):
+            for layer in range(depth[model]):
+                values = [one["by_layer"][layer][estimate] for one in pairs[model]]
+                known = [value for value in values if value is not None]
+                cells[deepest - 1 - layer, number] = sum(known) / len(known) if known else None
+        what = f"{languages[0]} – {languages[1]}" if len(languages) == 2 else "mean of all pairs of languages"
+        by_layer.append(
+            {"title": f"{what}: {called}", "rows": layer_names(deepest), "columns": [names[model] for model in models], "cells": cells}
+        )
+    by_pair: dict[str, list[dict[str, Any]]] = {}
+    for model in models if len(languages) > 2 else ():
+        by_pair[names[model]] = []
+        for layer in range(depth[model]):
+            cells = {
+                (languages.index(one[first]), languages.index(one[second])): one["by_layer"][layer][estimate]
+                for one in pairs[model]
+                for first, second, estimate in (("a", "b", "unbiased"), ("b", "a", "plain"))
+            }
+            by_pair[names[model]].append({"title": f"layer {layer}", "rows": languages, "columns": languages, "cells": cells})
+    return {"by_layer": by_layer, "by_pair": by_pair}
+
+
+def spectra(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """Tables of norms and distances, by layer and model, and curves: the singular values of the last layer, the norms by layer."""
+    models = report["models"]
+    first = next(iter(models.values()))
+    matrices = list(dict.fromkeys(row["matrix"] for row in first["by_matrix"]))
+    cells = {(model, row["layer"], row["matrix"]): row for model, found in models.items() for row in found["by_matrix"]}
+    charts: dict[str, dict[str, list[dict[str, Any]]]] = {"values": {}, "norms": {}}
+    for matrix in matrices:
+        for kind in charts:
+            charts[kind][matrix] = []
+        for colour, (model, found) in enumerate(models.items()):
+            last = found["layers"] - 1
+            look = {"name": names[model], "colour": colour}
+            charts["values"][matrix].append({**look, "lines": [[tuple(point) for point in cells[model, last, matrix]["curve"]]]})
+            norms = [(layer, cells[model, layer, matrix]["norm"]) for layer in range(found["layers"])]
+            charts["norms"][matrix].append({**look, "lines": [norms]})
+    return {
+        "report": report,
+        "matrices": matrices,
+        "charts": charts,
+        "cells": cells,
+        "layers": range(max(found["layers"] for found in models.values())),
+        "depth": {model: found["layers"] for model, found in models.items()},
+    }
+
+
+def separability(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """A chart over the layers for each measure, and the rows of its table."""
+    models = report["models"]
+    shown = [key for key in MEASURES if key in next(iter(models.values()))["by_layer"][0]]
+    charts = {
+        key: [
+            {
+                "name": names[model],
+                "colour": colour,
+                "lines": [[(row["layer"], row[key]["mean"] if key in WITH_INTERVAL else row[key]) for row in found["by_layer"]]],
+            }
+            for colour, (model, found) in enumerate(models.items())
+        ]
+        for key in shown
+    }
+    rows = [{"model": names[model], **row} for model, found in models.items() for row in found["by_layer"]]
+    return {"report": report, "charts": charts, "measures": {key: MEASURES[key] for key in shown}, "rows": rows}
+
+
+_SHOWN = {"cka": similarity, "spectra": spectra, "separability": separability}

@@ -1,0 +1,58 @@
+"""What was run in an experiment: arms and their phases, text, backbone, and the settings chosen from a grid."""
+
+from dataclasses import asdict
+from typing import Any
+
+from workflow_scripts.report import labels
+from workflow_scripts.report.curves import updates_in_all, updates_made
+from workflow_scripts.report.study import Study
+from workflow_scripts.training.settings import DEV_SCORES
+
+
+def what_was_run(study: Study) -> dict[str, Any]:
+    """The data of the part "What was run": arms, corpus, backbone, and the settings chosen from a grid."""
+    return {
+        "corpus": study.json(study.corpus / "corpus.json"),
+        "backbone": study.json(study.backbone / "backbone.json"),
+        "phases": phases(study),
+        "unequal": unequal_updates(study),
+        "choices": choices(study),
+    }
+
+
+def what_was_classified(study: Study) -> dict[str, Any]:
+    """The data of the part "What was run" of a task with labels: arms, labelled text and backbone."""
+    return {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+
+
+def what_was_generated(study: Study) -> dict[str, Any]:
+    """The data of the part "What was run" of a task that writes text in several languages: arms, text, backbone, chosen settings."""
+    made = {"parts": labels.parts(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+    return {**made, "unequal": unequal_updates(study), "choices": choices(study)}
+
+
+def phases(study: Study) -> list[dict[str, Any]]:
+    """A row per phase of each arm: what its first seed's training says, what chose its weights, the updates that the seeds made."""
+    names = {column: metric for metric, column in DEV_SCORES.items()} | {"dev_loss": "loss"}
+    rows = []
+    for arm, phase in ((arm, phase) for arm, arm_phases in study.arms.items() for phase in arm_phases):
+        said = study.json(study.seed(arm) / phase.name / "training.json")
+        made = [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]
+        chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
+        rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by})
+    return rows
+
+
+def unequal_updates(study: Study) -> dict[str, list[int]]:
+    """Arm → total updates by seed, if these differ between arms or seeds; otherwise empty."""
+    made = {arm: updates_in_all(study, arm) for arm in study.arms}
+    return made if len({updates for by_seed in made.values() for updates in by_seed}) > 1 else {}
+
+
+def choices(study: Study) -> dict[str, Any]:
+    """The dev scores of each arm at each point of the grid, and the point that it took; empty without a grid."""
+    if not study.settings.grid:
+        return {}
+    arms = {arm: study.json(study.run / arm / "choice.json") for arm in study.arms}
+    first = arms[study.baseline]
+    return {"by": first["by"], "seed": first["seed"], "points": [point["settings"] for point in first["points"]], "arms": arms}

@@ -1,0 +1,196 @@
+"""generation: the tasks whose answer is another text: questions of passages, titles of articles, stories of their openings.
+
+A model is finetuned on texts with their targets, in one language or from one into another, and is tested on texts that may be in
+other languages: the decoder is told the language to write in, of which it has seen no target. Text, lexicons and pretext phase are
+those of the tasks that learn in one language (`transfer`); what is trained and how answers are scored is as in translation.
+
+Three commands of its own:
+
+``sides``
+    writes the texts and the targets of a part into two files, parallel line by line, as training reads them
+``decode``
+    writes the answers to all test sets, with the model loaded once
+``trivial``
+    writes what needs no model: the first sentence of each text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from workflow_scripts import paths
+from workflow_scripts.evidence.scores import Scores
+from workflow_scripts.models.decoding import Decoding, one_line, positions, translator
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.tasks import transfer, translation
+from workflow_scripts.tasks.experiment import Task, arms_of, phases_of, shared_problems
+from workflow_scripts.tasks.transfer import Transfer
+from workflow_scripts.text.files import read_lines, write_lines, write_pairs
+from workflow_scripts.text.labelled import read_table
+from workflow_scripts.text.targets import without_marks
+from workflow_scripts.text.words import sentences
+from workflow_scripts.training.choice import Choice
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
+
+
+@dataclass(kw_only=True)
+class Generation(Transfer):
+    """Texts with target texts, test sets in the same and in other languages, and a backbone that writes text."""
+
+    task: Literal["questions", "titles", "stories"]
+    """What is written: questions of passages or sentences, titles of articles, stories of their titles or first pages."""
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    """The lists of `training`: every arm is trained with each combination of their values, and chooses one on the dev set."""
+    choice: Choice = field(default_factory=Choice)
+    """What the choice goes by."""
+    decoding: Decoding = field(default_factory=Decoding)
+    """Beam search."""
+    scores: Scores = field(default_factory=Scores)
+    """Metrics and significance. The metrics of these tasks are BLEU, ROUGE-L and METEOR by default, BLEU of lower-cased text as well."""
+
+
+TRIVIAL = "trivial/seed0"
+"""The folder, under an experiment's, of what needs no model; seeds of runs begin with 1."""
+
+
+# ---------------------------------------------------------------------------------------------
+# commands
+
+
+def sides(examples: Path, source: Path, target: Path) -> None:
+    """Write the texts of a part of `labelled` text into `source` and their targets into `target`."""
+    write_pairs(source, target, ((example.text, example.label) for example in read_table(examples)))
+
+
+def decode(
+    model: Path,
+    sources: tuple[Path, ...],
+    folder: Path,
+    *,
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
+    target_languages: tuple[str, ...],
+    threads: int = 0,
+    settings: Decoding = Decoding(),
+) -> None:
+    """Write `{testset}.hyp` into `folder` for each of the `sources`: one answer a line.
+
+    `testsets`, `languages` (of the sources) and `target_languages` (to write in) are in the order of the sources.
+    Raises `InputError` as `decoding.main` does.
+    """
+    codec = load_codec(model)
+    settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
+    texts = [list(read_lines(path)) for path in sources]
+    for path, lines in zip(sources, texts, strict=True):
+        if not lines:
+            raise InputError(f"{path}: is empty, there is nothing to answer")
+    with translator(model, codec, threads, settings) as translate:
+        for name, lines, pair in zip(testsets, texts, zip(languages, target_languages, strict=True), strict=True):
+            with atomic(folder / f"{name}.hyp") as file:
+                file.writelines(f"{one_line(ranked[0].text)}\n" for ranked in translate(lines, pair, 1))
+    print({"testsets": testsets, "sentences": list(map(len, texts))})
+
+
+def trivial(source: Path, hypotheses: Path) -> None:
+    """Write the first sentence of each text: what a model should do better than."""
+    texts = map(without_marks, read_lines(source))
+    write_lines(hypotheses, (next(iter(sentences(text)), text) for text in texts))
+
+
+# ---------------------------------------------------------------------------------------------
+# what an experiment means
+
+
+def sides_of(config: Config, name: str, part: str) -> list[tuple[str, str]]:
+    """Texts and targets of a part, each with its language."""
+    return paths.labelled_sides(config, config.experiments[name].corpus, part)
+
+
+def languages(config: Config, name: str) -> list[str]:
+    """The languages of all texts and targets, that of the training text first."""
+    parts = paths.labelled_parts(config, config.experiments[name].corpus)
+    return list(dict.fromkeys(code for part in parts for _, code in sides_of(config, name, part)))
+
+
+def training_text(config: Config, name: str) -> list[str]:
+    """Texts and targets of the training text."""
+    return [path for path, _ in sides_of(config, name, "train")]
+
+
+def held_out_text(config: Config, name: str) -> list[str]:
+    """Texts and targets of dev and test sets."""
+    parts = paths.labelled_parts(config, config.experiments[name].corpus)[1:]
+    return [path for part in parts for path, _ in sides_of(config, name, part)]
+
+
+def results(config: Config, name: str) -> set[str]:
+    """All files that the report reads: text, scores of every test set, curves, tests of significance, noised text."""
+    experiment, own = config.experiments[name], paths.experiment_folder(name)
+    tests = list(config.labelled[experiment.corpus].test)
+    files = {f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
+    files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
+    files |= {f"{folder}/lexicon.json" for folder in transfer.lexicons(config, name)}
+    files |= {f"{own}/{TRIVIAL}/{test}.scores.json" for test in tests}
+    files |= {f"{own}/significance/{test}.json" for test in tests}
+    if experiment.grid:
+        files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
+    for seed in config.run.seeds:
+        files |= {f"{own}/significance/{test}.seed{seed}.json" for test in tests}
+        for arm in arms_of(config, experiment):
+            folder = paths.run_folder(name, arm, seed)
+            files |= {f"{folder}/{test}.scores.json" for test in tests}
+            files |= {f"{folder}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
+            files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
+    return files
+
+
+def problems(config: Config, name: str) -> Iterator[str]:
+    """What is wrong with an experiment's block and types cannot tell."""
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    yield from shared_problems(config, name)
+    yield from translation.grid_problems(config, name)
+    yield from translation.decoding_problems(where, experiment.decoding)
+    for arm, phase in phases_of(config, experiment):
+        if phase.epochs is not None:
+            yield f"arms.{arm}: {where}, whose task is {experiment.task}, counts updates; epochs are for tasks with labels"
+        if phase.data == "task" and phase.lexicon:
+            yield f"arms.{arm}.lexicon: the task itself takes none"
+    yield from transfer.text_problems(config, name, "target", {}, [])
+
+
+GENERATION = Task(
+    settings=Generation,
+    text="labelled",
+    answers="text",
+    length="updates",
+    languages=languages,
+    trained_languages=transfer.trained_languages,
+    training_text=training_text,
+    held_out_text=held_out_text,
+    lexicons=transfer.lexicons,
+    results=results,
+    problems=problems,
+    phases=translation.phases,
+    rules={
+        "pretext": "training.micro_batch_tokens",
+        "finetune": "training.micro_batch_tokens",
+        "generation_decoding": "decoding.batch_tokens",
+    },
+    defaults={
+        "scores": {"metrics": ["BLEU", "ROUGE-L", "METEOR"], "lowercase": True},
+        "training": {"dev_metric": "ROUGE-L"},
+        "choice": {"by": "dev_rouge"},
+    },
+    sides=sides_of,
+    grid=True,
+)
+
+
+if __name__ == "__main__":
+    run({"sides": sides, "decode": decode, "trivial": trivial})

@@ -1,0 +1,312 @@
+"""ranking: a model learns how well documents answer queries in one language, and ranks documents in others.
+
+As in XGLUE's web page ranking a document is graded by itself (pointwise): the model reads query and document as a pair and classifies
+it by its grade, and the document's score is the expected grade. With ``loss: regression`` it gives the score at once. mBART
+reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The steps are commands:
+
+``finetune``
+    some epochs with the grades, with early stopping; goes on from checkpoints like `training`
+``predict``
+    a score for each document of all test sets, whatever their languages, in one process; nDCG, nDCG@10 and MRR of each test set,
+    with their intervals and what a random ranking gets
+``compare``
+    tests of the arms' differences, on each test set and on average over them
+"""
+
+import importlib.metadata
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.evidence import ranking_scores
+from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
+from workflow_scripts.limits import AboveZero, Positive
+from workflow_scripts.models.batches import Row, by_length
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.finetuning import Batches, HeadSettings, describe, some_of, train_head
+from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.tasks.transfer import Transfer, transfer_task
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.labelled import Example, read_table
+from workflow_scripts.training.checkpoints import claimed
+
+
+@dataclass
+class Ranking(HeadSettings):
+    """Settings of finetuning."""
+
+    batch_size: Positive = 32
+    """Pairs of query and document per update."""
+    learning_rate: AboveZero = 2e-5
+    """Peak of the learning rate."""
+    loss: Literal["grades", "regression"] = "grades"
+    """`grades`: the grade is classified, and the score is the expected grade. `regression`: the score is the head's output, by the
+    squared error."""
+    metric: Literal["ndcg", "ndcg_10", "mrr"] = "ndcg"
+    """The score that stands for the others; XGLUE's is `ndcg`."""
+    relevant: AboveZero = 1.0
+    """The least grade of a relevant document, for MRR."""
+    choose_by: Literal["score", "loss"] = "score"
+    """What early stopping and the choice of the checkpoint go by, on the dev set."""
+
+
+@dataclass
+class Grading:
+    """What one call of `finetune` is told."""
+
+    language: str
+    """The language of the text."""
+    grades: list[str]
+    """All grades."""
+    epochs: Positive
+    """How often all documents are seen."""
+    ranking: Ranking = field(default_factory=Ranking)
+    """How."""
+
+
+@dataclass(kw_only=True)
+class RankingExperiment(Transfer):
+    """Ranking of documents by how well they answer a query; finetuned in one language, tested in others."""
+
+    task: Literal["ranking"]
+    """What is finetuned for."""
+    ranking: Ranking = field(default_factory=Ranking)
+    """Settings of finetuning; the epochs stand in the arms."""
+    scores: Significance = field(default_factory=Significance)
+    """Tests of significance."""
+
+
+RANKING = transfer_task(
+    RankingExperiment,
+    key="ranking",
+    answers="scores",
+    rule="ranking_finetune",
+    rules={},
+    unit="query",
+    scored="predictions",
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# steps
+
+
+def finetune(
+    start: Path,
+    train: Path,
+    dev: Path,
+    model: Path,
+    curve: Path,
+    report: Path,
+    checkpoints: Path,
+    *,
+    from_scratch: bool = False,
+    seed: int = 1,
+    threads: int = 0,
+    minutes: float = 0,
+    attempt: int = 1,
+    settings: Grading,
+) -> None:
+    """Finetune the model in `start` on the table `train`, and write `model`, its learning `curve` and a `report`.
+
+    `checkpoints`, `minutes` and `attempt` are those of `training`, and so is what is raised.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    keep_memory()
+    chosen, grades = settings.ranking, settings.grades
+    with claimed(checkpoints, describe(settings, "ranking", {"train": train, "dev": dev}, start, seed, from_scratch), attempt) as folder:
+        reader = Reader(start, chosen.max_length)
+        examples = some_of(read_table(train, grades), chosen.examples)
+        held_out = read_table(dev, grades)
+        train_rows = reader.rows(examples, settings.language, grades)
+        dev_rows = reader.rows(held_out, settings.language, grades)
+        dev_numbers = torch.tensor([number for _, (number,) in dev_rows])
+        network = load_ranker(start, grades, chosen, seed, from_scratch)
+        precision = pick_precision(chosen.precision, pick_device(chosen.device))
+        loss = loss_of(grades, chosen.loss)
+
+        def look() -> dict[str, float]:
+            logits = pair_scores(network, reader, dev_rows, precision)
+            counted = counts_of(held_out, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
+            return {"eval_loss": float(loss(_Output(logits), dev_numbers)), "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted)}
+
+        train_head(
+            network,
+            reader,
+            Batches(lambda epoch: train_rows, len(train_rows), settings.epochs, chosen, seed),
+            look,
+            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
+            score=chosen.metric,
+            settings=chosen,
+            folder=folder,
+            minutes=minutes,
+            seed=seed,
+            model=model,
+            curve=curve,
+            report=report,
+            told={"start": str(start), "from_scratch": from_scratch, "languages": [settings.language], "settings": asdict(settings)},
+            loss=loss,
+        )
+
+
+def predict(
+    model: Path,
+    examples: tuple[Path, ...],
+    folder: Path,
+    *,
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
+    grades: tuple[str, ...],
+    threads: int = 0,
+    settings: Ranking = Ranking(),
+) -> None:
+    """Score the documents of all test sets; write each one's scores, a line each (``NAME.hyp``), and ``NAME.scores.json`` into `folder`.
+
+    `examples`, `testsets` and `languages` are of one order. Raises `InputError` for a grade that is none of `grades`.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    reader = Reader(model, settings.max_length)
+    network = load_ranker(model, None, settings, seed=0).to(pick_device(settings.device))
+    tables = [read_table(path, list(grades)) for path in examples]
+    rows = [row for table, code in zip(tables, languages, strict=True) for row in reader.rows(table, code, list(grades))]
+    logits = pair_scores(network, reader, rows, pick_precision(settings.precision, network.device))
+    given = iter(document_scores(logits, grades).tolist())
+    for name, table in zip(testsets, tables, strict=True):
+        # what is scored is what stands in the file
+        lines = [f"{next(given):.6g}" for _ in table]
+        write_lines(folder / f"{name}.hyp", lines)
+        write_json(folder / f"{name}.scores.json", score(table, list(map(float, lines)), settings))
+
+
+def score(table: list[Example], given: Sequence[float], settings: Ranking) -> dict[str, Any]:
+    """All scores of a test set in per cent, and those of a random ranking (`chance`), which are expected values.
+
+    `low` and `high` limit the 95 % interval of the leading score, from queries drawn anew (bootstrap).
+    """
+    metric = settings.metric
+    counts = counts_of(table, given, settings.relevant)
+    low, high = interval(counts, ranking_scores.SCORES[metric])
+    trivial = counts_of(table, [0.0] * len(table), settings.relevant).sum(axis=0)
+    chance = {name: 100 * of(trivial) for name, of in ranking_scores.SCORES.items()}
+    return {
+        "metric": metric,
+        "examples": len(table),
+        "queries": len(counts),
+        "queries_left_out": len(dict.fromkeys(example.query for example in table)) - len(counts),
+        **{name: 100 * of(counts.sum(axis=0)) for name, of in ranking_scores.SCORES.items()},
+        "low": low,
+        "high": high,
+        "chance": chance[metric],
+        "random": chance,
+        "at_chance": low <= chance[metric],
+        "signature": f"scikit-learn {importlib.metadata.version('scikit-learn')}, ndcg_score (linear gain; ties averaged)",
+    }
+
+
+def compare_arms(
+    systems: tuple[Path, ...],
+    examples: tuple[Path, ...],
+    output: Path,
+    *,
+    names: tuple[str, ...],
+    testsets: tuple[str, ...],
+    seeds: tuple[int, ...],
+    settings: Significance = Significance(),
+    metric: Literal["ndcg", "ndcg_10", "mrr"] = "ndcg",
+    relevant: float = 1.0,
+) -> None:
+    """Test the differences in `metric` between every two arms, on each test set and on average: by seed, and over the seeds.
+
+    `systems` are the folders of predictions, ordered by arm, then by seed; `examples` are ordered like `testsets`.
+    """
+    tables = {testset: read_table(path) for testset, path in zip(testsets, examples, strict=True)}
+    folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
+    counts = {
+        (name, testset, seed): counts_of(table, aligned_scores(folder / f"{testset}.hyp", len(table)), relevant)
+        for (name, seed), folder in folders.items()
+        for testset, table in tables.items()
+    }
+    found = compare_everywhere(counts, ranking_scores.SCORES[metric], names, testsets, seeds, settings)
+    write_json(output, {"metric": metric, **found})
+
+
+# ---------------------------------------------------------------------------------------------
+# grades and scores
+
+
+class _Output:
+    """What a head puts out, for a loss."""
+
+    def __init__(self, logits: torch.Tensor):
+        self.logits = logits
+
+
+def load_ranker(folder: Path, grades: list[str] | None, settings: Ranking, seed: int, from_scratch: bool = False):
+    """The model in `folder` with a head for `grades` (with `regression` for one number), drawn from `seed`; without `grades`, its own."""
+    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    labels = grades if grades is None or settings.loss == "grades" else ["score"]
+    return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
+
+
+def loss_of(grades: list[str], kind: str):
+    """The loss per document of a whole update: cross-entropy of the grades' numbers, or the squared error of the grades themselves."""
+    if kind == "grades":
+        return summed_loss
+    values = torch.tensor([float(grade) for grade in grades])
+
+    def squared_error(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
+        wanted = values.to(labels.device)[labels.flatten()]
+        loss = torch.nn.functional.mse_loss(outputs.logits.float().flatten(), wanted, reduction="sum")
+        return loss / (num_items_in_batch if num_items_in_batch is not None else len(wanted))
+
+    return squared_error
+
+
+def document_scores(logits: torch.Tensor, grades: Sequence[str]) -> torch.Tensor:
+    """A score of each document: the expected grade, or the head's only output (documents × grades, or × 1)."""
+    if logits.shape[1] == 1:
+        return logits[:, 0]
+    return logits.softmax(dim=1) @ torch.tensor([float(grade) for grade in grades])
+
+
+@torch.no_grad()
+def pair_scores(network, reader: Reader, rows: Sequence[Row], precision: str, tokens: int = 8192) -> torch.Tensor:
+    """The head's output for each row, in their order (rows × outputs), in float32; `tokens` are read at once."""
+    network.eval()
+    found = torch.empty(len(rows), network.config.num_labels)
+    for chosen in by_length([len(ids) for ids, _ in rows], tokens):
+        batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items() if name != "labels"}
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            found[chosen] = network(**batch).logits.float().cpu()
+    return found
+
+
+def counts_of(table: Sequence[Example], given: Sequence[float], relevant: float) -> np.ndarray:
+    """What is counted in each query of a table (queries × counts), whose documents were `given` scores."""
+    queries = ranking_scores.ranked_queries([example.query for example in table])
+    grades = [[float(table[row].label) for row in rows] for rows in queries]
+    return ranking_scores.count(grades, [[given[row] for row in rows] for rows in queries], relevant)
+
+
+def aligned_scores(hypotheses: Path, wanted: int) -> list[float]:
+    """The scores in a file, a line each; raises `InputError` when they are not as many as `wanted`, or no numbers."""
+    lines = list(read_lines(hypotheses))
+    try:
+        scores = [float(line) for line in lines]
+    except ValueError as error:
+        raise InputError(f"{hypotheses}: a line is no number ({error}); delete the folder and run the same command again") from None
+    if len(scores) != wanted:
+        raise InputError(f"{hypotheses}: has {len(scores)} scores for {wanted} documents; delete the folder and run the same command again")
+    return scores
+
+
+if __name__ == "__main__":
+    run({"finetune": finetune, "predict": predict, "compare": compare_arms})

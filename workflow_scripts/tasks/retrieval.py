@@ -1,0 +1,443 @@
+"""retrieval: how often the nearest sentence of the other language is the translation, by the states of a model.
+
+Nothing is trained. What is compared are models that are there: backbones, or what the arms of other experiments have been
+trained to, after either phase. A sentence's vector is made of the states of one layer (`layer`, `pooling`); the search is that of
+`evidence.retrieval`. Test sets whose sentences all have a translation are scored by accuracy (Tatoeba, as in Artetxe and
+Schwenk 2019), those in which translations are rare by the F1 of mined pairs, from a threshold on that is chosen on dev text (BUCC).
+The steps are commands:
+
+``search``
+    the neighbours of the sentences of all test sets, or mined pairs, in one process; their scores with their intervals, and what a
+    random choice gets
+``compare``
+    tests of the models' differences, on each test set and on average over them
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from workflow_scripts import paths
+from workflow_scripts.device import pick_device
+from workflow_scripts.evidence import retrieval
+from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
+from workflow_scripts.limits import Positive
+from workflow_scripts.models.batches import by_length, collate
+from workflow_scripts.models.families import family_of, longest_row
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.names import undefined
+from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of
+from workflow_scripts.text.aligned import read_gold
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.training.backbone import chain_of
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
+
+
+@dataclass
+class Retrieval:
+    """What a sentence's vector is, and how neighbours are ranked."""
+
+    part: Literal["encoder", "decoder"] = "encoder"
+    """The part of a model whose states are taken; an encoder alone has but one."""
+    layer: int = -1
+    """The layer; 0 is the embeddings, −1 the last layer. One in the middle is often better than the last."""
+    layers: list[int] = field(default_factory=list)
+    """More layers to be measured in the same pass. Their vectors are in memory all together, so this is for test sets of some
+    thousand sentences."""
+    pooling: Literal["mean", "text", "first", "last"] = "mean"
+    """What is made of the states of a sentence's pieces: their mean, the mean without special tokens (`text`), the state of the
+    first piece, or of the last."""
+    score: Literal["cosine", "margin"] = "margin"
+    """What neighbours are ranked by: cosine, or the ratio margin of Artetxe and Schwenk (2019). With gold pairs, also what the
+    threshold is on."""
+    k: Positive = 4
+    """Nearest neighbours that the margin looks at, and that are candidates."""
+    batch_tokens: Positive = 8192
+    """Tokens that go through the model at once."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+
+
+@dataclass
+class NamedModel:
+    """A model that is compared: a backbone, or what an arm of another experiment has been trained to."""
+
+    backbone: str | None = None
+    """Name of a backbone."""
+    experiment: str | None = None
+    """Or the name of an experiment of the run that trains,"""
+    arm: str | None = None
+    """one of its arms,"""
+    phase: Literal["pretext", "finetune"] = "finetune"
+    """and the phase after which the model is taken."""
+    retrieval: dict[str, Any] = field(default_factory=dict)
+    """Settings of `retrieval` that are others for this model, such as `layer`."""
+
+
+@dataclass(kw_only=True)
+class RetrievalExperiment(AnyExperiment):
+    """Retrieval of translations by the states of models, without training."""
+
+    task: Literal["retrieval"]
+    """What is measured."""
+    models: dict[str, NamedModel]
+    """Models by name; the first is the baseline that the others are compared with. They take the place of the run's arms."""
+    retrieval: Retrieval = field(default_factory=Retrieval)
+    """Vectors and neighbours."""
+    scores: Significance = field(default_factory=Significance)
+    """Tests of significance."""
+
+
+# ---------------------------------------------------------------------------------------------
+# what an experiment means
+
+
+def languages(config: "Config", name: str) -> list[str]:
+    """The languages of the texts."""
+    text = config.aligned[config.experiments[name].corpus]
+    return list(dict.fromkeys(code for source in text.test.values() for code in source.languages))
+
+
+def model_folder(config: "Config", name: str, arm: str, seed: int | str) -> str:
+    """Where a model is; a backbone is the same for all seeds."""
+    model = config.experiments[name].models[arm]
+    if model.backbone:
+        return f"{paths.backbone_folder(model.backbone)}/model"
+    return f"{paths.run_folder(model.experiment, model.arm, seed)}/{model.phase}/model"
+
+
+def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
+    """The settings for one of the models."""
+    return replace(experiment.retrieval, **experiment.models[arm].retrieval)
+
+
+def searched_seeds(config: "Config", name: str, arm: str) -> list[int]:
+    """The seeds that a model is measured with: a backbone with the first one alone."""
+    return config.run.seeds[:1] if config.experiments[name].models[arm].backbone else config.run.seeds
+
+
+def results(config: "Config", name: str) -> set[str]:
+    """All files that the report reads."""
+    experiment = config.experiments[name]
+    files = {f"{paths.experiment_folder(name)}/significance.json"}
+    files |= {f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in backbones_of(config, experiment)}
+    files |= {paths.aligned_file(experiment.corpus, part, "json") for part in paths.aligned_parts(config, experiment.corpus)}
+    for arm in arms_of(config, experiment):
+        files |= {f"{paths.run_folder(name, arm, seed)}/predictions" for seed in searched_seeds(config, name, arm)}
+    return files
+
+
+def held_out_text(config: "Config", name: str) -> list[str]:
+    """Both sides of all test sets and dev text."""
+    corpus = config.experiments[name].corpus
+    return [paths.aligned_file(corpus, part, side) for part in paths.aligned_parts(config, corpus) for side in ("source", "target")]
+
+
+def problems(config: "Config", name: str) -> Iterator[str]:
+    """Models, experiments and arms that are not defined or not run, layers' settings that are none, languages that a backbone lacks."""
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    yield from undefined(f"{where}.corpus", experiment.corpus, config.aligned)
+    if not experiment.models:
+        yield f"{where}.models: names no model"
+    for number in experiment.published:
+        yield from undefined(f"{where}.published: arm", number.arm, experiment.models)
+    known = {key: 0 for key in asdict(experiment.retrieval)}
+    for called, model in experiment.models.items():
+        at = f"{where}.models.{called}"
+        for key in model.retrieval:
+            yield from undefined(f"{at}.retrieval", key, known)
+        if bool(model.backbone) == bool(model.experiment and model.arm):
+            yield f"{at}: give either `backbone`, or `experiment` and `arm`"
+        elif model.backbone:
+            yield from undefined(f"{at}.backbone", model.backbone, config.backbones)
+        else:
+            yield from _arm_problems(config, at, model)
+    if experiment.corpus in config.aligned:
+        yield from _backbone_problems(config, name)
+
+
+def _arm_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]:
+    yield from undefined(f"{at}.experiment", model.experiment or "", config.experiments)
+    other = config.experiments.get(model.experiment or "")
+    if other is None:
+        return
+    if not hasattr(other, "training") or model.experiment not in config.run.experiments:
+        yield f"{at}.experiment: {model.experiment!r} must be one of run.experiments, and train"
+    elif model.arm not in arms_of(config, other):
+        yield f"{at}.arm: {model.arm!r} is no arm of {model.experiment}, which has {', '.join(arms_of(config, other))}"
+    elif model.phase == "pretext" and len(config.arms[model.arm]) < 2:
+        yield f"{at}.phase: arm {model.arm!r} has no pretext phase"
+
+
+def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
+    experiment = config.experiments[name]
+    named = [model.backbone or getattr(config.experiments.get(model.experiment), "backbone", None) for model in experiment.models.values()]
+    chains = dict.fromkeys(link for own in named if own for link in chain_of(config.backbones, own))
+    for backbone in chains:
+        block = config.backbones[backbone]
+        if block.trim:
+            yield f"backbones.{backbone}.trim: keeps the pieces of text that is trained on; experiments.{name} needs those of its own, too"
+        learnt = block.pretraining
+        for code in languages(config, name) if learnt else ():
+            if learnt and code not in learnt.text:
+                has = list(learnt.text)
+                yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
+
+
+def nothing(config: "Config", name: str) -> list[str]:
+    """What a task that trains nothing says of training text and lexicons."""
+    return []
+
+
+def no_phases(config: "Config", name: str) -> Iterator[Trained]:
+    """Nothing is trained."""
+    return iter(())
+
+
+RETRIEVAL = Task(
+    settings=RetrievalExperiment,
+    text="aligned",
+    answers="neighbours",
+    length="none",
+    languages=languages,
+    trained_languages=lambda config, name: languages(config, name)[:1],
+    training_text=nothing,
+    held_out_text=held_out_text,
+    lexicons=nothing,
+    results=results,
+    problems=problems,
+    phases=no_phases,
+    rules={"retrieval": "retrieval.batch_tokens"},
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# steps
+
+
+@dataclass
+class Sides:
+    """A test set, or its dev text: both sides as vectors by layer, and the pairs of lines that are translations."""
+
+    source: list[torch.Tensor]
+    target: list[torch.Tensor]
+    gold: list[tuple[int, int]]
+
+
+def search(
+    model: Path,
+    sources: tuple[Path, ...],
+    targets: tuple[Path, ...],
+    gold: tuple[Path, ...],
+    folder: Path,
+    *,
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
+    dev_sources: tuple[Path, ...] = (),
+    dev_targets: tuple[Path, ...] = (),
+    dev_gold: tuple[Path, ...] = (),
+    threads: int = 0,
+    settings: Retrieval = Retrieval(),
+) -> None:
+    """Look for the translations of all test sets; write what was found (``NAME.hyp``) and ``NAME.scores.json`` into `folder`.
+
+    A line of ``NAME.hyp`` has the number of a source sentence's neighbour and its score, or −1 where no pair was mined. All files are
+    ordered like `testsets`, `languages` are pairs like ``de-en``. With `dev_gold` pairs are mined. Raises `InputError` for a layer
+    that the model does not have, or a language that it does not know.
+    """
+    from transformers import AutoModel
+
+    if threads:
+        torch.set_num_threads(threads)
+    codec = load_codec(model)
+    network = AutoModel.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
+    layers = chosen_layers(network, settings)
+    for at, name in enumerate(testsets):
+        codes = languages[at].split("-")
+        test = embedded((sources[at], targets[at]), gold[at], codes, network, codec, layers, settings)
+        dev = embedded((dev_sources[at], dev_targets[at]), dev_gold[at], codes, network, codec, layers, settings) if dev_gold else None
+        found = [look_up(test, dev, place, settings.score, settings.k) for place in range(len(layers))]
+        given, scores, threshold = found[0]
+        write_lines(folder / f"{name}.hyp", (f"{j}\t{score:.6f}" for j, score in zip(given, scores, strict=True)))
+        report = score_of(given, test, mines=dev is not None)
+        metric = report["metric"]
+        by_layer = {str(layer): 100 * _leading(one, test.gold, metric) for layer, (one, _, _) in zip(layers, found, strict=True)}
+        other = "cosine" if settings.score == "margin" else "margin"
+        report[f"by_{other}"] = 100 * _leading(look_up(test, dev, 0, other, settings.k)[0], test.gold, metric)
+        if dev is None:
+            back = Sides(test.target, test.source, [(j, i) for i, j in test.gold])
+            report["backwards"] = 100 * _leading(look_up(back, None, 0, settings.score, settings.k)[0], back.gold, metric)
+        report |= {
+            "threshold": threshold,
+            "layers": dict(sorted(by_layer.items(), key=lambda item: int(item[0]))),
+            "layer": layers[0],
+            "width": test.source[0].shape[1],
+            "family": codec.family,
+            "model": str(model),
+            "settings": asdict(settings),
+        }
+        write_json(folder / f"{name}.scores.json", report)
+
+
+def score_of(given: Sequence[int], test: Sides, mines: bool) -> dict[str, Any]:
+    """All scores of a test set in per cent, and that of a random choice (`chance`), which is an expected value.
+
+    `low` and `high` limit the 95 % interval, from source sentences drawn anew (bootstrap).
+    """
+    metric = "f1" if mines else "accuracy"
+    counts = retrieval.count(given, test.gold)
+    low, high = interval(counts, retrieval.SCORES[metric])
+    sizes = len(test.source[0]), len(test.target[0])
+    chance = 100 * retrieval.SCORES[metric](retrieval.of_random(*sizes, len(test.gold)))
+    names = ("f1", "precision", "recall") if mines else ("accuracy",)
+    return {
+        "metric": metric,
+        "examples": sizes[0],
+        "among": sizes[1],
+        "pairs": len(test.gold),
+        **{name: 100 * retrieval.SCORES[name](counts.sum(axis=0)) for name in names},
+        "low": low,
+        "high": high,
+        "chance": chance,
+        "at_chance": low <= chance,
+    }
+
+
+def _leading(given: Sequence[int], gold: list[tuple[int, int]], metric: str) -> float:
+    return retrieval.SCORES[metric](retrieval.count(given, gold).sum(axis=0))
+
+
+def look_up(test: Sides, dev: Sides | None, place: int, score: str, k: int) -> tuple[list[int], list[float], float | None]:
+    """For each source sentence the number of what was found (−1 for nothing) and its score, by the vectors of one layer; and the threshold.
+
+    With `dev` pairs are mined from a threshold on, the one of the greatest F1 there.
+    """
+    candidates = _candidates(test, place, score, k)
+    if dev is None:
+        found, scores = retrieval.best(candidates[0])
+        return found.tolist(), scores.tolist(), None
+    threshold = retrieval.best_threshold(retrieval.mine(*_candidates(dev, place, score, k)), dev.gold)
+    mined = retrieval.mine(*candidates)
+    given, values = [-1] * len(test.source[0]), [0.0] * len(test.source[0])
+    for i, j, value in zip(*(side.tolist() for side in mined), strict=True):
+        if value >= threshold:
+            given[i], values[i] = j, value
+    return given, values, threshold
+
+
+def _candidates(sides: Sides, place: int, score: str, k: int):
+    found = retrieval.search(sides.source[place], sides.target[place], k)
+    return retrieval.margins(*found) if score == "margin" else found
+
+
+def compare_models(
+    systems: tuple[Path, ...],
+    gold: tuple[Path, ...],
+    output: Path,
+    *,
+    names: tuple[str, ...],
+    testsets: tuple[str, ...],
+    seeds: tuple[int, ...],
+    metric: Literal["accuracy", "f1"] = "accuracy",
+    settings: Significance = Significance(),
+) -> None:
+    """Test the differences in `metric` between every two models, on each test set and on average: by seed, and over the seeds.
+
+    `systems` are the folders of what was found, ordered by model, then by seed; `gold` is ordered like `testsets`.
+    """
+    pairs = {testset: read_gold(path) for testset, path in zip(testsets, gold, strict=True)}
+    folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
+    counts = {
+        (name, testset, seed): retrieval.count(read_found(folder / f"{testset}.hyp", pairs[testset]), pairs[testset])
+        for (name, seed), folder in folders.items()
+        for testset in testsets
+    }
+    write_json(output, {"metric": metric, **compare_everywhere(counts, retrieval.SCORES[metric], names, testsets, seeds, settings)})
+
+
+def read_found(path: Path, gold: list[tuple[int, int]]) -> list[int]:
+    """The number of each source sentence's neighbour; raises `InputError` where the lines are fewer than `gold` knows, or no numbers."""
+    try:
+        found = [int(line.split("\t")[0]) for line in read_lines(path)]
+    except ValueError:
+        found = []
+    if len(found) <= max(i for i, _ in gold):
+        raise InputError(f"{path}: does not have a neighbour for each sentence; delete the folder and run the same command again")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# vectors
+
+
+def chosen_layers(network: Any, settings: Retrieval) -> list[int]:
+    """The layers to be measured, as numbers from 0, the one that counts first."""
+    family = family_of(network.config)
+    key = "decoder_layers" if family.decoder and settings.part == "decoder" else "layers"
+    depth = getattr(network.config, family.size[key])
+    for layer in (settings.layer, *settings.layers):
+        if not -depth - 1 <= layer <= depth:
+            raise InputError(f"retrieval.layer: {layer} is none of the model's layers, 0 (the embeddings) to {depth}, or −1 for the last")
+    return list(dict.fromkeys(layer % (depth + 1) for layer in (settings.layer, *settings.layers)))
+
+
+def embedded(
+    files: tuple[Path, Path], gold: Path, codes: Sequence[str], network: Any, codec: Codec, layers: list[int], settings: Retrieval
+) -> Sides:
+    """The vectors of both sides of a test set in the given layers."""
+    sides: list[list[torch.Tensor]] = []
+    for path, code in zip(files, codes, strict=True):
+        rows = codec.encode(list(read_lines(path)), code, longest_row(network.config))
+        sides.append(sentence_vectors(rows, network, codec, layers, settings))
+    return Sides(sides[0], sides[1], read_gold(gold))
+
+
+@torch.no_grad()
+def sentence_vectors(rows: list[list[int]], network: Any, codec: Codec, layers: list[int], settings: Retrieval) -> list[torch.Tensor]:
+    """A vector for each row of ids, by layer (rows × width, float32), in the rows' order; `batch_tokens` are read at once."""
+    family = family_of(network.config)
+    decodes = family.decoder and settings.part == "decoder"
+    specials = torch.tensor(codec.tokenizer.all_special_ids)
+    found: list[torch.Tensor] = []
+    for chosen in by_length([len(row) for row in rows], settings.batch_tokens):
+        batch = collate([(rows[i], rows[i]) for i in chosen], codec.tokenizer.pad_token_id, family.decoder)
+        read = {name: tensor.to(network.device) for name, tensor in batch.items() if name != "labels"}
+        ids = read["decoder_input_ids" if decodes else "input_ids"]
+        if family.decoder and not decodes:
+            read.pop("decoder_input_ids")
+            states = network.get_encoder()(**read, output_hidden_states=True).hidden_states
+        else:
+            cache = {"use_cache": False} if family.decoder else {}
+            states = getattr(network(**read, **cache, output_hidden_states=True), family.states[-1])
+        mask = read["attention_mask"]
+        weights = pooling_weights(ids, mask, specials.to(ids.device), settings.pooling)
+        for place, layer in enumerate(layers):
+            vectors = torch.einsum("rl,rlw->rw", weights, states[layer].float()).cpu()
+            if len(found) <= place:
+                found.append(torch.empty(len(rows), vectors.shape[1]))
+            found[place][chosen] = vectors
+    return found
+
+
+def pooling_weights(ids: torch.Tensor, mask: torch.Tensor, specials: torch.Tensor, pooling: str) -> torch.Tensor:
+    """The share of each position in its row's vector (rows × length); those of a row sum to 1."""
+    lengths = mask.sum(dim=1)
+    if pooling in ("first", "last"):
+        at = torch.zeros_like(lengths) if pooling == "first" else lengths - 1
+        return torch.nn.functional.one_hot(at, mask.shape[1]).float()
+    there = mask.bool()
+    if pooling == "text":
+        plain = there & ~torch.isin(ids, specials)
+        # a row of special tokens alone keeps them
+        there = torch.where(plain.any(dim=1, keepdim=True), plain, there)
+    return there.float() / there.sum(dim=1, keepdim=True)
+
+
+if __name__ == "__main__":
+    run({"search": search, "compare": compare_models})

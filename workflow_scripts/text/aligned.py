@@ -1,0 +1,199 @@
+"""aligned: sentences in two languages with what translates what, for retrieval.
+
+A test set has sentences to look up (the source side) and sentences among which their translations are looked for (the target
+side). The formats:
+
+===================================  ==========================================================================
+what is named                        what translates what
+===================================  ==========================================================================
+`files`, a sentence a line           lines of the same number (Tatoeba as in LASER: ``tatoeba.deu-eng.deu``)
+`file` with `columns`                the cells of a line of a TSV file
+`files` and `order`                  line i of `order` is the number, from 0, of the target line (XTREME's Tatoeba)
+`files` and `gold`                   pairs of ids; the files have id, tab, sentence (BUCC 2018); other sentences
+                                     have no translation, and the pairs are to be mined
+===================================  ==========================================================================
+"""
+
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.stage import InputError, checksums, resource, run, write_json
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.parallel import clean_text
+
+
+@dataclass
+class AlignedSource:
+    """Where the two sides of a test set come from, and what tells which sentences are translations."""
+
+    languages: tuple[str, str]
+    """The language of the sentences that are looked up, and that of those among which their translations are looked for."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Language → file with a sentence a line, with `gold` an id, a tab and a sentence."""
+    file: str | None = None
+    """Instead, a TSV file whose lines have both sides."""
+    columns: dict[str, int | str] = field(default_factory=dict)
+    """Language → column of `file` (from 1, as in `cut -f`), or its name in the header."""
+    header: bool = False
+    """The first line of `file` names the columns."""
+    order: str | None = None
+    """A file with the number of the translation, from 0, for each sentence that is looked up (XTREME's Tatoeba)."""
+    gold: str | None = None
+    """A file of pairs of ids that are translations, separated by a tab (BUCC); all others have none."""
+
+    def paths(self) -> list[str]:
+        """The files that this source names."""
+        return [path for path in (self.file, *self.files.values(), self.order, self.gold) if path]
+
+    @property
+    def language(self) -> str:
+        """The language of the sentences that are looked up."""
+        return self.languages[0]
+
+
+@dataclass
+class Aligned:
+    """Sentences whose translations are looked for."""
+
+    test: dict[str, AlignedSource]
+    """Test sets by name, all of them with `gold` or none."""
+    dev: dict[str, AlignedSource] = field(default_factory=dict)
+    """By the name of a test set with `gold`: text of the same kind, on which the threshold is chosen from which on pairs are mined."""
+
+    @property
+    def mines(self) -> bool:
+        """Whether pairs are mined from text of which not every sentence has a translation."""
+        return any(source.gold for source in self.test.values())
+
+    @property
+    def language(self) -> str:
+        """The language that is looked up in the first test set."""
+        return next(iter(self.test.values())).language
+
+
+def main(source: Path, target: Path, gold: Path, report: Path, *, settings: AlignedSource) -> None:
+    """Write both sides, a sentence a line; `gold`, the numbers (from 0) of lines that are translations, a pair a line; and a report.
+
+    Raises `InputError` naming file, line and value for sides of different length, empty sentences, ids that are unknown or stand
+    twice, numbers that are none, or a file without pairs.
+    """
+    sides, pairs = read_aligned(settings)
+    for path, lines in zip((source, target), sides, strict=True):
+        write_lines(path, lines)
+    write_lines(gold, (f"{i}\t{j}" for i, j in pairs))
+    write_json(
+        report,
+        {
+            "languages": list(settings.languages),
+            "sentences": [len(side) for side in sides],
+            "pairs": len(pairs),
+            "repeated": [len(side) - len(set(side)) for side in sides],
+            "checksums": checksums(settings.paths()),
+            "source": asdict(settings),
+        },
+    )
+
+
+def read_aligned(settings: AlignedSource) -> tuple[tuple[list[str], list[str]], list[tuple[int, int]]]:
+    """Both sides, and the pairs of their lines that are translations, sorted; raises as `main` does."""
+    if settings.file:
+        sides = _read_tsv(Path(settings.file), settings)
+    else:
+        where = [Path(settings.files[code]) for code in settings.languages]
+        if settings.gold:
+            named = [_read_named(path) for path in where]
+            pairs = _read_gold(Path(settings.gold), [list(side) for side in named], where)
+            first, second = (list(side.values()) for side in named)
+            return (first, second), pairs
+        first, second = ([_sentence(line, path, n) for n, line in enumerate(read_lines(path), 1)] for path in where)
+        sides = (first, second)
+        if settings.order:
+            return sides, _read_order(Path(settings.order), len(first), len(second))
+        if len(first) != len(second):
+            raise InputError(f"{where[0]} has {len(first)} lines, {where[1]} has {len(second)}; line by line they must be translations")
+    if not sides[0]:
+        raise InputError(f"{' and '.join(settings.paths())}: no sentence is there")
+    return sides, [(i, i) for i in range(len(sides[0]))]
+
+
+def at_hand(source: AlignedSource) -> AlignedSource:
+    """The source with the embedded files where they really are."""
+    found: dict[str, Any] = {key: path and resource(path) for key in ("file", "order", "gold") for path in [getattr(source, key)]}
+    return replace(source, files={code: resource(path) for code, path in source.files.items()}, **found)
+
+
+def read_gold(path: Path) -> list[tuple[int, int]]:
+    """The pairs of line numbers that `main` wrote."""
+    return [(int(i), int(j)) for i, j in (line.split("\t") for line in read_lines(path))]
+
+
+def _sentence(line: str, path: Path, number: int) -> str:
+    if not (text := clean_text(line)):
+        raise InputError(f"{path}, line {number}: the sentence is empty; delete the line, and its translation")
+    return text
+
+
+def _read_tsv(path: Path, settings: AlignedSource) -> tuple[list[str], list[str]]:
+    places: list[int] = []
+    sides: tuple[list[str], list[str]] = [], []
+    for number, line in enumerate(read_lines(path), 1):
+        cells = line.split("\t")
+        if not places:
+            for column in (settings.columns[code] for code in settings.languages):
+                named = cells.index(str(column)) if settings.header and column in cells else -1
+                places.append(int(column) - 1 if str(column).isdigit() else named)
+                if places[-1] < 0:
+                    known = f"the header has {', '.join(cells)}" if settings.header else "without `header: true` columns are numbers from 1"
+                    raise InputError(f"{path}, line 1: there is no column {column!r}; {known}")
+            if settings.header:
+                continue
+        if len(cells) <= max(places):
+            raise InputError(
+                f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {max(places) + 1}: {line[:80]!r}"
+            )
+        for side, place in zip(sides, places, strict=True):
+            side.append(_sentence(cells[place], path, number))
+    return sides
+
+
+def _read_named(path: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        name, tab, text = line.partition("\t")
+        if not tab:
+            raise InputError(f"{path}, line {number}: an id and a sentence are expected, separated by a tab: {line[:80]!r}")
+        if name in found:
+            raise InputError(f"{path}, line {number}: the id {name[:60]!r} stands in another line already; ids must be different")
+        found[name] = _sentence(text, path, number)
+    return found
+
+
+def _read_gold(path: Path, ids: list[list[str]], where: list[Path]) -> list[tuple[int, int]]:
+    places = [{name: place for place, name in enumerate(side)} for side in ids]
+    pairs = set()
+    for number, line in enumerate(read_lines(path), 1):
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise InputError(f"{path}, line {number}: two ids are expected, separated by a tab: {line[:80]!r}")
+        for name, known, file in zip(cells, places, where, strict=True):
+            if name not in known:
+                raise InputError(f"{path}, line {number}: {name[:60]!r} is not in {file}; is the order of the languages right?")
+        pairs.add((places[0][cells[0]], places[1][cells[1]]))
+    if not pairs:
+        raise InputError(f"{path}: has no pair, so nothing could be found")
+    return sorted(pairs)
+
+
+def _read_order(path: Path, sentences: int, among: int) -> list[tuple[int, int]]:
+    lines = list(read_lines(path))
+    if len(lines) != sentences:
+        raise InputError(f"{path} has {len(lines)} lines for {sentences} sentences; it must have one for each")
+    for number, line in enumerate(lines, 1):
+        if not line.strip().isdecimal() or int(line) >= among:
+            raise InputError(f"{path}, line {number}: {line[:40]!r} is no number from 0 to {among - 1}, that of a line of the other side")
+    return [(i, int(line)) for i, line in enumerate(lines)]
+
+
+if __name__ == "__main__":
+    run(main)

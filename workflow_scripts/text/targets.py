@@ -1,0 +1,245 @@
+"""targets: readers of texts with target texts, for generation: passages with questions, articles with titles, openings with stories.
+
+Formats, told apart by file names and settings:
+
+- two files with a text and its target on the same line, as in XGLUE's QG and NTG (`targets`);
+- SQuAD's JSON, as in SQuAD, XQuAD, MLQA and TyDiQA-GoldP: a passage (or its sentence) with a marked answer, and the question;
+- a TSV file whose lines are parts of sections under headings (`columns.heading`): a section, and its heading;
+- TSV and JSONL files with a text and a target in each line, or in lines of two languages with the same document (`target_where`).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import regex
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import open_packed, read_lines
+from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
+from workflow_scripts.text.words import sentences
+
+if TYPE_CHECKING:
+    from workflow_scripts.text.labelled import LabelledSource
+
+TARGET_COLUMNS = ("text", "target", "document", "heading")
+"""The keys that `columns` may have."""
+MARKS = ("[[", "]]")
+"""What stands around the answer that a question is to ask for."""
+NEARBY = 30
+"""How many characters from its offset an answer is looked for."""
+
+
+class Targeted(NamedTuple):
+    """A text with its target, and the document and line (or place in the file) that it comes from."""
+
+    text: str
+    target: str
+    document: str
+    line: int
+
+
+def read_targets(source: "LabelledSource", removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
+    """Yield the texts of a file with their targets, in order; count in `removed` and `changed` what was done and why.
+
+    Raises:
+        InputError: Names file and line (or the question's id) for a text or target without words, a missing column, files of
+            different lengths, an answer that is not where it is said to be, two targets for one document, and broken JSON.
+    """
+    path = Path(source.file or "")
+    if source.targets:
+        found = _read_lines(path, Path(source.targets))
+    elif _without_packing(path).endswith(".json"):
+        found = _read_squad(path, source, removed, changed)
+    elif "heading" in source.columns:
+        found = _read_sections(path, _columns(source), removed)
+    else:
+        found = _read_rows(path, source, removed)
+    for one in found:
+        if not (one.text and one.target):
+            what = "target" if one.text else "text"
+            raise InputError(f"{path}, line {one.line}: the {what} is empty; delete the line, or see that the files and columns are right")
+        yield one
+
+
+def without_marks(text: str) -> str:
+    """A text without the marks around the answer."""
+    return " ".join(regex.sub("|".join(map(regex.escape, MARKS)), " ", text).split()) if MARKS[0] in text else text
+
+
+def _without_packing(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".xz")
+
+
+# ---------------------------------------------------------------------------------------------
+# formats
+
+
+def _read_lines(path: Path, targets: Path) -> Iterator[Targeted]:
+    sides = read_lines(path), read_lines(targets)
+    number = 0
+    while True:
+        text, target = (next(side, None) for side in sides)
+        if text is None and target is None:
+            return
+        number += 1
+        if text is None or target is None:
+            short, long = (path, targets) if text is None else (targets, path)
+            raise InputError(f"{short} ends after line {number - 1}, {long} goes on; the two files need the same number of lines")
+        yield Targeted(clean_text(text), clean_text(target), block_of(number), number)
+
+
+def _read_squad(path: Path, source: "LabelledSource", removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
+    """A passage with its answer marked, and the question, for each question that has an answer (its first one is taken)."""
+    try:
+        with open_packed(path) as file:
+            articles = json.load(file)["data"]
+        number = 0
+        for place, article in enumerate(articles):
+            # articles that the same place in another language's file has are the same document
+            for paragraph in article["paragraphs"]:
+                for question in paragraph["qas"]:
+                    number += 1
+                    if not question.get("answers"):
+                        removed["question without answer"] += 1
+                        continue
+                    answer, offset = (question["answers"][0][key] for key in ("text", "answer_start"))
+                    at = _found(path, question["id"], paragraph["context"], answer, offset, changed)
+                    text = _passage(paragraph["context"], at, at + len(answer), source)
+                    yield Targeted(clean_text(text), clean_text(question["question"]), f"article {place}", number)
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: is not SQuAD's JSON (data, paragraphs, context, qas, question, answers): {error!r}") from None
+
+
+def _found(path: Path, name: str, context: str, answer: str, offset: int, changed: Counter[str]) -> int:
+    """Where an answer is in its passage: at its offset, or the nearest place nearby."""
+    if answer and context[offset : offset + len(answer)] == answer:
+        return offset
+    start = max(0, offset - NEARBY)
+    near = context[start : offset + len(answer) + NEARBY]
+    places = [start + match.start() for match in regex.finditer(regex.escape(answer), near)] if answer else []
+    if not places:
+        raise InputError(
+            f"{path}, question {name}: the answer {answer[:60]!r} is not in the passage at {offset} or nearby; "
+            "correct answer_start, or remove the question"
+        )
+    changed["answer not at its offset"] += 1
+    return min(places, key=lambda at: abs(at - offset))
+
+
+def _passage(context: str, start: int, end: int, source: "LabelledSource") -> str:
+    """The passage, or the sentence of it in which the answer begins, with the answer marked if it is to be."""
+    first, last = 0, len(context)
+    if source.context == "sentence":
+        at = 0
+        for sentence in sentences(context):
+            at = context.index(sentence, at)
+            if at <= start < at + len(sentence):
+                # an answer may be longer than what was taken for a sentence
+                first, last = at, max(at + len(sentence), end)
+            at += len(sentence)
+    if not source.mark_answer:
+        return context[first:last]
+    return f"{context[first:start]} {MARKS[0]} {context[start:end]} {MARKS[1]} {context[end:last]}"
+
+
+def _read_sections(path: Path, columns: dict[str, int | str], removed: Counter[str]) -> Iterator[Targeted]:
+    """The lines under each heading of a page, joined, and the heading."""
+    for start, group in groups(rows(path, columns), "heading"):
+        text = clean_text(" ".join(row["text"] for row in group[1:]))
+        if text:
+            yield Targeted(text, clean_text(group[0]["text"]), group[0]["document"], start)
+        else:
+            removed["heading without text"] += 1
+
+
+def _read_rows(path: Path, source: "LabelledSource", removed: Counter[str]) -> Iterator[Targeted]:
+    is_json = ".jsonl" in path.name or ".ndjson" in path.name
+    read = list((_json_lines if is_json else _tsv_lines)(path, source))
+    if not source.target_where:
+        for number, cells, document in read:
+            text, target = _joined(cells["text"]), _joined(cells["target"])
+            if not _is(cells, source.where):
+                removed["not asked for (where)"] += 1
+            elif (isinstance(cells["text"], list) and not text) or (isinstance(cells["target"], list) and not target):
+                removed["no pages"] += 1
+            else:
+                yield Targeted(text, target, document, number)
+        return
+    targets: dict[str, tuple[int, str]] = {}
+    for number, cells, document in read:
+        if _is(cells, source.target_where):
+            if document in targets:
+                raise InputError(
+                    f"{path}, line {number}: document {document!r} has a target in line {targets[document][0]} already; see `target_where`"
+                )
+            targets[document] = number, _joined(cells["target"])
+    for number, cells, document in read:
+        if not _is(cells, source.where):
+            continue
+        if document in targets:
+            yield Targeted(_joined(cells["text"]), targets[document][1], document, number)
+        else:
+            removed["no target with this document"] += 1
+
+
+def _is(cells: dict[str, Any], where: dict[str, str]) -> bool:
+    return all(str(cells[f"where {key}"]) == value for key, value in where.items())
+
+
+def _joined(found: Any) -> str:
+    """A cell as one line; the parts of a list, such as the pages of a book, are joined."""
+    return clean_text(" ".join(map(str, found)) if isinstance(found, list) else str(found))
+
+
+def _columns(source: "LabelledSource") -> dict[str, int | str]:
+    """The columns that the configuration names; a list of columns, which it refuses for targets, is left out."""
+    return {what: column for what, column in source.columns.items() if not isinstance(column, list)}
+
+
+def _wanted(source: "LabelledSource") -> dict[str, int | str]:
+    return {**_columns(source), **{f"where {key}": key for key in (*source.where, *source.target_where)}}
+
+
+def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, str], str]]:
+    places: dict[str, int | str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        cells = line.split("\t")
+        if not places:
+            names = {name: place for place, name in enumerate(cells, 1)} if source.header else {}
+            places = {what: column if str(column).isdigit() else names.get(str(column), 0) for what, column in _wanted(source).items()}
+            if missing := [what for what, place in places.items() if int(place) < 1]:
+                known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
+                raise InputError(f"{path}, line 1: there is no column {_wanted(source)[missing[0]]!r} for {missing[0]!r}; {known}")
+            if source.header:
+                continue
+        if len(cells) < (last := max(map(int, places.values()))):
+            raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}")
+        row = {what: cells[int(place) - 1] for what, place in places.items()}
+        yield number, row, row.get("document", block_of(number))
+
+
+def _json_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, Any], str]]:
+    wanted = _wanted(source)
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            row = json.loads(line)
+            cells = {what: _taken(row, str(key)) for what, key in wanted.items()}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: not a JSON object with {wanted} ({error}): {line[:80]!r}") from None
+        yield number, cells, str(cells.get("document", block_of(number)))
+
+
+_SLICE = regex.compile(r"(.+)\[(\d*):(\d*)\]")
+
+
+def _taken(row: Any, key: str) -> Any:
+    """The value at a key; `pages[:1]` is the first item of the list `pages`, `pages[1:]` are the others."""
+    if not (part := _SLICE.fullmatch(key)):
+        return dig(row, key)
+    found = dig(row, part[1])
+    if not isinstance(found, list):
+        raise TypeError(f"{part[1]} is no list")
+    return found[slice(*(int(place) if place else None for place in part.groups()[1:]))]
