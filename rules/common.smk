@@ -19,7 +19,7 @@ shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARAL
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
-from workflow_scripts.run import inputs, searches
+from workflow_scripts.run import analyses, inputs, searches
 from workflow_scripts.run.config import load
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
@@ -55,6 +55,11 @@ def settings_of(key):
     return lambda wildcards: as_json(getattr(CONFIG.experiments[wildcards.experiment], key))
 
 
+def analysis_settings(stage):
+    """The block that the wildcards' analysis has for a stage, as JSON."""
+    return lambda wildcards: as_json(getattr(CONFIG.analyses[wildcards.analysis], stage))
+
+
 def experiments_with(**wanted):
     """A pattern of the experiments whose task is, or answers, what is wanted: `task="classification"`, `answers="text"`."""
     names = [
@@ -72,6 +77,7 @@ wildcard_constraints:
     labelled=r"[\w-]+",
     lexicon=r"[\w-]+",
     backbone=r"[\w-]+",
+    analysis=r"[\w-]+",
     experiment=r"[\w-]+",
     arm=r"[\w-]+(\.grid\d+)?",
     testset=r"[\w-]+(@[\w-]+)?",

@@ -117,6 +117,11 @@ def run_folder(experiment: str, arm: str, seed: object) -> str:
     return f"{experiment_folder(experiment)}/{arm}/seed{seed}"
 
 
+def analysis_file(analysis: str, stage: str) -> str:
+    """What a stage of an analysis writes."""
+    return f"results/analyses/{analysis}/{stage}.json"
+
+
 def report_page(experiment: str) -> str:
     """The experiment's own page, where there are too many for one."""
     return f"results/report/{experiment}.html"

@@ -109,6 +109,14 @@ def test_each_thing_that_is_wrong_is_found(folder, monkeypatch, path, value, abo
     assert line.startswith("WRONG") and said in line
 
 
+def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
+    raw = changed("analyses", {"own": {"models": ["bible"], "text": {"de": str(folder / "de"), "en": str(folder / "blank")}}})
+    assert not list(findings.analysed(config.load(raw)))
+    raw["run"]["analyses"] = ["own"]
+    good, bad = map(str, findings.analysed(config.load(raw)))
+    assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
+
+
 def test_everything_that_is_wrong_is_listed_at_once(capsys):
     raw = changed("corpora/help/train/file", "nowhere.tsv")
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "nowhere.txt"

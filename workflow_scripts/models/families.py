@@ -46,6 +46,10 @@ class Family(NamedTuple):
     """Where the hidden states of all layers are found in the output, the encoder's first."""
     size: dict[str, str]
     """Our name → the setting in ``config.json``: width, feed-forward width, layers and heads of the encoder, layers of the decoder."""
+    layers: dict[str, str]
+    """`encoder`, and `decoder` where there is one → where the list of its layers is in the network without a head."""
+    matrices: dict[str, str]
+    """Matrix of weights in a layer, by the name that papers have for it → where it is in the layer. Attention is self-attention."""
     tokenizer: str = ""
     """A part of the tokenizer class' name that tells the family from another one of the same `model_type`."""
     tags: tuple[str, ...] = ()
@@ -71,6 +75,22 @@ _BART_SIZE = {
     "decoder_layers": "decoder_layers",
 }
 _BERT_SIZE = {"width": "hidden_size", "feed_forward": "intermediate_size", "heads": "num_attention_heads", "layers": "num_hidden_layers"}
+_BART_MATRICES = {
+    "K": "self_attn.k_proj",
+    "Q": "self_attn.q_proj",
+    "V": "self_attn.v_proj",
+    "Out": "self_attn.out_proj",
+    "FC1": "fc1",
+    "FC2": "fc2",
+}
+_BERT_MATRICES = {
+    "K": "attention.self.key",
+    "Q": "attention.self.query",
+    "V": "attention.self.value",
+    "Out": "attention.output.dense",
+    "FC1": "intermediate.dense",
+    "FC2": "output.dense",
+}
 _MBART = Family(
     name="mbart",
     title="mBART",
@@ -85,6 +105,8 @@ _MBART = Family(
     dropout=("dropout", "attention_dropout"),
     states=("encoder_hidden_states", "decoder_hidden_states"),
     size=_BART_SIZE,
+    layers={"encoder": "encoder.layers", "decoder": "decoder.layers"},
+    matrices=_BART_MATRICES,
     tags=("{tag}",),
     off=("activation_dropout",),
 )
@@ -102,6 +124,8 @@ _MBERT = Family(
     dropout=("hidden_dropout_prob", "attention_probs_dropout_prob"),
     states=("hidden_states",),
     size=_BERT_SIZE,
+    layers={"encoder": "encoder.layer"},
+    matrices=_BERT_MATRICES,
 )
 
 FAMILIES: dict[str, Family] = {

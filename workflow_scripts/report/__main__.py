@@ -50,7 +50,7 @@ TRAINS_ON = {
     "released": "restoring text under the noise of the published code (for comparison)",
 }
 """Kind of a phase's data → what the page says that the phase trains on."""
-ON_INDEX = {"overview": {}, "zero_shot": [], "accuracies": [], "analyses": []}
+ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "accuracies": [], "analyses": []}
 """What the pages of single experiments lack, because the index has it."""
 
 

@@ -25,6 +25,7 @@ from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
 from workflow_scripts.names import instead
+from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.experiment import Phase
@@ -49,6 +50,8 @@ class Run:
     """Training seeds; each arm is trained once per seed."""
     zero_shot: bool = False
     """Every experiment's models translate the test sets of the others, too, if target and backbone are the same (Table III)."""
+    analyses: list[str] = field(default_factory=list)
+    """Names of analyses: what is looked into inside the models."""
 
 
 @dataclass
@@ -112,6 +115,8 @@ class Config:
     """Texts with labels by name, for tasks such as classification."""
     aligned: dict[str, Aligned] = field(default_factory=dict)
     """Sentences whose translations are looked for, by name, for retrieval."""
+    analyses: dict[str, Analysis] = field(default_factory=dict)
+    """Analyses of models by name: their similarity, the spectra of their weights, how separable languages are."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -248,6 +253,7 @@ def data_used(config: Config) -> list[str]:
     corpora = {config.experiments[name].corpus for name in config.run.experiments}
     left_out = {f"{section}.{name}" for section in ("corpora", "labelled", "aligned") for name in getattr(config, section).keys() - corpora}
     left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
+    left_out |= {f"analyses.{name}" for name in config.analyses.keys() - set(config.run.analyses)}
     read = {path for where, path in paths_of(config) if ".".join(where.split(".")[:2]) not in left_out}
     used = [name for name in config.data if data_file(config, name) in read]
     return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
@@ -277,6 +283,8 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     for name, backbone in config.backbones.items():
         texts = backbone.pretraining.text.values() if backbone.pretraining else ()
         yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
+    for name, analysis in config.analyses.items():
+        yield from ((f"analyses.{name}.text", path) for path in analysis.text.values())
 
 
 if __name__ == "__main__":

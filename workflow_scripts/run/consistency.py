@@ -14,8 +14,9 @@ import regex
 from pydantic import ValidationError
 
 from workflow_scripts.names import is_name, undefined
+from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, LexiconStages, data_file, explain, paths_of, sources_of
-from workflow_scripts.run.inputs import backbone_users, writes_text
+from workflow_scripts.run.inputs import backbone_users, languages_known, writes_text
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
@@ -39,8 +40,10 @@ def problems(config: Config) -> Iterator[str]:
     for what, names, defined in (
         ("run.experiments", config.run.experiments, config.experiments),
         ("run.arms", config.run.arms, config.arms),
+        ("run.analyses", config.run.analyses, config.analyses),
     ):
-        if not names and (what != "run.arms" or any(map(trains, config.experiments.values()))):
+        needed = what == "run.experiments" or (what == "run.arms" and any(map(trains, config.experiments.values())))
+        if not names and needed:
             yield f"{what}: is empty, nothing would be run"
         if len(set(names)) < len(names):
             yield f"{what}: {names} names something twice"
@@ -52,7 +55,7 @@ def problems(config: Config) -> Iterator[str]:
         or not all(0 < seed < 2**32 for seed in config.run.seeds)  # sacreBLEU takes 0 for none
     ):
         yield f"run.seeds: {config.run.seeds} must be different whole numbers from 1 to 2³² − 1, at least one"
-    for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments"):
+    for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments", "analyses"):
         for name in getattr(config, section):
             if not is_name(name):
                 yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
@@ -94,9 +97,34 @@ def problems(config: Config) -> Iterator[str]:
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
     yield from _chain_problems(config)
-    for name in config.run.experiments:
-        if name in config.experiments:
-            yield from task_of(config.experiments[name]).problems(config, name)
+    names = [name for name in config.run.experiments if name in config.experiments]
+    found = [problem for name in names for problem in task_of(config.experiments[name]).problems(config, name)]
+    yield from found
+    if not found:
+        # what models an analysis has is known only where the experiments are sound
+        yield from _analysis_problems(config)
+
+
+def _analysis_problems(config: Config) -> Iterator[str]:
+    """What is wrong with the run's analyses, and with backbones that only they use."""
+    chosen = [name for name in config.run.analyses if name in config.analyses]
+    # only a vocabulary that is made here has no more languages than those that it was made for
+    made = [name for name in config.backbones if (origin := analyses.origin_of(config, name)) and origin.kind == "small"]
+    known_by = {name: languages_known(config, name) for name in made if backbone_users(config, name)}
+    sound = True
+    for name in chosen:
+        for problem in analyses.problems(config, name, known_by):
+            sound = False
+            yield problem
+    for name in config.backbones if sound else ():
+        if backbone_users(config, name) or not (users := analyses.analyses_of(config, name)):
+            continue
+        kind, block = config.backbones[name].kind, config.backbones[name].pretraining
+        if not (config.backbones[name].model if kind == "hub" else block):
+            yield f"backbones.{name}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
+        for code in analyses.languages_for(config, name) if block else ():
+            if block and code not in block.text:
+                yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {list(block.text)}"
 
 
 def _chain_problems(config: Config) -> Iterator[str]:

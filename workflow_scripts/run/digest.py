@@ -236,11 +236,18 @@ def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, 
         block = f"backbones.{name}.{kind}.training"
         # a model of the hub is loaded, not trained
         return (f"backbones.{name}", "") if kind == "hub" else (block, f"set {block}.micro_batch_tokens")
+    if (less := _ANALYSES.get(failure.rule)) is not None:
+        block = f"analyses.{failure.wildcards.get('analysis', '…')}"
+        return f"{block}.{failure.rule}", f"lower {block}.{less}" if less else ""
     keys = {rule: key for task in TASKS.values() for rule, key in task.rules.items()}
     if (key := keys.get(failure.rule)) is None:
         return f"{experiment}.{failure.rule.partition('_')[0]}", ""
     verb = "set" if "micro_batch" in key else "lower"
     return f"{experiment}.{key.rpartition('.')[0]}", f"{verb} {experiment}.{key}"
+
+
+_ANALYSES = {"cka": "cka.memory_gb", "spectra": "", "separability": "separability.texts"}
+"""Rule of an analysis → the key that lowers its memory, if there is one."""
 
 
 def profile_file(arguments: Sequence[str]) -> str:

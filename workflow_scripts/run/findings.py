@@ -237,6 +237,14 @@ def unaligned(config: Config) -> Iterator[Finding]:
                 yield judged(f"experiments.{name}.representation.text.{code}", _plain_text, resource(path))
 
 
+def analysed(config: Config) -> Iterator[Finding]:
+    """Whether the texts of analyses that are no test sets of the run are there."""
+    for name in config.run.analyses:
+        for code, path in config.analyses[name].text.items():
+            if not path.startswith("results/"):  # which is made when the run begins
+                yield judged(f"analyses.{name}.text.{code}", _plain_text, resource(path))
+
+
 def _plain_text(path: str) -> str:
     if not (found := sum(1 for line in itertools.islice(read_lines(Path(path)), _HEAD) if line.strip())):
         raise InputError(f"{path}: has no text; give another file")

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from workflow_scripts import paths
+from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, data_file, data_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import labelling, transfer, translation
@@ -190,7 +191,12 @@ def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
 
 def backbone_languages(config: Config, w: Wildcards) -> list[str]:
     """The languages that the backbone must know."""
-    return _of_users(config, w.backbone, "languages")
+    return languages_known(config, w.backbone)
+
+
+def languages_known(config: Config, backbone: str) -> list[str]:
+    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses."""
+    return _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
 
 
 def encoder_will_do(config: Config, w: Wildcards) -> str:
@@ -201,8 +207,10 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
     users = [config.experiments[name] for name in backbone_users(config, backbone)]
+    if not users:
+        return not analyses.analyses_of(config, backbone)
     restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
-    return not users or restores or any(task_of(e).answers == "text" for e in users)
+    return restores or any(task_of(e).answers == "text" for e in users)
 
 
 def _reads_text(config: Config, backbone: str) -> bool:
@@ -243,7 +251,8 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
 
 def keep_head(config: Config, w: Wildcards) -> str:
     """The flag for a backbone that another one of the run is made from: it keeps the head that it was pretrained with."""
-    made = {config.backbones[name].from_ for name in config.backbones if backbone_users(config, name)}
+    used = [name for name in config.backbones if backbone_users(config, name) or analyses.analyses_of(config, name)]
+    made = {config.backbones[name].from_ for name in used}
     return "--keep-head" if w.backbone in made else ""
 
 
@@ -555,7 +564,7 @@ def report_inputs(config: Config) -> list[str]:
     files = {f"{data_file(config, name)}.json" for name in data_used(config)}
     for name in config.run.experiments:
         files |= task_of(config.experiments[name]).results(config, name)
-    return sorted(files)
+    return sorted(files | {*analyses.results(config)})
 
 
 def report_pages(config: Config) -> list[str]:

@@ -88,7 +88,7 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     return spelt
 
 
-DEFINITIONS = ("data", "corpora", "labelled", "aligned", "lexicons", "backbones", "experiments")
+DEFINITIONS = ("data", "corpora", "labelled", "aligned", "lexicons", "backbones", "experiments", "analyses")
 """The sections in which a definition may have an `each`."""
 
 
@@ -117,7 +117,7 @@ def _spelt_section(section: str, blocks: Any) -> Any:
     return _with_likes(section, all_of_them) if section in ALIKE else all_of_them
 
 
-ALIKE = ("corpora", "labelled", "aligned", "lexicons", "backbones", "experiments")
+ALIKE = ("corpora", "labelled", "aligned", "lexicons", "backbones", "experiments", "analyses")
 """The sections in which a definition may have a `like`."""
 
 BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names", "models", "target_where", "test", "text", "vectors"}

@@ -44,6 +44,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from findings.aligned(config)
     yield from findings.lexicons(config)
     yield from findings.unaligned(config)
+    yield from findings.analysed(config)
     yield from findings.backbones(config)
     yield from findings.comet(config)
     yield from findings.tokenisers(config)

@@ -292,6 +292,9 @@ DOING = {
     "significance": "testing for significance",
     "word_accuracy": "measuring word accuracy",
     "representation": "measuring representations",
+    "cka": "comparing states of models and languages",
+    "spectra": "decomposing weights",
+    "separability": "measuring how languages are told apart",
     "report": "writing the report",
 }
 """Rules in plain words; a rule that is not here is called by its name."""

@@ -1,0 +1,18 @@
+rule separability:
+    input:
+        models=of(analyses.model_folders),
+        texts=of(analyses.texts),
+    output:
+        "results/analyses/{analysis}/separability.json",
+    log:
+        "results/logs/separability/{analysis}.log",
+    benchmark:
+        "results/benchmarks/separability/{analysis}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        told=of(analyses.told, "separability"),
+        settings=analysis_settings("separability"),
+    shell:
+        "python -m workflow_scripts.evidence.separability --output {output:q} --models {input.models:q} --texts {input.texts:q} "
+        "{params.told:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

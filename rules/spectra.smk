@@ -1,0 +1,17 @@
+rule spectra:
+    input:
+        models=of(analyses.model_folders),
+    output:
+        "results/analyses/{analysis}/spectra.json",
+    log:
+        "results/logs/spectra/{analysis}.log",
+    benchmark:
+        "results/benchmarks/spectra/{analysis}.tsv"
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        told=of(analyses.told, "spectra"),
+        settings=analysis_settings("spectra"),
+    shell:
+        "python -m workflow_scripts.evidence.spectra --output {output:q} --models {input.models:q} "
+        "{params.told:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

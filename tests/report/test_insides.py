@@ -1,0 +1,101 @@
+"""What the report shows of analyses: heat maps, spectra, separability, made of the files that the stages write for tiny models."""
+
+import re
+import shutil
+
+import pytest
+from test_analyses import configured
+from tiny_models import manual_pairs, small_encoder
+
+from workflow_scripts.evidence import cka, separability, spectra
+from workflow_scripts.evidence.cka import Cka
+from workflow_scripts.evidence.separability import Separability
+from workflow_scripts.report import drawing, insides
+from workflow_scripts.report.__main__ import templates
+from workflow_scripts.stage import read_json
+
+MODELS = ["bible", "help-de-en/csr/seed1/pretext", "help-de-en/csr/seed1/finetune"]
+LANGUAGES = ("de", "en", "fr")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results of an analysis of three models on texts in three languages."""
+    folder = tmp_path_factory.mktemp("results")
+    texts = [folder / code for code in LANGUAGES]
+    german, english = manual_pairs(40)
+    for path, lines in zip(texts, (german, english, german[::-1]), strict=True):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "tiny").mkdir()
+    job = {"models": (small_encoder(folder / "tiny", "xlm-roberta"),) * 3, "names": tuple(MODELS)}
+    out = folder / "results/analyses/insides"
+    reading = {"texts": tuple(texts), "languages": LANGUAGES, "parallel": True}
+    cka.main(out / "cka.json", **job, **reading, base="bible", settings=Cka(texts=30, poolings=["mean", "first"], samples=20))
+    spectra.main(out / "spectra.json", **job, base="bible")
+    separability.main(out / "separability.json", **job, **reading, settings=Separability(texts=30, samples=20))
+    return folder / "results"
+
+
+def shown(results, **changes):
+    config = configured(models=MODELS, **changes)
+    looked_into = insides.analyses(results, config)
+    page = templates(config).get_template("analyses.html.j2").render(analyses=looked_into, titles=insides.TITLES)
+    return looked_into[0], page
+
+
+def test_each_picture_has_its_numbers_and_its_table(results):
+    found, page = shown(results)
+    assert not found["failed"] and len(found["read"]) == 3
+    assert list(found["names"].values()) == ["bible", "csr after pretext", "csr after finetune"]
+    mean = found["stages"]["cka"]["poolings"]["mean"]
+    report = read_json(results / "analyses/insides/cka.json")["poolings"]["mean"]
+    # layers × languages, the last layer on top
+    first = mean["models"][0]
+    assert first["title"] == "bible – csr after pretext: unbiased" and (first["rows"], first["columns"]) == (
+        ["layer 1", "layer 0"],
+        [*LANGUAGES],
+    )
+    assert first["cells"][1, 2] == report["models"][2]["by_layer"][0]["unbiased"]
+    # the mean over three pairs of languages, and each pair by itself
+    values = [one["by_layer"][1]["unbiased"] for one in report["languages"] if one["model"] == "bible"]
+    assert mean["languages"]["by_layer"][0]["cells"][0, 0] == pytest.approx(sum(values) / 3)
+    by_pair = mean["languages"]["by_pair"]["bible"][1]["cells"]
+    assert by_pair[0, 2] == values[1] and (2, 2) not in by_pair
+    for name in (
+        "cka-insides-mean",
+        "cka-insides-first",
+        "spectra-last-insides",
+        "spectra-all-insides",
+        "rank-insides",
+        "separability-insides",
+    ):
+        (table,) = re.findall(rf'<table id="table-{name}">.*?</table>', page, flags=re.S)
+        assert len(re.findall("<tr>", table)) > 3
+    assert page.count("<svg") == len(re.findall("<figure>", page)) > 30
+    # a state that is the same for all texts has no value, in the picture or the table
+    assert ">–</text>" in page and '<td class="n">–</td>' in page
+
+
+def test_a_part_that_is_missing_is_said_and_the_others_are_shown(results, tmp_path):
+    shutil.copytree(results, tmp_path / "results")
+    (tmp_path / "results/analyses/insides/spectra.json").unlink()
+    found, page = shown(tmp_path / "results")
+    assert "spectra" in found["failed"] and "could not be shown" in page and "table-cka-insides-mean" in page
+    found, page = shown(tmp_path / "results", stages=["cka"])
+    assert not found["failed"] and "table-separability" not in page
+
+
+def test_names_are_short_only_as_long_as_they_differ():
+    assert insides.short_names(["a/x/seed1/finetune", "a/x/seed2/finetune"]) == {
+        "a/x/seed1/finetune": "x seed1",
+        "a/x/seed2/finetune": "x seed2",
+    }
+    assert list(insides.short_names(["x", "a/x/seed1/finetune"]).values()) == ["x", "a/x/seed1/finetune"]
+
+
+def test_a_heat_map_has_its_numbers_and_stays_readable():
+    drawn = drawing.heat_map("a <title>", ["layer 1"], ["de", "a long name"], {(0, 0): 0.914, (0, 1): -0.2, (1, 1): 1.0})
+    assert "a &lt;title&gt;" in drawn and ">0.91</text>" in drawn and ">−0.20</text>" in drawn and "rotate(-45)" in drawn
+    dark, light = re.findall(r'fill-opacity="([\d.]+)".*?fill="(var\(--\w+\))">', drawn)
+    assert dark == ("0.914", "var(--page)") and light == ("0.200", "var(--text)")
+    assert ">–</text>" in drawing.heat_map("t", ["r"], ["c"], {}) and "rotate" not in drawing.heat_map("t", ["r"], ["c"], {})

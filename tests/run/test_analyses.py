@@ -1,0 +1,146 @@
+"""Analyses in the configuration: what is wrong with them, what their rules are told, and the languages of backbones that only they use."""
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from workflow_scripts.run import analyses, inputs
+from workflow_scripts.run.config import load
+from workflow_scripts.stage import InputError
+
+ARMS = ["bible", "help-de-en/finetune/seed1/finetune", "help-de-en/csr/seed1/pretext"]
+PART = SimpleNamespace(analysis="insides", backbone="other")
+
+
+def configured(**changes):
+    """config.yaml with an analysis, whose settings `changes` replace; `also` are further top-level definitions."""
+    with open("config.yaml", encoding="utf-8") as file:
+        raw = yaml.safe_load(file)
+    also = changes.pop("also", {})
+    raw["run"]["analyses"] = ["insides"]
+    raw["analyses"] = {"insides": {"models": ARMS, "base": "bible", "corpus": "help", **changes}}
+    for section, definitions in also.items():
+        raw.setdefault(section, {}).update(copy.deepcopy(definitions))
+    return load(raw)
+
+
+def small(**changes):
+    """A backbone that is made here, of another shape than the demo's where `changes` say so."""
+    with open("config.yaml", encoding="utf-8") as file:
+        block = yaml.safe_load(file)["backbones"]["bible"]["small"]
+    return {"kind": "small", "small": {**block, "ready": None, **changes}}
+
+
+def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set():
+    config = configured()
+    assert analyses.model_folders(config, PART) == [
+        "results/backbones/bible/model",
+        "results/runs/help-de-en/finetune/seed1/finetune/model",
+        "results/runs/help-de-en/csr/seed1/pretext/model",
+    ]
+    assert analyses.texts(config, PART) == ["results/corpora/help.de-en/test/pages.de", "results/corpora/help.de-en/test/pages.en"]
+    told = ["--names", *ARMS, "--side", "encoder"]
+    assert analyses.told(config, PART, "cka") == [*told, "--base", "bible", "--languages", "de", "en", "--parallel"]
+    assert analyses.told(config, PART, "spectra") == [*told, "--base", "bible"]
+    assert analyses.told(config, PART, "separability") == [*told, "--languages", "de", "en", "--parallel"]
+    assert {f"results/analyses/insides/{stage}.json" for stage in analyses.STAGES} <= {*inputs.report_inputs(config)}
+    only = configured(languages=["en"], stages=["cka"], parallel=False, cka={"poolings": ["first"]})
+    assert analyses.told(only, PART, "cka")[-2:] == ["--languages", "en"]
+    assert analyses.results(only) == ["results/analyses/insides/cka.json"]
+
+
+def test_nothing_changes_without_analyses():
+    with open("config.yaml", encoding="utf-8") as file:
+        config = load(yaml.safe_load(file))
+    assert config.run.analyses == [] and analyses.results(config) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"models": ["bibel"], "base": None}, "insides.models: 'bibel' is not defined, did you mean 'bible'?"),
+        (
+            {"models": ["help-de-en/csr/seed2/finetune"], "base": None},
+            r"models: 'help-de-en/csr/seed2/finetune' is not defined, did you mean 'help-de-en/csr/seed1/finetune'\?",
+        ),
+        ({"models": []}, "insides.models: names no model"),
+        ({"models": ["bible", "bible"]}, "names a model twice"),
+        ({"base": "help-de-en/csr/seed1/finetune"}, "insides.base: .* is not defined"),
+        ({"cka": {"against": ["bibel"]}}, "cka.against: 'bibel' is not defined, did you mean 'bible'"),
+        ({"cka": {"poolings": []}}, "cka.poolings: .* at least one"),
+        ({"cka": {"poolings": ["men"]}}, "cka.poolings.0: .*did you mean 'mean'"),
+        ({"cka": {"texts": 4}}, "cka.texts: 4 are fewer than the estimate needs, 5"),
+        ({"cka": {"block": 10}}, "cka.block: 10 texts are too few"),
+        ({"separability": {"texts": 3}}, "separability.texts: 3 are fewer than its 5 folds"),
+        ({"corpus": "helb"}, "insides.corpus: 'helb' is not defined, did you mean 'help'"),
+        ({"testset": "page"}, "insides.testset: 'page' is not defined, did you mean 'pages'"),
+        ({"corpus": None}, "give either `text`, a file for each language, or `corpus`"),
+        ({"text": {"de": "a.txt"}}, "give either `text`, a file for each language, or `corpus`"),
+        ({"languages": ["de", "fr"]}, "insides.languages: there is no text for fr; the text has de, en"),
+        ({"languages": ["de"]}, "separability needs two languages at least"),
+        ({"corpus": None, "text": {"de": "a", "xx": "b"}}, "insides: .*'xx'"),
+        ({"corpus": None, "text": {"de": "a", "fr": "b"}}, "backbone bible does not know fr, it knows de, en"),
+        (
+            {"models": ["bible", "deep"], "also": {"backbones": {"deep": small(layers=3)}}},
+            "bible has 2 layers and deep 3; set `cka.layers: all`",
+        ),
+        (
+            {"models": ["bible", "wide"], "also": {"backbones": {"wide": small(d_model=64)}}},
+            r"insides.base: wide has \(layers, width, feed-forward width\) \(2, 64, 512\), bible \(2, 192, 512\)",
+        ),
+        (
+            {"models": ["bible", "xlmr"], "side": "decoder", "also": {"backbones": {"xlmr": {**small(), "family": "xlmr"}}}},
+            "insides.side: xlmr is an encoder .* no decoder",
+        ),
+        (
+            {"models": ["bible", "other"], "also": {"backbones": {"other": small(text={"de": "x"})}}},
+            "other.small.text: no text for 'en', which",
+        ),
+        ({"models": ["bible", "other"], "also": {"backbones": {"other": {"kind": "hub"}}}}, "backbones.other: kind hub needs `model`"),
+        (
+            {
+                "models": ["one"],
+                "base": None,
+                "also": {"backbones": {n: {"kind": "continued", "from": o} for n, o in ("ab", "ba", ("one", "a"))}},
+            },
+            "is a circle",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(changes, said):
+    with pytest.raises(InputError, match=said):
+        configured(**changes)
+
+
+def test_text_with_labels_has_no_translations_line_by_line():
+    labelled = {
+        "topics": {
+            "language": "en",
+            "labels": ["a", "b"],
+            "train": {"file": "t.tsv", "columns": {"text": 1, "label": 2}},
+            "dev": {"held_out": 0.2},
+            "test": {"first": {"held_out": 0.2}, "german": {"file": "de.tsv", "language": "de", "columns": {"text": 1, "label": 2}}},
+        }
+    }
+    with pytest.raises(InputError, match=r"insides.parallel: .*set it to false"):
+        configured(corpus="topics", also={"labelled": labelled})
+    config = configured(corpus="topics", parallel=False, also={"labelled": labelled})
+    assert analyses.texts(config, PART) == ["results/labelled/topics/test/first.en", "results/labelled/topics/test/german.de"]
+
+
+def test_a_backbone_that_only_analyses_use_knows_their_languages_and_may_be_an_encoder():
+    config = configured(models=["bible", "other"], also={"backbones": {"other": {"kind": "hub", "model": "xlm-roberta-base"}}})
+    assert inputs.backbone_languages(config, PART) == ["de", "en"]
+    assert inputs.encoder_will_do(config, PART) == "--encoder-will-do"
+    with_users = SimpleNamespace(backbone="bible")
+    assert inputs.encoder_will_do(config, with_users) == ""
+    # what experiments need of a backbone is not changed by looking into it
+    assert inputs.backbone_languages(configured(languages=["en"], stages=["cka"]), with_users) == ["de", "en"]
+
+
+def test_definitions_can_be_like_others():
+    also = {"analyses": {"more": {"like": "insides", "side": "decoder"}}}
+    config = configured(also=also)
+    assert config.analyses["more"].models == ARMS and config.analyses["more"].side == "decoder"

@@ -1,0 +1,194 @@
+"""separability: how well a text's language can be read off its state, and how well its translation can be found; layer by layer.
+
+Ji et al. (2024) argue that translation as continued pretraining makes languages separable. Here it is measured, in every layer:
+
+probe
+    the accuracy with which a linear classifier (logistic regression on standardised features, scikit-learn) tells the language of texts
+    that it was not fitted to, in k-fold cross-validation. Translations of a text are always in one fold. Chance is 1 / languages.
+    The cross-entropy (bits) goes on telling layers apart where the accuracy is 1.
+between
+    the share of the states' variance that lies between the languages: the squared distances of the languages' means from the mean of
+    all, over those of all texts. Texts that have nothing to do with their language give (languages − 1) / (texts of all languages − 1).
+retrieval
+    how often a text's nearest neighbour by cosine, in another language, is its translation: the mean over all ordered pairs of
+    languages. `centred` is the same after each language's mean was subtracted: what a shift of the language hides.
+cosine
+    the mean cosine of two different texts of one language (Ethayarajh 2019): 0 in an isotropic space, near 1 in a narrow cone.
+dimensions
+    the participation ratio of the variances along the principal axes within languages, (Σ λ)² / Σ λ²: how many dimensions are used
+    about equally; at most the width.
+
+Intervals (95 %) of the probe's accuracy and of retrieval resample the texts, each with all its translations.
+"""
+
+import warnings
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+
+from workflow_scripts.evidence.retrieval import search
+from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled, read_texts
+from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
+from workflow_scripts.stage import InputError, checksums, run, write_json
+
+
+@dataclass
+class Separability:
+    """Settings of separability."""
+
+    texts: Positive = 500
+    """Texts in each language, at most."""
+    pooling: Pooling = "mean"
+    """How a text's states become one vector: see `cka.poolings`."""
+    folds: Annotated[int, Limits(ge=2)] = 5
+    """Parts of the texts, each of which is predicted from the others."""
+    strength: AboveZero = 1.0
+    """Inverse strength of the probe's L2 penalty (scikit-learn's C)."""
+    iterations: Positive = 300
+    """Iterations of the probe's fitting, at most."""
+    samples: Positive = 1_000
+    """Resamples of the texts, for the 95 % intervals."""
+    batch_tokens: Positive = 4_096
+    """Tokens that go through a model at once."""
+    seed: Seed = 1
+    """Of the texts that are taken, of the folds, and of the resamples."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+
+
+def main(
+    output: Path,
+    *,
+    models: tuple[Path, ...],
+    names: tuple[str, ...],
+    texts: tuple[Path, ...],
+    languages: tuple[str, ...],
+    side: Side = "encoder",
+    parallel: bool = False,
+    threads: int = 0,
+    settings: Separability = Separability(),
+) -> None:
+    """Write the measures of `models`, called `names`, on `texts` in `languages`; retrieval where the texts are `parallel`.
+
+    Raises `InputError` for a single language, for fewer texts than folds, and for what `read_texts` and `open_half` refuse.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    if len(languages) < 2:
+        raise InputError(f"separability needs texts in two languages at least; the analysis has {', '.join(languages) or 'none'}")
+    lines = read_texts(texts, languages, settings.texts, max(2, settings.folds), parallel, settings.seed)
+    found = {}
+    for name, path in zip(names, models, strict=True):
+        half = open_half(name, path, side, settings.device)
+        states = np.stack([_states(half, side_lines, code, settings) for side_lines, code in zip(lines, languages, strict=True)], axis=1)
+        layers = [{"layer": layer, **measure(vectors, parallel, settings)} for layer, vectors in enumerate(states)]
+        found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_layer": layers}
+    report = {
+        "texts": len(lines[0]),
+        "languages": languages,
+        "side": side,
+        "parallel": parallel,
+        "chance": {"probe": 1 / len(languages), "between": (len(languages) - 1) / (len(languages) * len(lines[0]) - 1)}
+        | ({"retrieval": 1 / len(lines[0])} if parallel else {}),
+        "models": found,
+        "text": [str(path) for path in texts],
+        "checksums": checksums(texts),
+        "settings": asdict(settings),
+    }
+    write_json(output, report)
+
+
+def _states(half: Half, lines: list[str], code: str, settings: Separability) -> np.ndarray:
+    """The vectors of all texts in one language (layers × texts × width)."""
+    return pooled(half, encoded(half, lines, code), [settings.pooling], settings.batch_tokens)[0].cpu().numpy()
+
+
+def measure(vectors: np.ndarray, parallel: bool, settings: Separability) -> dict[str, Any]:
+    """All measures of one layer; `vectors` are languages × texts × width."""
+    vectors = vectors.astype(np.float64)
+    within = vectors - vectors.mean(axis=1, keepdims=True)
+    told = {
+        **probe(vectors, settings),
+        "between": between(vectors),
+        "cosine": float(np.mean([mean_cosine(side) for side in vectors])),
+        "dimensions": participation(np.concatenate(list(within))),
+    }
+    if parallel:
+        told["retrieval"] = with_interval(retrieval(vectors), settings)
+        told["centred"] = with_interval(retrieval(within), settings)
+    return told
+
+
+def probe(vectors: np.ndarray, settings: Separability) -> dict[str, Any]:
+    """How well a linear classifier tells the languages of texts that it was not fitted to: accuracy with interval, cross-entropy."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    languages, texts, width = vectors.shape
+    fold = np.random.default_rng(settings.seed).permutation(texts) % settings.folds
+    right, bits = np.zeros((languages, texts)), np.zeros((languages, texts))
+    for number in range(settings.folds):
+        known, new = (vectors[:, chosen].reshape(-1, width) for chosen in (fold != number, fold == number))
+        answers = np.repeat(np.arange(languages), (fold != number).sum())
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=settings.strength, max_iter=settings.iterations))
+        with warnings.catch_warnings():
+            # a probe that stopped early is judged on new texts like any other
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(known, answers)
+        chances = model.predict_proba(new).reshape(languages, -1, languages)
+        truth = np.arange(languages)[:, None]
+        right[:, fold == number] = chances.argmax(axis=2) == truth
+        bits[:, fold == number] = -np.log2(np.maximum(np.take_along_axis(chances, truth[..., None], axis=2)[..., 0], 1e-300))
+    return {"probe": with_interval(right.mean(axis=0), settings), "cross_entropy": float(bits.mean())}
+
+
+def between(vectors: np.ndarray) -> float:
+    """The share of the variance that lies between the languages; `vectors` are languages × texts × width. 0 where nothing varies."""
+    centre = vectors.mean(axis=(0, 1))
+    total = ((vectors - centre) ** 2).sum()
+    apart = ((vectors.mean(axis=1) - centre) ** 2).sum() * vectors.shape[1]
+    return float(apart / total) if total else 0.0
+
+
+def retrieval(vectors: np.ndarray) -> np.ndarray:
+    """For each text (n), the share of ordered pairs of languages in which its nearest neighbour by cosine is its translation."""
+    sides = [torch.from_numpy(np.ascontiguousarray(side)) for side in vectors]
+    own = np.arange(vectors.shape[1])
+    found = [top.indices[:, 0].cpu().numpy() == own for a, b in combinations(sides, 2) for top in search(a, b, k=1)]
+    return np.mean(found, axis=0)
+
+
+def mean_cosine(vectors: np.ndarray) -> float:
+    """The mean cosine of two different texts (texts × width)."""
+    unit = _unit(vectors)
+    n = len(unit)
+    return float(((unit.sum(axis=0) ** 2).sum() - (unit**2).sum()) / (n * (n - 1)))
+
+
+def participation(vectors: np.ndarray) -> float:
+    """(Σ λ)² / Σ λ² of the variances λ along the principal axes of centred vectors (texts × width); 0 where nothing varies."""
+    small = vectors @ vectors.T if len(vectors) < vectors.shape[1] else vectors.T @ vectors
+    squares = float((small**2).sum())
+    return float(np.trace(small) ** 2 / squares) if squares else 0.0
+
+
+def with_interval(values: np.ndarray, settings: Separability) -> dict[str, float]:
+    """The mean of one value per text, and its 95 % interval over resamples of the texts."""
+    rng = np.random.default_rng([settings.seed, len(values)])
+    drawn = np.array([values[rng.integers(len(values), size=len(values))].mean() for _ in range(settings.samples)])
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return {"mean": float(values.mean()), "low": float(low), "high": float(high)}
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+if __name__ == "__main__":
+    run(main)

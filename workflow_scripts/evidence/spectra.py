@@ -1,0 +1,128 @@
+"""spectra: the singular values of the weights of every layer, and how they moved from those of another model.
+
+As Ji et al. (2024, section 3.3, Tables 2 and 5): of K, Q, V, Out, FC1 and FC2 of each layer,
+
+norm
+    ‖σ‖, the Euclidean length of the vector of singular values, which is the Frobenius norm of the matrix.
+distance
+    d = ‖σ − σ(base)‖₂, both sorted from the largest on.
+
+Besides:
+
+moved
+    ‖W − W(base)‖_F, how far the weights themselves are apart. It is at least d, and at least the difference of the norms.
+largest
+    the largest singular value.
+effective rank
+    exp(−Σ pᵢ ln pᵢ) with pᵢ = σᵢ / Σ σ (Roy and Vetterli 2007): the number of directions that the weights use about equally.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from workflow_scripts.evidence.states import Half, Side, open_half
+from workflow_scripts.limits import Positive
+from workflow_scripts.stage import InputError, run, write_json
+
+
+@dataclass
+class Spectra:
+    """Settings of the singular values."""
+
+    points: Positive = 40
+    """Singular values of each matrix that are kept to be drawn, the largest and the smallest among them."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+
+
+def main(
+    output: Path,
+    *,
+    models: tuple[Path, ...],
+    names: tuple[str, ...],
+    base: str = "",
+    side: Side = "encoder",
+    threads: int = 0,
+    settings: Spectra = Spectra(),
+) -> None:
+    """Write the spectra of `models`, called `names`; with a `base`, which is one of the names, also the distances to it.
+
+    Raises `InputError` where a model has another number of layers than the base, or matrices of another shape.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    start: Weights = {}
+    if base:
+        start = weights_of(open_half(base, models[names.index(base)], side, settings.device))
+        known = {key: singular_values(matrix) for key, matrix in start.items()}
+    found: dict[str, Any] = {}
+    for name, path in zip(names, models, strict=True):
+        half = open_half(name, path, side, settings.device)
+        weights = weights_of(half)
+        if base:
+            same_shapes(name, weights, base, start)
+        rows = []
+        for (layer, kind), matrix in weights.items():
+            values = singular_values(matrix)
+            row = {"layer": layer, "matrix": kind, "shape": list(matrix.shape), **measures(values)}
+            if base:
+                row["distance"] = float(np.linalg.norm(values - known[layer, kind]))
+                row["moved"] = float(torch.linalg.norm((matrix - start[layer, kind]).double()))
+            rows.append({**row, "curve": curve(values, settings.points)})
+        found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_matrix": rows}
+    write_json(output, {"base": base, "side": side, "models": found, "settings": asdict(settings)})
+
+
+Weights = dict[tuple[int, str], torch.Tensor]
+"""Layer (from 0) and matrix → weights (output × input)."""
+
+
+def weights_of(half: Half) -> Weights:
+    """The matrices of each layer of the half, in the order of the layers."""
+    layers: Any = half.network.get_submodule(half.form.layers[half.side])
+    return {
+        (number, kind): layer.get_submodule(where).weight.detach()
+        for number, layer in enumerate(layers)
+        for kind, where in half.form.matrices.items()
+    }
+
+
+def same_shapes(name: str, weights: Weights, base: str, start: Weights) -> None:
+    """Raise `InputError` where two models differ in their number of layers or in the shape of a matrix."""
+    way = "singular values of other models cannot be subtracted; leave `base` out, or analyse the models apart"
+    if len(weights) != len(start):
+        depth, wanted = (1 + max(layer for layer, _ in each) for each in (weights, start))
+        raise InputError(f"{name} has {depth} layers, the base {base} has {wanted}; {way}")
+    for key, matrix in weights.items():
+        if matrix.shape != start[key].shape:
+            own, other = (" × ".join(map(str, each[key].shape)) for each in (weights, start))
+            raise InputError(f"{name}: {key[1]} of layer {key[0]} is {own}, in the base {base} {other}; {way}")
+
+
+def singular_values(matrix: torch.Tensor) -> np.ndarray:
+    """The singular values of a matrix, from the largest on, in float64."""
+    return torch.linalg.svdvals(matrix.double()).cpu().numpy()
+
+
+def measures(values: np.ndarray) -> dict[str, float]:
+    """Norm, largest value and effective rank of a spectrum (see the top of the module); a matrix of zeros has the rank 0."""
+    shares = values[values > 0] / max(values.sum(), 1e-300)
+    return {
+        "norm": float(np.linalg.norm(values)),
+        "largest": float(values[0]),
+        "effective_rank": float(np.exp(-(shares * np.log(shares)).sum())) if len(shares) else 0.0,
+    }
+
+
+def curve(values: np.ndarray, points: int) -> list[list[float]]:
+    """Up to `points` singular values with their numbers (from 1), evenly spaced, the first and the last among them."""
+    chosen = np.unique(np.linspace(0, len(values) - 1, points).round().astype(int))
+    return [[int(number) + 1, round(float(values[number]), 5)] for number in chosen]
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,159 @@
+"""states: one vector per text from every layer of a model, for the analyses of what models have learnt.
+
+1. `read_texts` reads the texts, the same number in each language.
+2. `open_half` loads the half of a model that is looked into: of an encoder-decoder its encoder, or if asked its decoder.
+3. `pooled` runs texts through it and makes one vector of each row in each layer, in several ways (`POOLINGS`).
+
+A decoder reads the text that the encoder reads, in the form in which it would write it (see `models.families`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from workflow_scripts.device import pick_device
+from workflow_scripts.models.batches import Row, by_length, collate
+from workflow_scripts.models.families import Family, longest_row
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import read_lines
+
+Pooling = Literal["mean", "pieces", "first", "last"]
+Side = Literal["encoder", "decoder"]
+POOLINGS: tuple[str, ...] = get_args(Pooling)
+"""Mean over all positions; mean over the pieces of the text alone, without tags and special tokens; the first position; the last one."""
+
+
+@dataclass
+class Half:
+    """The half of a model that is looked into."""
+
+    name: str
+    """The model's name in the run."""
+    network: torch.nn.Module
+    """The whole network without a head."""
+    codec: Codec
+    side: Side
+    longest: int
+    """The longest row that it reads, in pieces."""
+
+    @property
+    def form(self) -> Family:
+        """What the table says of the family."""
+        return self.codec.form
+
+    @property
+    def depth(self) -> int:
+        """Layers, not counting the embeddings."""
+        return sum(1 for _ in self.network.get_submodule(self.form.layers[self.side]).children())
+
+    @property
+    def width(self) -> int:
+        """Numbers in a state."""
+        config: Any = self.network.config
+        return getattr(config, self.form.size["width"])
+
+
+def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "auto") -> Half:
+    """Load a model of any family, without its head, in float32.
+
+    Raises `InputError` where it has no decoder and the decoder is asked for, and where the folder lacks weights of the half.
+    """
+    from transformers import AutoModel
+
+    codec = load_codec(folder)
+    if side not in codec.form.layers:
+        raise InputError(f"{name}: {codec.form.title} has no {side}; set `side: encoder`, or leave the model out")
+    network, told = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    where = codec.form.layers[side]
+    if missing := sorted(key for key in told["missing_keys"] if key.startswith(where)):
+        raise InputError(f"{name}: {folder} has no weights for {missing[0]} and {len(missing) - 1} more of its {side}")
+    network = network.eval().to(pick_device(device))
+    return Half(name, network, codec, side, longest_row(network.config))
+
+
+def read_texts(paths: Sequence[Path], languages: Sequence[str], wanted: int, needed: int, parallel: bool, seed: int) -> list[list[str]]:
+    """The texts in each language: `wanted` of them at most, drawn without replacement in an order that hangs on `seed`.
+
+    In `parallel` text the same lines are taken of all files.
+
+    Raises:
+        InputError: There is no file for a language, parallel files differ in length, or a file has fewer lines than `needed`.
+    """
+    if len(paths) != len(languages):
+        raise InputError(f"there are {len(paths)} texts for {len(languages)} languages ({', '.join(languages)}); give one for each")
+    read = [list(read_lines(path)) for path in paths]
+    if parallel and len({len(lines) for lines in read}) > 1:
+        told = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, read, strict=True))
+        raise InputError(f"parallel texts need the same number of lines: {told}; give translations line by line, or set `parallel: false`")
+    texts = []
+    for path, lines in zip(paths, read, strict=True):
+        if len(lines) < needed:
+            raise InputError(f"{path}: has {len(lines):,} texts, the estimate needs at least {needed:,}; give more text")
+        # consecutive sentences are of one page, so that what is computed block by block would see a page at a time
+        order = np.random.default_rng(seed).permutation(len(lines))[: min(wanted, *(len(side) for side in read))]
+        texts.append([lines[i] for i in order])
+    return texts
+
+
+def encoded(half: Half, texts: list[str], code: str) -> list[list[int]]:
+    """Rows of ids as the model reads them."""
+    return half.codec.encode(texts, code, half.longest)
+
+
+@torch.no_grad()
+def pooled(half: Half, rows: list[list[int]], poolings: Sequence[str], batch_tokens: int) -> torch.Tensor:
+    """The vectors of `rows` (poolings × layers × rows × width, float32, on the model's device); layer 0 are the embeddings."""
+    found: torch.Tensor | None = None
+    for batch in by_length([len(row) for row in rows], batch_tokens):
+        layers = hidden_states(half, [rows[i] for i in batch])
+        weights = torch.stack([pooling_weights(half, [rows[i] for i in batch], pooling) for pooling in poolings]).to(layers.device)
+        vectors = torch.einsum("prt,lrtw->plrw", weights, layers)
+        if found is None:
+            found = vectors.new_empty(*vectors.shape[:2], len(rows), vectors.shape[3])
+        found[:, :, batch] = vectors
+    assert found is not None
+    return found
+
+
+def hidden_states(half: Half, rows: list[list[int]]) -> torch.Tensor:
+    """The states of a batch (layers × rows × length × width), the embeddings first."""
+    network: Any = half.network
+    batch: list[Row] = [(row, row) for row in rows]
+    tensors = collate(batch, half.codec.tokenizer.pad_token_id, half.side == "decoder")
+    tensors = {name: value.to(network.device) for name, value in tensors.items() if name != "labels"}
+    if not half.form.decoder:
+        return torch.stack(network(**tensors, output_hidden_states=True).hidden_states)
+    if half.side == "encoder":
+        return torch.stack(network.get_encoder()(**tensors, output_hidden_states=True).hidden_states)
+    return torch.stack(network(**tensors, use_cache=False, output_hidden_states=True).decoder_hidden_states)
+
+
+def pooling_weights(half: Half, rows: list[list[int]], pooling: str) -> torch.Tensor:
+    """What share each position has in the vector of a row (rows × length); every row sums to 1."""
+    weights = torch.zeros(len(rows), max(map(len, rows)))
+    take = _TAKE[pooling]
+    for line, row in zip(weights, rows, strict=True):
+        line[take(half, row)] = 1.0
+    return weights / weights.sum(dim=1, keepdim=True)
+
+
+def _pieces(half: Half, row: list[int]) -> slice:
+    """Where the text's own pieces are; in the decoder all of a row is turned by one place. A row without text is taken as a whole."""
+    before = half.form.row.index("text")
+    if half.side == "decoder":
+        before += 1
+    after = before + len(row) - (len(half.form.row) - 1)
+    return slice(before, after) if after > before else slice(0, len(row))
+
+
+_TAKE: dict[str, Callable[[Half, list[int]], slice]] = {
+    "mean": lambda half, row: slice(0, len(row)),
+    "pieces": _pieces,
+    "first": lambda half, row: slice(0, 1),
+    "last": lambda half, row: slice(len(row) - 1, len(row)),
+}

@@ -1,0 +1,254 @@
+"""analyses: what is looked into inside the models of a run: the settings, what the rules' jobs read and are told, and the checks.
+
+An analysis names models (backbones, and models of arms) and a text. Each of its stages (`cka`, `spectra`, `separability`) is a module of
+`evidence` and writes one file under ``results/analyses/{name}/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from workflow_scripts import paths
+from workflow_scripts.evidence.cka import NEEDED, Cka
+from workflow_scripts.evidence.separability import Separability
+from workflow_scripts.evidence.spectra import Spectra
+from workflow_scripts.evidence.states import Side
+from workflow_scripts.names import undefined
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.experiment import phases_of, trains
+from workflow_scripts.text.languages import language
+from workflow_scripts.training.backbone import Backbone, chain_of
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
+
+Stage = Literal["cka", "spectra", "separability"]
+STAGES: tuple[str, ...] = get_args(Stage)
+
+
+@dataclass
+class Analysis:
+    """What is looked into, and on which text."""
+
+    models: list[str]
+    """Backbones by their names, and models of arms as `experiment/arm/seed1/finetune` (or `pretext`)."""
+    base: str | None = None
+    """One of the models: that which the others were made from, or are compared with."""
+    corpus: str | None = None
+    """Name of the corpus, or of the text with labels, whose test set is read."""
+    testset: str | None = None
+    """The test set of the corpus; the first by default. Of text with labels, the first test set in each language is taken."""
+    text: dict[str, str] = field(default_factory=dict)
+    """Instead of a corpus, language → file with one text a line."""
+    languages: list[str] | None = None
+    """Languages of the text that are looked at; all by default."""
+    parallel: bool = True
+    """Whether line i is the same text in all languages. Else languages are not compared, and translations are not looked for."""
+    side: Side = "encoder"
+    """The half of encoder-decoders that is looked into."""
+    stages: list[Stage] = field(default_factory=lambda: list(get_args(Stage)))
+    """What is measured; `spectra` needs no text."""
+    cka: Cka = field(default_factory=Cka)
+    """Similarity of models, and of languages within a model."""
+    spectra: Spectra = field(default_factory=Spectra)
+    """Singular values of the weights."""
+    separability: Separability = field(default_factory=Separability)
+    """How well languages can be told apart, and translations be found."""
+
+
+# ---------------------------------------------------------------------------------------------
+# what a configuration means
+
+
+def models_of_arms(config: Config) -> dict[str, str]:
+    """Every model that an arm of the run makes → the backbone that it starts from."""
+    return {
+        f"{name}/{arm}/seed{seed}/{phase.name}": config.experiments[name].backbone
+        for name in config.run.experiments
+        if name in config.experiments and trains(config.experiments[name])
+        for arm, phase in phases_of(config, config.experiments[name])
+        for seed in config.run.seeds
+    }
+
+
+def model_folder(name: str) -> str:
+    """The folder of a model, of a backbone or of an arm."""
+    return f"results/runs/{name}/model" if "/" in name else f"{paths.backbone_folder(name)}/model"
+
+
+def text_of(config: Config, analysis: Analysis) -> dict[str, str]:
+    """Language → the file that is read, of all languages that the text has."""
+    if analysis.text:
+        return {code: resource(path) for code, path in analysis.text.items()}
+    if analysis.corpus in config.corpora:
+        part = f"test/{analysis.testset or next(iter(config.corpora[analysis.corpus].test))}"
+        return {code: paths.corpus_text(config, analysis.corpus, part, code) for code in config.corpora[analysis.corpus].languages}
+    found: dict[str, str] = {}
+    if analysis.corpus in config.labelled:
+        for name in config.labelled[analysis.corpus].test:
+            code = paths.labelled_language(config, analysis.corpus, f"test/{name}")
+            found.setdefault(code, paths.labelled_file(config, analysis.corpus, f"test/{name}"))
+    return found
+
+
+def chosen_text(config: Config, analysis: Analysis) -> dict[str, str]:
+    """Language → file, of the languages that are looked at."""
+    found = text_of(config, analysis)
+    return {code: found[code] for code in analysis.languages or found}
+
+
+def reads_text(analysis: Analysis) -> bool:
+    """Whether any of the stages reads text."""
+    return bool({"cka", "separability"} & {*analysis.stages})
+
+
+def languages_for(config: Config, backbone: str) -> list[str]:
+    """The languages that the run's analyses have a backbone read, which itself or one that is made from it is among their models."""
+    return sorted(
+        {
+            code
+            for name in analyses_of(config, backbone)
+            if reads_text(config.analyses[name])
+            for code in chosen_text(config, config.analyses[name])
+        }
+    )
+
+
+def analyses_of(config: Config, backbone: str) -> list[str]:
+    """The run's analyses that look into a backbone, or into one that is made from it."""
+    chosen = [name for name in config.run.analyses if name in config.analyses]
+    return [name for name in chosen if any(backbone in chain_of(config.backbones, model) for model in config.analyses[name].models)]
+
+
+# ---------------------------------------------------------------------------------------------
+# for the rules and the report
+
+
+def model_folders(config: Config, w: Any) -> list[str]:
+    """The models that an analysis looks into."""
+    return [model_folder(name) for name in _asked(config, w).models]
+
+
+def texts(config: Config, w: Any) -> list[str]:
+    """The texts that an analysis reads."""
+    return list(chosen_text(config, _asked(config, w)).values())
+
+
+def told(config: Config, w: Any, stage: Stage) -> list[str]:
+    """What a stage's command line is told besides files and settings."""
+    analysis = _asked(config, w)
+    flags = ["--names", *analysis.models, "--side", analysis.side]
+    if analysis.base and stage != "separability":
+        flags += ["--base", analysis.base]
+    if stage != "spectra":
+        flags += ["--languages", *chosen_text(config, analysis), *(["--parallel"] if analysis.parallel else [])]
+    return flags
+
+
+def results(config: Config) -> list[str]:
+    """All files that the run's analyses write."""
+    return [paths.analysis_file(name, stage) for name in config.run.analyses for stage in STAGES if stage in config.analyses[name].stages]
+
+
+def _asked(config: Config, w: Any) -> Analysis:
+    if w.analysis not in config.analyses:
+        raise InputError(f"results/analyses/{w.analysis} is asked for, but the configuration has no analyses.{w.analysis}")
+    return config.analyses[w.analysis]
+
+
+# ---------------------------------------------------------------------------------------------
+# what is wrong with an analysis
+
+
+def problems(config: Config, name: str, known_by: dict[str, list[str]]) -> Iterator[str]:
+    """What is wrong with an analysis and types cannot tell; `known_by` has the languages of every backbone that is made here."""
+    where, analysis = f"analyses.{name}", config.analyses[name]
+    arms = models_of_arms(config)
+    known = [*config.backbones, *arms]
+    if not analysis.models:
+        yield f"{where}.models: names no model"
+    if len({*analysis.models}) < len(analysis.models):
+        yield f"{where}.models: {analysis.models} names a model twice"
+    for model in analysis.models:
+        yield from undefined(f"{where}.models", model, known)
+    if analysis.base is not None:
+        yield from undefined(f"{where}.base", analysis.base, analysis.models)
+    for model in analysis.cka.against:
+        yield from undefined(f"{where}.cka.against", model, analysis.models)
+    if not analysis.cka.poolings or len({*analysis.cka.poolings}) < len(analysis.cka.poolings):
+        yield f"{where}.cka.poolings: {analysis.cka.poolings} must be different poolings, at least one"
+    if analysis.cka.block < 4 * NEEDED:
+        yield f"{where}.cka.block: {analysis.cka.block} texts are too few to estimate from; give {4 * NEEDED} or more"
+    if "cka" in analysis.stages and analysis.cka.texts < NEEDED:
+        yield f"{where}.cka.texts: {analysis.cka.texts} are fewer than the estimate needs, {NEEDED}"
+    if "separability" in analysis.stages and analysis.separability.texts < analysis.separability.folds:
+        yield f"{where}.separability.texts: {analysis.separability.texts} are fewer than its {analysis.separability.folds} folds"
+    made = {model: origin_of(config, arms.get(model, model)) for model in analysis.models if model in known}
+    yield from _shape_problems(where, analysis, made)
+    if reads_text(analysis):
+        yield from _text_problems(config, where, analysis, {arms.get(model, model) for model in made}, known_by)
+
+
+def _text_problems(config: Config, where: str, analysis: Analysis, backbones: set[str], known_by: dict[str, list[str]]) -> Iterator[str]:
+    """What is wrong with the text of an analysis, or which of its languages a backbone does not know."""
+    if bool(analysis.text) == bool(analysis.corpus):
+        yield f"{where}: give either `text`, a file for each language, or `corpus`, whose test set is read; `stages: [spectra]` needs none"
+        return
+    if analysis.corpus:
+        yield from undefined(f"{where}.corpus", analysis.corpus, [*config.corpora, *config.labelled])
+        if analysis.corpus in config.corpora and analysis.testset:
+            yield from undefined(f"{where}.testset", analysis.testset, config.corpora[analysis.corpus].test)
+        if analysis.corpus in config.labelled and analysis.parallel:
+            yield (
+                f"{where}.parallel: the files of text with labels have each sentence once, so that lines are no translations; "
+                "set it to false, or give parallel files as `text`"
+            )
+    elif analysis.testset:
+        yield f"{where}.testset: is for `corpus`"
+    if analysis.corpus and analysis.corpus not in {**config.corpora, **config.labelled}:
+        return
+    if analysis.testset and analysis.corpus in config.corpora and analysis.testset not in config.corpora[analysis.corpus].test:
+        return
+    has = text_of(config, analysis)
+    asked = analysis.languages or list(has)
+    if missing := [code for code in asked if code not in has]:
+        yield f"{where}.languages: there is no text for {', '.join(missing)}; the text has {', '.join(has)}"
+    for code in has:
+        try:
+            language(code)
+        except InputError as error:
+            yield f"{where}: {error}"
+    if "separability" in analysis.stages and len(asked) < 2:
+        yield f"{where}: separability needs two languages at least, got {asked}; leave it out of `stages`, or give text in another language"
+    for backbone in sorted(backbones & known_by.keys()):
+        if unknown := [code for code in asked if code not in known_by[backbone]]:
+            yield f"{where}: backbone {backbone} does not know {', '.join(unknown)}, it knows {', '.join(known_by[backbone])}"
+
+
+def origin_of(config: Config, backbone: str) -> Backbone | None:
+    """The first of a backbone's chain, which has its shape; None where that is not defined."""
+    chain = chain_of(config.backbones, backbone)
+    return config.backbones[chain[-1]] if chain else None
+
+
+def _shape_problems(where: str, analysis: Analysis, made: dict[str, Backbone | None]) -> Iterator[str]:
+    """Models made here whose shapes differ where a comparison needs them equal; of others it is known when they are loaded."""
+    small = {model: origin.small for model, origin in made.items() if origin and origin.small}
+    depths = {model: shape.layers for model, shape in small.items()}
+    against = analysis.cka.against or ([analysis.base] if analysis.base else list(depths))
+    compared = [(a, b) for a in against for b in depths if a in depths and depths[a] != depths[b]]
+    if "cka" in analysis.stages and analysis.cka.layers == "same" and compared:
+        a, b = compared[0]
+        yield f"{where}.cka: {a} has {depths[a]} layers and {b} {depths[b]}; set `cka.layers: all`, or analyse them apart"
+    if "spectra" in analysis.stages and analysis.base in small:
+        shapes = {model: (block.layers, block.d_model, block.ffn) for model, block in small.items()}
+        if other := next((model for model in shapes if shapes[model] != shapes[analysis.base]), None):
+            yield (
+                f"{where}.base: {other} has (layers, width, feed-forward width) {shapes[other]}, {analysis.base} {shapes[analysis.base]}; "
+                "singular values of another shape cannot be subtracted; leave `base` out, or analyse the models apart"
+            )
+    for model, origin in made.items():
+        if analysis.side == "decoder" and origin and origin.small and origin.family == "xlmr":
+            yield f"{where}.side: {model} is an encoder (family xlmr), which has no decoder"
