@@ -38,7 +38,8 @@ class Family(NamedTuple):
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str]
     """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
-    it, `labelling` tags its words. Classes that transformers lacks are in `classifier` and `tagger`."""
+    it, `labelling` tags its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and
+    `spans`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights."""
     states: tuple[str, ...]
@@ -99,6 +100,7 @@ _MBART = Family(
         "text": "AutoModelForSeq2SeqLM",
         "classification": "AutoModelForSequenceClassification",
         "labelling": "MBartForTokenClassification",
+        "answering": "MBartForSpans",
     },
     dropout=("dropout", "attention_dropout"),
     states=("encoder_hidden_states", "decoder_hidden_states"),
@@ -117,6 +119,7 @@ _MBERT = Family(
         "text": "AutoModelForMaskedLM",
         "classification": "AutoModelForSequenceClassification",
         "labelling": "AutoModelForTokenClassification",
+        "answering": "BertForSpans",
     },
     dropout=("hidden_dropout_prob", "attention_probs_dropout_prob"),
     states=("hidden_states",),
@@ -140,13 +143,20 @@ FAMILIES: dict[str, Family] = {
                 "text": "AutoModelForSeq2SeqLM",
                 "classification": "M2M100ForSequenceClassification",
                 "labelling": "M2M100ForTokenClassification",
+                "answering": "M2M100ForSpans",
             },
             tags=("{nllb}", "__{code}__"),
             starts_with_end=True,
             off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
         ),
-        # positions up to that of padding are not used
-        _MBERT._replace(name="xlmr", title="XLM-R", model_type="xlm-roberta", reserved_positions=2),
+        # the position of padding, and all before it, are not used
+        _MBERT._replace(
+            name="xlmr",
+            title="XLM-R",
+            model_type="xlm-roberta",
+            reserved_positions=2,
+            heads={**_MBERT.heads, "answering": "XLMRobertaForSpans"},
+        ),
         _MBERT,
         # bart (VECO's form for generation) takes its place here
     )

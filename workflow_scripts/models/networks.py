@@ -48,9 +48,10 @@ def load_network(
     if labels:
         changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
     config.update({**changes, **settings})
-    from workflow_scripts.models import classifier, tagger
+    from workflow_scripts.models import classifier, spans, tagger
 
-    kind = next(getattr(module, family.heads[head]) for module in (transformers, classifier, tagger) if hasattr(module, family.heads[head]))
+    modules = (transformers, classifier, tagger, spans)
+    kind = next(getattr(module, family.heads[head]) for module in modules if hasattr(module, family.heads[head]))
     return kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
 
 

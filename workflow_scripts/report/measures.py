@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from workflow_scripts.evidence import answers
 from workflow_scripts.report.study import Study
 from workflow_scripts.tasks import labelling
 
@@ -119,9 +120,29 @@ def _retrieval(study: Study) -> Measure:
     )
 
 
+def _answering(study: Study) -> Measure:
+    metric = study.settings.answering.metric
+    name = "F1" if metric.startswith("f1") else "exact match"
+    counted = "MLQA" if metric.endswith("_mlqa") else "SQuAD"
+    return Measure(
+        metric=metric,
+        name=name,
+        title=name[:1].upper() + name[1:],
+        note=f" of answers in per cent, as {counted} counts it",
+        others=tuple(other for other in answers.SCORES if other != metric),
+        interval="the 95 % interval (bootstrap over questions)",
+        trivial="first sentence",
+        trivially="the answer is the first sentence of the passage",
+        signature="first sentence of the passage",
+        guess="answering with the first sentence of the passage",
+        loss="nats per end of a span",
+    )
+
+
 MEASURES: dict[str, Callable[[Study], Measure]] = {
     "classification": _classification,
     "labelling": _labelling,
+    "answering": _answering,
     "ranking": _ranking,
     "retrieval": _retrieval,
 }

@@ -38,6 +38,8 @@ RULES = {
     "generation/*": "generation_decoding",
     "labelling/*/significance.tsv": "labelling_significance",
     "labelling/*": "labelling_prediction",
+    "answering/*/significance.tsv": "answering_significance",
+    "answering/*": "answering_prediction",
     "ranking/*/significance.tsv": "ranking_significance",
     "ranking/*": "ranking_prediction",
     "retrieval/*/significance.tsv": "retrieval_significance",
@@ -49,7 +51,14 @@ RULES = {
 }
 """Pattern of benchmark files → rule or phase; the first match counts. Other files are named after their folder."""
 ON_GPU = {"backbone", "pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
-ON_GPU |= {"classification_prediction", "labelling_prediction", "ranking_prediction", "retrieval", "generation_decoding"}
+ON_GPU |= {
+    "classification_prediction",
+    "labelling_prediction",
+    "answering_prediction",
+    "ranking_prediction",
+    "retrieval",
+    "generation_decoding",
+}
 """Rules that use a GPU where there is one."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from workflow_scripts.report import found, labels
+from workflow_scripts.report.answered import answered
 from workflow_scripts.report.comparison import scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves
 from workflow_scripts.report.exhibits import lexicon, switched, translations
@@ -135,6 +136,10 @@ SHOWN: dict[str, Shown] = {
         {"learns": "tag the words of sentences", "inputs": "sentences", "outputs": "tags", "row": "sentences"},
         {**LABELLED_PARTS, **SCORED, "tagged": ("Tags side by side", labels.tagged)},
         ("classification",),
+    ),
+    "answering": Shown(
+        {"learns": "mark the answer of a question in a passage", "inputs": "questions", "outputs": "answers", "row": "questions"},
+        {**LABELLED_PARTS, **SCORED, "answered": ("Answers side by side", answered)},
     ),
     "ranking": Shown(
         {"learns": "grade documents by how well they answer a query", "inputs": "queries", "outputs": "grades", "row": "documents"},

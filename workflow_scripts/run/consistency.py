@@ -8,6 +8,7 @@ line that names the key, what is wrong with it, and what would be right.
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 
 import regex
 from pydantic import ValidationError
@@ -20,6 +21,7 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
+from workflow_scripts.text import questions
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus
@@ -307,9 +309,10 @@ def _labelled_problems(where: str, labelled: Labelled):
             yield f"{where}.{part}: `queries` and `documents` are for `unit: query`"
         if source.file and not judged and (missing := _needed_columns(source, labelled.unit) - source.columns.keys()):
             yield f"{where}.{part}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
-        known = {"word": WORD_COLUMNS, "target": TARGET_COLUMNS}.get(labelled.unit, TEXT_COLUMNS)
+        known = {"word": WORD_COLUMNS, "target": TARGET_COLUMNS, "question": questions.COLUMNS}.get(labelled.unit, TEXT_COLUMNS)
         for key in source.columns:
             yield from undefined(f"{where}.{part}.columns", key, dict.fromkeys(known))
+        yield from _question_problems(f"{where}.{part}", source) if labelled.unit == "question" else ()
         yield from _target_problems(f"{where}.{part}", source, labelled)
         for key in ("header", "where", "label_pattern") if words else ():
             if getattr(source, key):
@@ -321,9 +324,10 @@ def _labelled_problems(where: str, labelled: Labelled):
         else:
             if not groups:
                 yield f"{where}.{part}.label_pattern: {source.label_pattern!r} needs a group that is the label, e.g. ^text/(\\w+)/"
-    if labelled.unit == "target" and labelled.labels:
-        yield f"{where}.labels: `unit: target` has none; the answers are texts"
-    elif labelled.unit == "target":
+    without = {"target": "texts", "question": "spans of the passage"}
+    if labelled.unit in without and labelled.labels:
+        yield f"{where}.labels: `unit: {labelled.unit}` has none; the answers are {without[labelled.unit]}"
+    elif labelled.unit in without:
         pass
     elif len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
         yield f"{where}.labels: {labelled.labels} must be at least two different labels"
@@ -338,6 +342,8 @@ def _needed_columns(source: LabelledSource, unit: str) -> set[str]:
     """What `columns` must say of a file."""
     if unit == "word":
         return set()
+    if unit == "question":
+        return set() if ".json" in Path(source.file or "").suffixes else set(questions.NEEDED)
     if unit in ("text", "query"):
         return {"text", "label"} | ({"pair"} if unit == "query" else set())
     if source.targets or (source.file or "").removesuffix(".gz").removesuffix(".xz").endswith(".json"):
@@ -345,6 +351,17 @@ def _needed_columns(source: LabelledSource, unit: str) -> set[str]:
     if "heading" in source.columns:
         return {"text", "document"}
     return {"text", "target", "document"} if source.target_where else {"text", "target"}
+
+
+def _question_problems(where: str, source: LabelledSource):
+    """Settings of labels, which questions have none of, and of tables, where the file is JSON."""
+    for key in ("label_pattern", "label_names"):
+        if getattr(source, key):
+            yield f"{where}.{key}: is for labels, which questions have none of"
+    if source.file and ".json" in Path(source.file).suffixes and (other := source.where.keys() - {"id"}):
+        yield f"{where}.where: asks for {', '.join(sorted(other))}, but a JSON file can only be asked for `id`, the part of ids before a -"
+    if several := [key for key, column in source.columns.items() if isinstance(column, list)]:
+        yield f"{where}.columns.{several[0]}: is one column with `unit: question`, got {source.columns[several[0]]}"
 
 
 def _target_problems(where: str, source: LabelledSource, labelled: Labelled):

@@ -519,6 +519,13 @@ def labelling_settings(config: Config, w: Wildcards) -> str:
     return json.dumps({**block, "labelling": dataclasses.asdict(experiment.labelling)}, ensure_ascii=False)
 
 
+def answering_settings(config: Config, w: Wildcards) -> str:
+    """What an answering's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    block = {"language": config.labelled[experiment.corpus].language, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "answering": dataclasses.asdict(experiment.answering)}, ensure_ascii=False)
+
+
 def ranking_settings(config: Config, w: Wildcards) -> str:
     """What a ranking's finetuning is told, as JSON."""
     experiment = config.experiments[w.experiment]

@@ -152,8 +152,8 @@ class Task(NamedTuple):
     """Its block in the configuration."""
     text: Literal["corpora", "labelled", "aligned"]
     """The section that its text comes from."""
-    answers: Literal["text", "labels", "tags", "scores", "neighbours"]
-    """What each line of a `.hyp` file holds."""
+    answers: Literal["text", "labels", "tags", "spans", "scores", "neighbours"]
+    """What a line of a `.hyp` file is."""
     length: Literal["updates", "epochs", "none"]
     """What its arms count, and share. `none`: nothing is trained. The arms are then the models that the experiment names (`models`)."""
     languages: Callable[[Config, str], list[str]]

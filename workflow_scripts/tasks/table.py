@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from workflow_scripts.tasks.answering import ANSWERING
 from workflow_scripts.tasks.classification import CLASSIFICATION
 from workflow_scripts.tasks.experiment import Task
 from workflow_scripts.tasks.generation import GENERATION
@@ -15,6 +16,7 @@ TASKS: dict[str, Task] = {
     "summarisation": SUMMARISATION,
     "classification": CLASSIFICATION,
     "labelling": LABELLING,
+    "answering": ANSWERING,
     "ranking": RANKING,
     "retrieval": RETRIEVAL,
     "questions": GENERATION,

@@ -17,8 +17,10 @@ from typing import IO, TypeVar, cast
 from workflow_scripts.stage import InputError, atomic
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of `path` in NFC, without line ends; a byte-order mark and `\\r` at the end of a line are dropped.
+def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
+    """Yield the lines of `path` without line ends; a byte-order mark and `\\r` at the end of a line are dropped.
+
+    They are in NFC, unless `normalise` is off.
 
     Only `\\n` ends a line. Other characters that some programs take for line ends, such as U+2028, would put the two sides of a parallel
     text out of step.
@@ -34,7 +36,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 line = raw.decode("utf-8").rstrip("\n").rstrip("\r")
                 if number == 1:
                     line = line.removeprefix("\ufeff")
-                if not line.isascii():
+                if normalise and not line.isascii():
                     line = unicodedata.normalize("NFC", line)
                 yield line
     except UnicodeDecodeError as error:

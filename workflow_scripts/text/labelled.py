@@ -26,9 +26,11 @@ from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
+from workflow_scripts.text.questions import read_questions, write_spans
 from workflow_scripts.text.tagged import INNER_BLANK, join_words, read_sentences
 from workflow_scripts.text.targets import read_targets, without_marks
 from workflow_scripts.text.words import fold, number_of_words, words_of
+from workflow_scripts.text.words import sentences as split_sentences
 
 
 @dataclass
@@ -37,13 +39,15 @@ class LabelledSource:
 
     file: str | None = None
     """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
-    a file with a text a line, or SQuAD's JSON. May end in .gz, .xz or .zst (JSON: .gz or .xz). Without it, the file and the settings
-    below are those of the training text."""
+    a file with a text a line, or SQuAD's JSON; with `unit: question` a TSV file or SQuAD's JSON. May end in .gz, .xz or .zst (JSON: .gz
+    or .xz). Without it, the file and the settings below are those of the training text."""
     columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
     name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
     `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4. With `unit: query`: `text` is the query, `pair` the
-    document, `label` its grade. With `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
+    document, `label` its grade. With `unit: question`, of a TSV
+    file: `question`, `passage`, `answer`, and optionally `start` (of the answer, in characters of the passage), `id` and `document`. With
+    `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
     `pages[1:]` are the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a
     heading, which is its target."""
     language: str | None = None
@@ -51,7 +55,8 @@ class LabelledSource:
     header: bool = False
     """The first line of a TSV file names the columns."""
     where: dict[str, str] = field(default_factory=dict)
-    """Column → value: only lines with this value are read; for files that hold several languages."""
+    """Column → value: only lines with this value are read; for files that hold several languages. Of
+    SQuAD's JSON with `unit: question`, `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
     targets: str | None = None
     """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
     target_where: dict[str, str] = field(default_factory=dict)
@@ -95,9 +100,11 @@ class Labelled:
     test: dict[str, LabelledSource]
     """Test sets by name."""
     labels: list[str] = field(default_factory=list)
-    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … None with `unit: target`."""
-    unit: Literal["text", "word", "query", "target"] = "text"
-    """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; or each document
+    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … None with `unit: question` and
+    `unit: target`."""
+    unit: Literal["text", "word", "question", "query", "target"] = "text"
+    """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; a
+    `question` on a passage, which a span of the passage answers, for question answering; or each document
     of a `query`, for ranking, whose `labels` are grades: numbers from 0, the greater the better. `target`: a
     text has another text as its answer, for generation."""
     target_language: str | None = None
@@ -118,7 +125,8 @@ class Labelled:
 class Example(NamedTuple):
     """A text, or a pair of texts, with its label, and the document and line that it comes from.
 
-    With `unit: word`, words and tags; with `unit: target`, a text and its target.
+    With `unit: word`, words and tags; with `unit: question`, a question, its passage, and the spans that answer it; with `unit: target`, a
+    text and its target.
     """
 
     label: str
@@ -136,7 +144,7 @@ class Example(NamedTuple):
 
     def labels(self, unit: str) -> list[str]:
         """The label of the text, or those of its words."""
-        return self.label.split(" ") if unit == "word" else [] if unit == "target" else [self.label]
+        return self.label.split(" ") if unit == "word" else [] if unit in ("question", "target") else [self.label]
 
 
 TEXT_COLUMNS = ("text", "pair", "label", "document")
@@ -170,7 +178,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
         )
     write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in kept))
     targets = settings.unit == "target" and settings.language_of_targets(part) == source.language
-    texts = (text for e in kept for text in (*e.texts, *([e.label] if targets else [])))
+    texts = (text for e in kept for text in (*_sentences(e, unit), *([e.label] if targets else [])))
     write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else without_marks(text) for text in texts))
     write_json(
         report,
@@ -261,14 +269,21 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
 
 
 def _key(example: Example, unit: str) -> tuple[str, ...]:
-    """What must not be in two parts: an example, or with `unit: query` a query, whatever its documents."""
+    """What must not be in two parts: an example, with `unit: query` a query, whatever its documents, with `unit: question` a passage."""
+    if unit == "question":
+        return _query_key(example.pair)
     return _query_key(example.text) if unit == "query" else tuple(leak_keys(example.texts))
 
 
 @functools.lru_cache(1)
 def _query_key(text: str) -> tuple[str, ...]:
-    """The key of a query, kept for its documents, which follow each other."""
+    """The key of a query, kept for its documents, which follow each other, or of a passage, kept for its questions."""
     return tuple(leak_keys([text]))
+
+
+def _sentences(example: Example, unit: str) -> list[str]:
+    """The texts of an example; of a question its passage sentence by sentence."""
+    return [example.text, *split_sentences(example.pair)] if unit == "question" else example.texts
 
 
 # ---------------------------------------------------------------------------------------------
@@ -282,6 +297,10 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         return
     if unit == "target":
         yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
+        return
+    if unit == "question":
+        for asked in read_questions(Path(source.file or ""), source.columns, source.header, source.where, removed, changed):
+            yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
         return
     if unit == "query":
         yield from read_queries(source, labels, removed, changed)

@@ -1,0 +1,100 @@
+rule answering_finetune:
+    input:
+        start=of(inputs.phase_start, "finetune"),
+        train=of(inputs.labelled_file, "train", ".tsv"),
+        dev=of(inputs.labelled_file, "dev", ".tsv"),
+    output:
+        model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
+        curve=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/finetune/curve.tsv",
+            caption="../docs/captions/curve.rst",
+            category="Learning curves",
+            subcategory="{experiment}",
+            labels={"arm": "{arm}", "seed": "{seed}", "phase": "finetune"},
+        ),
+        report="results/runs/{experiment}/{arm}/seed{seed}/finetune/training.json",
+    log:
+        "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",
+    benchmark:
+        "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(task="answering"),
+    conda:
+        "../envs/crossgap.yaml"
+    resources:
+        runtime=0,  # minutes; no limit unless the profile's set-resources name one
+        attempt=lambda wildcards, attempt: attempt,
+    params:
+        from_scratch=of(inputs.from_scratch, "finetune"),
+        checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
+        settings=of(inputs.answering_settings),
+    shell:
+        "exec python -m workflow_scripts.tasks.answering finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
+        "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
+        "{params.from_scratch} --seed {wildcards.seed} --threads {threads} "
+        "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# One job for all test sets: the model is loaded once, and windows of all languages are batched by length.
+rule answering_prediction:
+    input:
+        model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
+        examples=of(inputs.tested_examples),
+    output:
+        folder=report(
+            directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
+            patterns=["{testset}.scores.json"],
+            caption="../docs/captions/answering.rst",
+            category="Scores",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
+        ),
+    log:
+        "results/logs/answering/{experiment}/{arm}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/answering/{experiment}/{arm}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(task="answering"),
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
+        languages=of(inputs.tested_languages),
+        settings=settings_of("answering"),
+    shell:
+        "python -m workflow_scripts.tasks.answering predict --model {input.model:q} --examples {input.examples:q} "
+        "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} "
+        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule answering_significance:
+    input:
+        systems=of(inputs.of_runs, "predictions"),
+        examples=of(inputs.tested_examples),
+    output:
+        report(
+            "results/runs/{experiment}/significance.json",
+            caption="../docs/captions/answering_significance.rst",
+            category="Significance",
+            subcategory="{experiment}",
+            labels={"test set": "all", "arm": "every two", "seed": "each, and all"},
+        ),
+    log:
+        "results/logs/answering/{experiment}/significance.log",
+    benchmark:
+        "results/benchmarks/answering/{experiment}/significance.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(task="answering"),
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        names=of(inputs.arms),
+        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
+        seeds=CONFIG.run.seeds,
+        languages=of(inputs.tested_languages),
+        metric=lambda w: CONFIG.experiments[w.experiment].answering.metric,
+        settings=settings_of("scores"),
+    shell:
+        "python -m workflow_scripts.tasks.answering compare --systems {input.systems:q} --examples {input.examples:q} --output {output:q} "
+        "--names {params.names:q} --testsets {params.testsets:q} --languages {params.languages:q} "
+        "--seeds {params.seeds} --metric {params.metric} --settings {params.settings:q} > {log:q} 2>&1"

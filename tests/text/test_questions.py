@@ -1,0 +1,164 @@
+"""Questions on passages: the formats of benchmarks, spans in repaired text, and bad input."""
+
+import json
+import lzma
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text.labelled import Labelled, LabelledSource, main, read_table
+from workflow_scripts.text.questions import clean_passage, parse_spans, read_questions, write_spans
+
+COLUMNS = {"document": "article", "question": "question", "answer": "answer", "start": "start", "passage": "passage"}
+PASSAGE = "Paris is the capital of France. Paris has two million people."
+
+
+def squad(path: Path, *entries: dict, passage: str = PASSAGE, title: str | None = "Paris") -> Path:
+    """A file in SQuAD's format, all on one line, with one passage."""
+    article = {"paragraphs": [{"context": passage, "qas": list(entries)}], **({"title": title} if title else {})}
+    path.write_text(json.dumps({"data": [article], "version": "1.1"}), "utf-8")
+    return path
+
+
+def asked(answer: str = "France", start: int = 24, key: str = "q1", **changes) -> dict:
+    return {"id": key, "question": "Which country?", "answers": [{"text": answer, "answer_start": start}], **changes}
+
+
+def read(path: Path, columns=None, where=None):
+    removed, changed = Counter(), Counter()
+    return list(read_questions(path, columns or {}, bool(columns), where or {}, removed, changed)), removed, changed
+
+
+@pytest.mark.parametrize("code", ["en", "de", "zh"])
+def test_xquad_is_read_with_the_spans_that_it_gives(code):
+    path = Path(f"resources/xquad/{code}.json.xz")
+    found, removed, changed = read(path)
+    given = json.loads(lzma.decompress(path.read_bytes()))["data"]
+    answers = [entry["answers"][0]["text"] for article in given for p in article["paragraphs"] for entry in p["qas"]]
+    assert [one.passage[start:end] for one in found for start, end in one.spans] == [" ".join(text.split()) for text in answers]
+    assert len(found) == 354 and not removed and not changed
+    assert len({one.document for one in found}) == 12 and found[0].line < found[-1].line
+
+
+def test_a_table_is_read_with_the_spans_that_it_gives():
+    found, removed, changed = read(Path("resources/qamr/en.tsv.xz"), COLUMNS)
+    rows = [line.split("\t") for line in lzma.decompress(Path("resources/qamr/en.tsv.xz").read_bytes()).decode().splitlines()][1:]
+    assert [one.passage[slice(*one.spans[0])] for one in found] == [row[2] for row in rows] and not removed and not changed
+    assert {one.document for one in found} == {row[0] for row in rows} and found[0].line == 2
+
+
+def test_several_right_answers_are_all_kept_once(tmp_path):
+    answers = [{"text": "France", "answer_start": 24}, {"text": "the capital of France", "answer_start": 9}]
+    ((one,), _, _) = read(squad(tmp_path / "x.json", asked(answers=[*answers, answers[0]])))
+    assert write_spans(one.spans) == "24:30 9:30" and parse_spans("24:30 9:30") == [(24, 30), (9, 30)]
+
+
+def test_questions_of_one_language_of_tydiqa(tmp_path):
+    path = squad(tmp_path / "x.json", asked(key="finnish-12-1"), asked(key="english-3-1"))
+    found, removed, _ = read(path, where={"id": "finnish"})
+    assert len(found) == 1 and removed == {"not asked for (where)": 1}
+
+
+def test_spans_stay_where_they_are_when_the_passage_is_repaired(tmp_path):
+    passage = "\ufeff Tom &amp; Jerry\n\tcome  from Cafe\u0301&nbsp;Paris &lt;here&gt; "
+    start = passage.index("Cafe")
+    ((one,), _, changed) = read(squad(tmp_path / "x.json", asked("Cafe\u0301&nbsp;Paris", start), passage=passage))
+    assert one.passage.lstrip("\ufeff ") == "Tom & Jerry come from Caf\u00e9 Paris <here>"
+    assert one.passage[slice(*one.spans[0])] == "Caf\u00e9 Paris" and changed == {"HTML entity read as its character": 1}
+    assert clean_passage("  a \n b", [2, 6]) == ("a b", [0, 2])
+
+
+@pytest.mark.parametrize(
+    "answer, start, place",
+    [("Paris", 30, 32), ("Paris", 3, 0), ("France", 0, 24), (" France", 23, 24), ("two\nmillion", 42, 42)],
+)
+def test_an_answer_that_is_not_at_its_start_is_found_at_the_nearest_place(tmp_path, answer, start, place):
+    ((one,), _, changed) = read(squad(tmp_path / "x.json", asked(answer, start)))
+    assert one.spans[0][0] == place
+    exact = PASSAGE[start:].startswith(answer)
+    assert changed == ({} if exact else {"answer found at another place than its start": 1})
+
+
+def test_an_answer_without_a_start_is_taken_where_it_stands_first(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text(f"question\tanswer\tpassage\nWhich city?\tParis\t{PASSAGE}\nWhich country?\tFrance\t{PASSAGE}\n")
+    found, _, changed = read(path, {name: name for name in ("question", "answer", "passage")})
+    assert [one.spans for one in found] == [[(0, 5)], [(24, 30)]]
+    assert changed == {"answer without a start taken where it stands first": 1}
+
+
+def test_questions_that_have_no_answer_by_design_are_left_out(tmp_path):
+    found, removed, _ = read(squad(tmp_path / "x.json", asked(), asked(key="q2", answers=[], is_impossible=True)))
+    assert len(found) == 1 and removed == {"question without answer (is_impossible)": 1}
+
+
+@pytest.mark.parametrize(
+    "entries, changes, said",
+    [
+        (
+            [asked("Berlin", 24)],
+            {},
+            r"line 1, question 'q1': the answer 'Berlin' is not in the passage \(at its start, 24, stands 'France'\)",
+        ),
+        ([asked(answers=[])], {}, "question 'q1': the question 'Which country\\?' has no answer; delete it, or mark it"),
+        ([asked(" ", 5)], {}, "question 'q1': the answer of the question 'Which country\\?' is empty"),
+        ([asked(question=" ")], {}, "question 'q1': the question is empty"),
+        ([asked()], {"passage": " \u200b"}, "question 'q1': the passage is empty"),
+        ([asked(), asked()], {}, "question 'q1': the id 'q1' is there twice \\(before in line 1\\)"),
+        ([{"id": "q1"}], {}, "question 'q1': is not in SQuAD's format: KeyError 'answers'"),
+        (["no"], {}, "article 1: is not in SQuAD's format"),
+    ],
+)
+def test_bad_questions_are_refused_with_their_id(tmp_path, entries, changes, said):
+    with pytest.raises(InputError, match=said) as error:
+        read(squad(tmp_path / "x.json", *entries, **changes))
+    assert str(tmp_path / "x.json") in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("question\tanswer\nWho?\tI\n", "line 1: there is no column 'passage' for 'passage'; the header has question, answer"),
+        ("question\tanswer\tpassage\nWho?\tI\n", "line 2: 2 column\\(s\\), but `columns` asks for column 3"),
+        ("question\tanswer\tpassage\nWho?\tI\tYou\n", "line 2: the answer 'I' is not in the passage; correct it"),
+        ("question\tanswer\tpassage\nWho?\t\tYou\n", "line 2: the question 'Who\\?' has no answer"),
+    ],
+)
+def test_bad_lines_are_refused_with_their_number(tmp_path, text, said):
+    (tmp_path / "x.tsv").write_text(text)
+    with pytest.raises(InputError, match=said):
+        read(tmp_path / "x.tsv", {name: name for name in ("question", "answer", "passage")})
+
+
+def test_a_start_must_be_a_number(tmp_path):
+    (tmp_path / "x.tsv").write_text("Who?\tI\tI\tone\n")
+    with pytest.raises(InputError, match="line 1: the start 'one' is no number of characters"):
+        list(read_questions(tmp_path / "x.tsv", {"question": 1, "answer": 2, "passage": 3, "start": 4}, False, {}, Counter(), Counter()))
+
+
+def test_text_that_is_no_json_is_refused(tmp_path):
+    (tmp_path / "x.json").write_text('{"data": {}}')
+    with pytest.raises(InputError, match=r"x\.json: not JSON in SQuAD's format"):
+        read(tmp_path / "x.json")
+
+
+def test_no_passage_of_dev_or_test_is_trained_on(tmp_path):
+    source = LabelledSource(file="resources/qamr/en.tsv.xz", columns=COLUMNS, header=True)
+    test = LabelledSource(file="resources/qamr/en.tsv.xz", columns=COLUMNS, header=True, where={"article": "wikinews:784376"})
+    settings = Labelled(language="en", train=source, dev=LabelledSource(held_out=0.1), test={"news": test}, unit="question")
+    tables = {}
+    for part in ("train", "dev", "test/news"):
+        name = part.removeprefix("test/")
+        main(tmp_path / f"{name}.tsv", tmp_path / name, tmp_path / f"{name}.json", part=part, settings=settings)
+        tables[name] = read_table(tmp_path / f"{name}.tsv")
+    passages = {name: {example.pair for example in table} for name, table in tables.items()}
+    assert (
+        all(passages.values()) and not passages["train"] & (passages["dev"] | passages["news"]) and not passages["dev"] & passages["news"]
+    )
+    report = read_json(tmp_path / "train.json")
+    assert report["removed"]["equals dev or test"] and report["examples"] == len(tables["train"]) and report["labels"] == {}
+    lines = (tmp_path / "dev").read_text("utf-8").splitlines()
+    assert len(set(lines)) == len(lines) and tables["dev"][0].text in lines and tables["dev"][0].pair not in lines
+    assert tables["dev"][0].pair.startswith(lines[1])

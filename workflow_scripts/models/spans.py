@@ -1,0 +1,86 @@
+"""spans: models with a head that marks a span of what they read: where an answer begins, and where it ends.
+
+The head of BERT (Devlin et al. 2019, section 4.2): a linear layer gives each piece two logits, for the first piece of the answer and
+for its last. BERT, XLM-R and mBART are transformers' models for question answering, whose weights are read and written as they are.
+mBART and M2M-100 mark by the states of the decoder, which reads what the encoder reads (Lewis et al. 2020, section 3.2), or, with
+``token_head: encoder`` in the configuration, by those of the encoder. Places that can be no answer are ruled out in the model, so
+that padding does not change the loss.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import BertForQuestionAnswering, M2M100Model, MBartForQuestionAnswering, XLMRobertaForQuestionAnswering
+from transformers.modeling_outputs import TokenClassifierOutput
+from transformers.models.m2m_100.modeling_m2m_100 import M2M100PreTrainedModel
+
+from workflow_scripts.models.tagger import reads_encoder
+
+
+class _Spans:
+    """What the head does with a model's last states."""
+
+    config: Any
+    base_model: Any
+    qa_outputs: Any
+
+    @classmethod
+    def from_config(cls, config: Any) -> "_Spans":
+        """A model with random weights, as transformers' classes with ``Auto`` in their names make it."""
+        return cls(config)  # type: ignore[call-arg]  # what stands beside it in the classes below
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, places: torch.Tensor, **read: Any) -> TokenClassifierOutput:
+        """Logits (rows × 2 × length) of the first and the last piece of the answer, −∞ where `places` (rows × length) are false."""
+        read = {"input_ids": input_ids, "attention_mask": attention_mask, **read}
+        config, body = self.config, self.base_model
+        if not config.is_encoder_decoder:
+            states = body(**read).last_hidden_state
+        elif reads_encoder(config):
+            states = body.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        else:
+            states = body(**read, use_cache=False).last_hidden_state
+        logits = self.qa_outputs(states).transpose(1, 2)
+        return TokenClassifierOutput(logits=logits.masked_fill(~places[:, None], float("-inf")))
+
+
+class BertForSpans(_Spans, BertForQuestionAnswering):
+    """BERT with a head that marks a span."""
+
+
+class XLMRobertaForSpans(_Spans, XLMRobertaForQuestionAnswering):
+    """XLM-R with a head that marks a span."""
+
+
+class MBartForSpans(_Spans, MBartForQuestionAnswering):
+    """mBART with a head that marks a span."""
+
+
+class M2M100ForSpans(_Spans, M2M100PreTrainedModel):
+    """M2M-100 with a head that marks a span."""
+
+    def __init__(self, config: Any):
+        super().__init__(config)
+        self.model = M2M100Model(config)
+        self.qa_outputs = nn.Linear(config.d_model, 2)
+        self.post_init()
+
+
+def best_spans(logits: torch.Tensor, longest: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The best span of each row, of at most `longest` pieces: the sum of its logits, its first and its last place.
+
+    Every span is looked at, not only those between the best places. The sum is −∞ in a row where no span is possible.
+
+    Args:
+        logits: Those of the first and the last piece (rows × 2 × length).
+    """
+    starts, ends = logits.float().unbind(dim=1)
+    size = starts.shape[1]
+    scores, firsts, widths = [], [], range(min(longest, size))
+    for width in widths:
+        best, first = (starts[:, : size - width] + ends[:, width:]).max(dim=1)
+        scores.append(best)
+        firsts.append(first)
+    score, width = torch.stack(scores).max(dim=0)
+    first = torch.stack(firsts).gather(0, width[None])[0]
+    return score, first, first + width

@@ -1,0 +1,42 @@
+"""answered: questions of the test sets in the report, with the true answer and those of all arms."""
+
+from typing import Any
+
+from workflow_scripts.report.labels import scored_folder, test_language
+from workflow_scripts.report.study import Study, evenly
+from workflow_scripts.tasks.answering import counts_of, read_spans, text_of
+from workflow_scripts.text.labelled import Example, read_table
+from workflow_scripts.text.questions import Span, parse_spans
+
+_AROUND = 160
+"""Characters of a passage that are shown before and after the first and the last span in it."""
+
+
+def answered(study: Study, number: int = 8) -> dict[str, Any]:
+    """For each test set some of its questions, evenly spaced, with the answers of each arm in their passage, first seed."""
+    made = []
+    for testset in study.testsets:
+        code = test_language(study, testset)
+        table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
+        given = {arm: read_spans(scored_folder(study, arm) / f"{testset}.hyp", len(table)) for arm in study.arms}
+        questions = []
+        for at in evenly(list(range(len(table))), number):
+            example, truth = table[at], parse_spans(table[at].label)
+            rows = []
+            for arm, spans in given.items():
+                f1, exact, *_ = counts_of([example], [spans[at]], code)[0]
+                rows.append({"arm": arm, "f1": 100 * f1, "right": bool(exact), **_shown(example, spans[at])})
+            true = [text_of(example, span) for span in dict.fromkeys(truth)]
+            questions.append({"line": at + 1, "question": example.text, "truth": true, "true": _shown(example, truth[0]), "rows": rows})
+        made.append({"testset": testset, "language": code, "questions": questions})
+    return {"testsets": made}
+
+
+def _shown(example: Example, span: Span) -> dict[str, str]:
+    """A span with what stands before and after it in the passage, both cut between words if long."""
+    before, after = example.pair[: span[0]], example.pair[span[1] :]
+    if len(before) > _AROUND:
+        before = f"… {before[-_AROUND:].partition(' ')[2] or before[-_AROUND:]}"
+    if len(after) > _AROUND:
+        after = f"{after[:_AROUND].rpartition(' ')[0] or after[:_AROUND]} …"
+    return {"before": before, "answer": text_of(example, span), "after": after}

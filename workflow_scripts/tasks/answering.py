@@ -1,0 +1,285 @@
+"""answering: a model learns to mark the answer of a question in a passage, in one language, and marks answers in others.
+
+Extractive question answering as in SQuAD, XQuAD, MLQA and TyDiQA-GoldP. How questions and passages are read is in `passages`, the heads
+are in `spans`. The steps are commands:
+
+``finetune``
+    some epochs with the answers, with early stopping; goes on from checkpoints like `training`
+``predict``
+    an answer for each question of all test sets, whatever their languages, in one process; F1 and exact match of each test
+    set, with their intervals and what the first sentence of each passage gets
+``compare``
+    tests of the arms' differences, on each test set and on average over them
+"""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.evidence import answers
+from workflow_scripts.evidence.average import Significance, compare_everywhere
+from workflow_scripts.evidence.significance import drawn_scores
+from workflow_scripts.limits import AboveZero, Positive
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.finetuning import Batches, HeadSettings, describe, some_of, train_head
+from workflow_scripts.tasks.passages import PassageReader, Window, mark
+from workflow_scripts.tasks.transfer import Transfer, transfer_task
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.labelled import Example, read_table
+from workflow_scripts.text.questions import Span, parse_spans, write_spans
+from workflow_scripts.text.words import sentences
+from workflow_scripts.training.checkpoints import claimed
+
+Metric = Literal["f1", "em", "f1_mlqa", "em_mlqa"]
+"""F1 or exact match, as SQuAD or as MLQA counts it."""
+
+
+@dataclass
+class Answering(HeadSettings):
+    """Settings of finetuning. The defaults are XTREME's for mBERT and XLM-R."""
+
+    batch_size: Positive = 32
+    """Windows per update: questions, each with a part of its passage."""
+    learning_rate: AboveZero = 3e-5
+    """Peak of the learning rate."""
+    max_length: Positive = 384
+    """Pieces of a window, those of the question included."""
+    stride: Positive = 128
+    """Of passages that are longer than a window: after how many pieces the next window begins."""
+    longest_question: Positive = 64
+    """Longer questions are cut to so many pieces."""
+    longest_answer: Positive = 30
+    """Answers of the model have at most so many pieces."""
+    metric: Metric = "f1"
+    """The score that stands for the others: F1 of words or exact match (`em`), as SQuAD counts it, or, with `_mlqa`, as MLQA does."""
+    choose_by: Literal["score", "loss"] = "score"
+    """What early stopping and the choice of the checkpoint go by, on the dev set."""
+    parts: Literal["both", "encoder"] = "both"
+    """Of a model with a decoder: whether answers are marked by the decoder's states, or by the encoder's, without a decoder."""
+
+
+@dataclass
+class Asking:
+    """What one call of `finetune` is told."""
+
+    language: str
+    """The language of the text."""
+    epochs: Positive
+    """How often all questions are seen."""
+    answering: Answering = field(default_factory=Answering)
+    """How."""
+
+
+@dataclass(kw_only=True)
+class AnsweringExperiment(Transfer):
+    """Question answering: the span of a passage that answers a question; finetuned in one language, tested in others."""
+
+    task: Literal["answering"]
+    """What is finetuned for."""
+    answering: Answering = field(default_factory=Answering)
+    """Settings of finetuning; the epochs stand in the arms."""
+    scores: Significance = field(default_factory=Significance)
+    """Tests of significance."""
+
+
+ANSWERING = transfer_task(
+    AnsweringExperiment, key="answering", answers="spans", rule="answering_finetune", rules={}, unit="question", scored="predictions"
+)
+
+
+# ---------------------------------------------------------------------------------------------
+# steps
+
+
+def finetune(
+    start: Path,
+    train: Path,
+    dev: Path,
+    model: Path,
+    curve: Path,
+    report: Path,
+    checkpoints: Path,
+    *,
+    from_scratch: bool = False,
+    seed: int = 1,
+    threads: int = 0,
+    minutes: float = 0,
+    attempt: int = 1,
+    settings: Asking,
+) -> None:
+    """Finetune the model in `start` on the table `train`, and write `model`, its learning `curve` and a `report`.
+
+    `checkpoints`, `minutes` and `attempt` are those of `training`, and so is what is raised.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    keep_memory()
+    chosen, code = settings.answering, settings.language
+    with claimed(checkpoints, describe(settings, "answering", {"train": train, "dev": dev}, start, seed, from_scratch), attempt) as folder:
+        reader = reader_of(start, chosen)
+        rows = [window.row for window in reader.windows(some_of(read_table(train), chosen.examples), code)]
+        held_out = read_table(dev)
+        dev_windows = reader.windows(held_out, code)
+        network = load_answerer(start, chosen, seed, from_scratch)
+        precision = pick_precision(chosen.precision, pick_device(chosen.device))
+
+        def look() -> dict[str, float]:
+            marked = mark(network, reader, dev_windows, chosen.longest_answer, precision)
+            counted = counts_of(held_out, marked.spans, code).sum(axis=0)
+            return {"eval_loss": float(np.mean(marked.losses)), "eval_error": 1 - answers.SCORES[chosen.metric](counted)}
+
+        train_head(
+            network,
+            reader,
+            Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed),
+            look,
+            by={"score": "eval_error", "loss": "eval_loss"}[chosen.choose_by],
+            score=chosen.metric,
+            settings=chosen,
+            folder=folder,
+            minutes=minutes,
+            seed=seed,
+            model=model,
+            curve=curve,
+            report=report,
+            told={"start": str(start), "from_scratch": from_scratch, "languages": [code], "settings": asdict(settings)},
+        )
+
+
+def predict(
+    model: Path,
+    examples: tuple[Path, ...],
+    folder: Path,
+    *,
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
+    threads: int = 0,
+    settings: Answering = Answering(),
+) -> None:
+    """Mark the answers of all test sets; write each one's spans with their text (``NAME.hyp``), and ``NAME.scores.json`` into `folder`.
+
+    `examples`, `testsets` and `languages` are of one order. The model is loaded once, and the windows of all are batched by length.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    reader = reader_of(model, settings)
+    network = load_answerer(model, settings, seed=0).to(pick_device(settings.device))
+    tables = [read_table(path) for path in examples]
+    windows: list[Window] = []
+    of_testset, first = [], 0
+    for table, code in zip(tables, languages, strict=True):
+        found = reader.windows(table, code)
+        windows += [window._replace(example=first + window.example) for window in found]
+        of_testset.append(len(found))
+        first += len(table)
+    given = iter(mark(network, reader, windows, settings.longest_answer, pick_precision(settings.precision, network.device)).spans)
+    for name, code, table, number in zip(testsets, languages, tables, of_testset, strict=True):
+        spans = [next(given) for _ in table]
+        write_lines(folder / f"{name}.hyp", (f"{write_spans([span])}\t{text_of(e, span)}" for e, span in zip(table, spans, strict=True)))
+        write_json(folder / f"{name}.scores.json", {**score(table, spans, code, settings.metric), "windows": number})
+
+
+def score(table: list[Example], spans: list[Span], code: str, metric: str) -> dict[str, Any]:
+    """All scores of a test set in per cent, and those of the first sentence of each passage (`chance`).
+
+    `low` and `high` limit the 95 % interval of the leading score `metric`, from questions drawn anew (bootstrap).
+    """
+    counts = counts_of(table, spans, code)
+    trivial = counts_of(table, [first_sentence(example.pair) for example in table], code).sum(axis=0)
+    low, high = interval(counts, metric)
+    chance = {name: 100 * of(trivial) for name, of in answers.SCORES.items()}
+    return {
+        "metric": metric,
+        "examples": len(table),
+        "passages": len({example.pair for example in table}),
+        **{name: 100 * of(counts.sum(axis=0)) for name, of in answers.SCORES.items()},
+        "low": low,
+        "high": high,
+        "chance": chance[metric],
+        "first_sentence": chance,
+        "at_chance": low <= chance[metric],
+        "signature": "MLQA's normalisation" if metric.endswith("_mlqa") else "SQuAD's normalisation",
+    }
+
+
+def counts_of(table: list[Example], spans: list[Span], code: str) -> np.ndarray:
+    """What is counted in each question (`answers.count`), of spans that were given."""
+    truth = [[text_of(example, span) for span in parse_spans(example.label)] for example in table]
+    return answers.count(truth, [text_of(example, span) for example, span in zip(table, spans, strict=True)], code)
+
+
+def text_of(example: Example, span: Span) -> str:
+    """The text of a span in an example's passage."""
+    return example.pair[span[0] : span[1]]
+
+
+def first_sentence(passage: str) -> Span:
+    """Where the first sentence of a passage stands."""
+    first = sentences(passage)[0]
+    start = passage.index(first)
+    return start, start + len(first)
+
+
+def interval(counts: np.ndarray, metric: str, samples: int = 1_000) -> tuple[float, float]:
+    """The 95 % interval of a score, in per cent, by bootstrap over questions."""
+    drawn = drawn_scores({("", 0): counts}, answers.SCORES[metric], samples, np.random.default_rng(1))
+    low, high = np.percentile(drawn["", 0], [2.5, 97.5])
+    return float(100 * low), float(100 * high)
+
+
+def compare_arms(
+    systems: tuple[Path, ...],
+    examples: tuple[Path, ...],
+    output: Path,
+    *,
+    names: tuple[str, ...],
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
+    seeds: tuple[int, ...],
+    metric: Metric,
+    settings: Significance = Significance(),
+) -> None:
+    """Test the differences in `metric` between every two arms, on each test set and on average: by seed, and over the seeds.
+
+    `systems` are the folders of predictions, ordered by arm, then by seed; `examples` and `languages` are ordered like `testsets`.
+    """
+    folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
+    counts = {}
+    for testset, path, code in zip(testsets, examples, languages, strict=True):
+        table = read_table(path)
+        for (name, seed), folder in folders.items():
+            counts[name, testset, seed] = counts_of(table, read_spans(folder / f"{testset}.hyp", len(table)), code)
+    write_json(output, {"metric": metric, **compare_everywhere(counts, answers.SCORES[metric], names, testsets, seeds, settings)})
+
+
+def read_spans(hypotheses: Path, wanted: int) -> list[Span]:
+    """The spans in a file of answers, one a line; raises `InputError` when they are not as many as `wanted`."""
+    spans = [parse_spans(line.partition("\t")[0])[0] for line in read_lines(hypotheses)]
+    if len(spans) != wanted:
+        raise InputError(f"{hypotheses}: has {len(spans)} answers for {wanted} questions; delete it and run the same command again")
+    return spans
+
+
+# ---------------------------------------------------------------------------------------------
+# models
+
+
+def reader_of(folder: Path, settings: Answering) -> PassageReader:
+    """What reads questions and passages for the model in `folder`."""
+    return PassageReader(folder, settings.max_length, settings.stride, settings.longest_question, settings.parts)
+
+
+def load_answerer(folder: Path, settings: Answering, seed: int, from_scratch: bool = False):
+    """The model in `folder` with a head that marks spans, drawn from `seed` if the model has none."""
+    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    changes = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
+    return load_network(folder, "answering", **chosen, seed=seed, from_scratch=from_scratch, **changes)
+
+
+if __name__ == "__main__":
+    run({"finetune": finetune, "predict": predict, "compare": compare_arms})

@@ -1,0 +1,147 @@
+"""passages: questions and their passages as a model reads them, in windows of long passages, and the answers that it marks.
+
+A row is the question and a part of its passage, as the family has pairs of texts. A passage that is longer than a row is read in
+several windows, each of which begins `stride` pieces after the one before (Devlin et al. 2019 read SQuAD so), and no piece is lost. In a
+window without the answer the right span is the row's first special piece, as in BERT. The best span of all windows is the
+answer.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from workflow_scripts.models.batches import Row, by_length
+from workflow_scripts.models.offsets import Pieces, pieces_in_place
+from workflow_scripts.models.spans import best_spans
+from workflow_scripts.tasks.heads import Reader
+from workflow_scripts.text.labelled import Example
+from workflow_scripts.text.questions import Span, parse_spans
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class Window(NamedTuple):
+    """A question with a part of its passage.
+
+    The row's labels are places in what the head reads: the first and the last piece of the answer, the place for no answer, and then
+    all places where an answer may begin or end.
+    """
+
+    example: int
+    """The place of the question among the examples."""
+    row: Row
+    first: int
+    """The place of the window's first piece of the passage in what the head reads."""
+    offsets: list[Span]
+    """The characters that each piece of the passage in it stands for."""
+
+
+class PassageReader(Reader):
+    """Questions with their passages as rows of ids, in the form of the model in `folder`.
+
+    Questions are cut to `longest_question` pieces, and to half a row.
+    """
+
+    def __init__(self, folder: Path, max_length: int, stride: int, longest_question: int, parts: str = "both"):
+        super().__init__(folder, max_length)
+        self.has_decoder = self.codec.form.decoder and parts == "both"
+        form = self.codec.form.row
+        # BERT has one separator between two texts; RoBERTa has two, and so have the rows of pairs for models with a decoder
+        self.between = [self.tokenizer.eos_token_id] * 2
+        if self.is_encoder:
+            of_pair, of_text = (self.tokenizer.num_special_tokens_to_add(pair=pair) for pair in (True, False))
+            self.between = [self.tokenizer.sep_token_id] * (of_pair - of_text)
+        self.before = form.index("text")
+        self.special = next(at for at, part in enumerate(form) if part in ("cls", "tag"))
+        self.room = self.max_length - len(form) + 1 - len(self.between)
+        self.stride = stride
+        self.longest_question = min(longest_question, self.room // 2)
+
+    def windows(self, examples: Sequence[Example], code: str) -> list[Window]:
+        """The windows of all examples, in order; each example has one at least."""
+        texts = dict.fromkeys(example.pair for example in examples)
+        passages = dict(zip(texts, pieces_in_place(self.tokenizer, list(texts)), strict=True))
+        questions = pieces_in_place(self.tokenizer, [example.text for example in examples])
+        made = []
+        for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
+            passage = passages[example.pair]
+            answer = pieces_of_span(passage, parse_spans(example.label)[0])
+            made += self._windows_of(number, question.ids[: self.longest_question], passage, answer, code)
+        return made
+
+    def _windows_of(self, number: int, question: list[int], passage: Pieces, answer: Span | None, code: str) -> list[Window]:
+        room = self.room - len(question)
+        head = [*question, *self.between]
+        starts = range(0, max(1, len(passage.ids) - room + min(self.stride, room)), min(self.stride, room))
+        texts = [[*head, *passage.ids[start : start + room]] for start in starts]
+        windows = []
+        for start, ids in zip(starts, self.codec.framed(texts, code), strict=True):
+            offsets = passage.offsets[start : start + room]
+            # the decoder reads each piece one place later, the last one first
+            later = int(self.has_decoder)
+            first = self.before + len(head) + later
+            none = ((len(ids) - 1 if self.special > self.before else self.special) + later) % len(ids)
+            inside = answer and start <= answer[0] and answer[1] < start + room
+            labels = [first + place - start for place in answer] if answer and inside else [none, none]
+            places = [first + at for at, (begin, end) in enumerate(offsets) if end > begin]
+            windows.append(Window(number, (ids, [*labels, none, *places]), first, offsets))
+        return windows
+
+    def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:
+        """A batch: what the model reads, `places` (rows × longest) where an answer may be, and labels (rows × first, last place).
+
+        A row that only fills a batch has labels of −100.
+        """
+        batch = super().collate([(ids, [-100]) for ids, _ in rows])
+        batch["labels"] = torch.tensor([(*marked, -100)[:2] for _, marked in rows])
+        batch["places"] = torch.zeros_like(batch["input_ids"], dtype=torch.bool)
+        for line, (_, marked) in zip(batch["places"], rows, strict=True):
+            line[marked[2:] if len(marked) > 1 else [0]] = True
+        if not self.has_decoder:
+            batch.pop("decoder_input_ids", None)
+        return batch
+
+
+def pieces_of_span(pieces: Pieces, span: Span) -> Span | None:
+    """The first and the last piece that has characters of `span`; None where no piece has."""
+    inside = [at for at, (begin, end) in enumerate(pieces.offsets) if max(begin, span[0]) < min(end, span[1])]
+    return (inside[0], inside[-1]) if inside else None
+
+
+class Marked(NamedTuple):
+    """What a model marked: for each example the span of its passage, in characters, and for each window the loss."""
+
+    spans: list[Span]
+    losses: list[float]
+
+
+@torch.no_grad()
+def mark(
+    network: "PreTrainedModel", reader: PassageReader, windows: Sequence[Window], longest: int, precision: str, tokens: int = 8192
+) -> Marked:
+    """The best span of each example over its windows, at most `longest` pieces long; `tokens` are read at once.
+
+    An example of whose passage no piece can be an answer has the span (0, 0).
+    """
+    network.eval()
+    best: dict[int, tuple[float, Span]] = {}
+    losses = [0.0] * len(windows)
+    for chosen in by_length([len(window.row[0]) for window in windows], tokens) if windows else ():
+        batch = {name: tensor.to(network.device) for name, tensor in reader.collate([windows[i].row for i in chosen]).items()}
+        labels = batch.pop("labels")
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            logits = network(**batch).logits.float()
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(-1, 2).mean(dim=1)
+        nothing = torch.tensor([windows[i].row[1][2] for i in chosen], device=logits.device)
+        logits[torch.arange(len(chosen), device=logits.device), :, nothing] = float("-inf")
+        found = [tensor.tolist() for tensor in (loss, *best_spans(logits, longest))]
+        for i, cost, score, first, last in zip(chosen, *found, strict=True):
+            window, losses[i] = windows[i], cost
+            if score == float("-inf"):
+                best.setdefault(window.example, (score, (0, 0)))
+            elif window.example not in best or score > best[window.example][0]:
+                best[window.example] = score, (window.offsets[first - window.first][0], window.offsets[last - window.first][1])
+    return Marked([best[example][1] for example in sorted(best)], losses)

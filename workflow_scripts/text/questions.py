@@ -1,0 +1,230 @@
+"""questions: questions on passages, with the spans of the passage that answer them, in the formats of benchmarks.
+
+`labelled` reads them with `unit: question`. The formats:
+
+=============  ==================================================  ===============================================
+file           holds                                               a document (for `held_out`) is
+=============  ==================================================  ===============================================
+``.json``      articles, their paragraphs, and questions on each,  an article
+               as in SQuAD 1.1; so XQuAD, MLQA and TyDiQA-GoldP
+any other      tab-separated columns: question, passage, answer,   what the column ``document`` names, else a
+               and optionally where the answer starts              block of lines
+=============  ==================================================  ===============================================
+
+A span is written ``start:end``, in characters of the passage as it is stored: in Unicode's form NFC, without entities of HTML,
+each run of white space a single blank. Several right answers are separated by blanks.
+"""
+
+import html
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.parallel import block_of, clean_text
+
+Span = tuple[int, int]
+"""Where an answer begins and ends in a passage, in characters."""
+
+
+class Question(NamedTuple):
+    """A question, its passage, the spans that answer it, and the document and line that it comes from."""
+
+    text: str
+    passage: str
+    spans: list[Span]
+    document: str
+    line: int
+
+
+class _Raw(NamedTuple):
+    """A question as it stands in a file; `answers` are texts, each with its start if the file has it."""
+
+    at: str
+    key: str
+    text: str
+    passage: str
+    answers: list[tuple[str, int | None]]
+    document: str
+    line: int
+
+
+def read_questions(
+    path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str], changed: Counter[str]
+) -> Iterator[Question]:
+    """The questions of a file in order; what was left out is counted in `removed`, what was repaired in `changed`.
+
+    `columns` and `header` say where a table has ``question``, ``passage``, ``answer``, and optionally ``start``, ``id`` and
+    ``document``. Of a JSON file ``where: {id: finnish}`` reads only questions whose id begins with ``finnish-``, as in TyDiQA's
+    training file. Raises `InputError` naming file, line and question for an empty question or passage, a question without
+    answer, an answer that is not in its passage, and an id that is there twice.
+    """
+    is_json = ".json" in Path(path).suffixes
+    seen: dict[str, int] = {}
+    for raw in _json_questions(Path(path), where, removed) if is_json else _table_questions(Path(path), columns, header, where, removed):
+        if raw.key in seen:
+            raise InputError(f"{raw.at}: the id {raw.key!r} is there twice (before in line {seen[raw.key]}); give each question its own")
+        if raw.key:
+            seen[raw.key] = raw.line
+        yield _checked(raw, changed)
+
+
+def write_spans(spans: Sequence[Span]) -> str:
+    """Spans as a table has them."""
+    return " ".join(f"{start}:{end}" for start, end in dict.fromkeys(spans))
+
+
+def parse_spans(label: str) -> list[Span]:
+    """The spans that `write_spans` wrote."""
+    return [(int(start), int(end)) for start, _, end in (span.partition(":") for span in label.split(" "))]
+
+
+# ---------------------------------------------------------------------------------------------
+# questions and answers
+
+
+def _checked(raw: _Raw, changed: Counter[str]) -> Question:
+    text = clean_text(html.unescape(raw.text))
+    for what, value in (("question", text), ("passage", clean_text(raw.passage))):
+        if not value:
+            raise InputError(f"{raw.at}: the {what} is empty; delete the question, or see that `columns` is right")
+    if not raw.answers:
+        raise InputError(f"{raw.at}: the question {text[:60]!r} has no answer; delete it, or mark it with `is_impossible`, as SQuAD 2 does")
+    spans = [_located(raw, answer, start, changed) for answer, start in raw.answers]
+    points = sorted({point for span in spans for point in span})
+    passage, places = clean_passage(raw.passage, points)
+    if passage != clean_passage(raw.passage, (), unescape=False)[0]:
+        changed["HTML entity read as its character"] += 1
+    moved = dict(zip(points, places, strict=True))
+    return Question(text, passage, [(moved[start], moved[end]) for start, end in spans], raw.document, raw.line)
+
+
+def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -> Span:
+    """Where an answer stands in the passage as the file has it: at its start, or at the nearest place where it is found."""
+    wanted = answer.strip()
+    if not clean_text(wanted):
+        raise InputError(f"{raw.at}: the answer of the question {raw.text[:60]!r} is empty; correct it, or delete the question")
+    begin = None if start is None else start + answer.index(wanted)
+    if begin is not None and begin >= 0 and raw.passage[begin : begin + len(wanted)] == wanted:
+        return begin, begin + len(wanted)
+    # blanks may have been written otherwise in answer and passage, and so may letters that have several forms
+    for form in (wanted, unicodedata.normalize("NFC", wanted), unicodedata.normalize("NFD", wanted)):
+        pattern = re.compile(r"\s+".join(map(re.escape, form.split())))
+        if found := [match.span() for match in pattern.finditer(raw.passage)]:
+            if begin is None:
+                changed["answer without a start taken where it stands first"] += len(found) > 1
+                return found[0]
+            changed["answer found at another place than its start"] += 1
+            return min(found, key=lambda span: abs(span[0] - begin))
+    there = "" if begin is None else f" (at its start, {start}, stands {raw.passage[max(start or 0, 0) :][: len(answer)][:60]!r})"
+    raise InputError(f"{raw.at}: the answer {wanted[:60]!r} is not in the passage{there}; correct it, or delete the question")
+
+
+def clean_passage(text: str, points: Sequence[int], unescape: bool = True) -> tuple[str, list[int]]:
+    """A passage in one line, and where `points` of it, in ascending order, are then.
+
+    It is cleaned in the parts between the points, so that their places are known whatever becomes shorter.
+    """
+    parts = [text[start:end] for start, end in zip([0, *points], [*points, len(text)], strict=True)]
+    clean = [_clean_part(part, unescape) for part in parts]
+    leading = len(whole := "".join(clean)) - len(whole.lstrip())
+    places, at = [], 0
+    for part in clean[:-1]:
+        at += len(part)
+        places.append(max(0, at - leading))
+    return whole.strip(), places
+
+
+def _clean_part(text: str, unescape: bool) -> str:
+    text = html.unescape(text) if unescape and "&" in text else text
+    return re.sub(r"\s+", " ", unicodedata.normalize("NFC", text.replace("\0", "")))
+
+
+# ---------------------------------------------------------------------------------------------
+# files
+
+
+def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) -> Iterator[_Raw]:
+    # offsets count the characters of the text as it is, not in another normal form
+    source = "\n".join(read_lines(path, normalise=False))
+    try:
+        articles = json.loads(source)["data"]
+        if not isinstance(articles, list):
+            raise TypeError("`data` is no list")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON in SQuAD's format, with articles under `data` ({error}); give another file") from None
+    begin, line = 0, 1
+    for number, article in enumerate(articles, 1):
+        for paragraph, entry in _entries(path, number, article):
+            key = str(entry.get("id", ""))
+            # questions stand in the file in this order, so the place of an id is found by going on from the last
+            found = source.find(json.dumps(key), begin) if key else -1
+            if found >= 0:
+                line += source.count("\n", begin, found)
+                begin = found + len(key)
+            if where.get("id") and key.partition("-")[0] != where["id"]:
+                removed["not asked for (where)"] += 1
+                continue
+            if entry.get("is_impossible"):
+                removed["question without answer (is_impossible)"] += 1
+                continue
+            at = f"{path}, line {line}, question {key or entry.get('question', '')!r}"
+            try:
+                answers = [(str(answer["text"]), int(answer["answer_start"])) for answer in entry["answers"]]
+                texts = str(entry["question"]), str(paragraph["context"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(f"{at}: is not in SQuAD's format: {type(error).__name__} {error}; correct it, or delete it") from None
+            document = str(article.get("title") or f"article {number}")
+            yield _Raw(at, key, *texts, answers, document, line)
+
+
+def _entries(path: Path, number: int, article: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each paragraph of an article with each of its questions."""
+    try:
+        for paragraph in article["paragraphs"]:
+            for entry in paragraph["qas"]:
+                yield paragraph, dict(entry)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}, article {number}: is not in SQuAD's format, `paragraphs` with `context` and `qas`: {type(error).__name__} {error}"
+        ) from None
+
+
+COLUMNS = ("question", "passage", "answer", "start", "id", "document")
+"""The keys that `columns` may have with `unit: question`."""
+NEEDED = COLUMNS[:3]
+"""Those that a table must have."""
+
+
+def _table_questions(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[_Raw]:
+    places: dict[str, int] = {}
+    for number, line in enumerate(read_lines(path, normalise=False), 1):
+        at, cells = f"{path}, line {number}", line.split("\t")
+        if not places:
+            names = {name: place for place, name in enumerate(cells, 1)} if header else {}
+            wanted = {**columns, **{f"where {key}": key for key in where}}
+            for what, column in wanted.items():
+                place = int(column) if str(column).isdigit() else names.get(str(column), 0)
+                if place < 1:
+                    known = f"the header has {', '.join(cells)}" if header else "without `header: true` columns are numbers from 1"
+                    raise InputError(f"{at}: there is no column {column!r} for {what!r}; {known}")
+                places[what] = place - 1
+            if header:
+                continue
+        if len(cells) <= max(places.values()):
+            wide = max(places.values()) + 1
+            raise InputError(f"{at}: {len(cells)} column(s), but `columns` asks for column {wide}: {line[:80]!r}; correct the line")
+        row = {what: cells[place] for what, place in places.items()}
+        if any(row[f"where {key}"] != value for key, value in where.items()):
+            removed["not asked for (where)"] += 1
+            continue
+        start = row.get("start", "").strip()
+        if start and not start.isdigit():
+            raise InputError(f"{at}: the start {start[:60]!r} is no number of characters; correct it, or leave it empty")
+        answers = [(row["answer"], int(start) if start else None)] if row["answer"].strip() else []
+        yield _Raw(at, row.get("id", ""), row["question"], row["passage"], answers, row.get("document", block_of(number)), number)
