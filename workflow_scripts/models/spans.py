@@ -81,6 +81,6 @@ def best_spans(logits: torch.Tensor, longest: int) -> tuple[torch.Tensor, torch.
         best, first = (starts[:, : size - width] + ends[:, width:]).max(dim=1)
         scores.append(best)
         firsts.append(first)
-    score, width = torch.stack(scores).max(dim=0)
-    first = torch.stack(firsts).gather(0, width[None])[0]
-    return score, first, first + width
+    score, longer = torch.stack(scores).max(dim=0)
+    first = torch.stack(firsts).gather(0, longer[None])[0]
+    return score, first, first + longer

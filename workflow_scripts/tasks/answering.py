@@ -138,7 +138,7 @@ def finetune(
             reader,
             Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed),
             look,
-            by={"score": "eval_error", "loss": "eval_loss"}[chosen.choose_by],
+            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
             score=chosen.metric,
             settings=chosen,
             folder=folder,
@@ -276,8 +276,8 @@ def reader_of(folder: Path, settings: Answering) -> PassageReader:
 
 def load_answerer(folder: Path, settings: Answering, seed: int, from_scratch: bool = False):
     """The model in `folder` with a head that marks spans, drawn from `seed` if the model has none."""
-    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    changes = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
+    chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    changes: dict[str, Any] = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
     return load_network(folder, "answering", **chosen, seed=seed, from_scratch=from_scratch, **changes)
 
 

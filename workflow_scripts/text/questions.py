@@ -175,7 +175,7 @@ def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) ->
                 continue
             at = f"{path}, line {line}, question {key or entry.get('question', '')!r}"
             try:
-                answers = [(str(answer["text"]), int(answer["answer_start"])) for answer in entry["answers"]]
+                answers: list[tuple[str, int | None]] = [(str(each["text"]), int(each["answer_start"])) for each in entry["answers"]]
                 texts = str(entry["question"]), str(paragraph["context"])
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(f"{at}: is not in SQuAD's format: {type(error).__name__} {error}; correct it, or delete it") from None
