@@ -140,6 +140,7 @@ SHOWN: dict[str, Shown] = {
     "answering": Shown(
         {"learns": "mark the answer of a question in a passage", "inputs": "questions", "outputs": "answers", "row": "questions"},
         {**LABELLED_PARTS, **SCORED, "answered": ("Answers side by side", answered)},
+        ("answering", "classification"),
     ),
     "ranking": Shown(
         {"learns": "grade documents by how well they answer a query", "inputs": "queries", "outputs": "grades", "row": "documents"},
