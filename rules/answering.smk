@@ -1,8 +1,8 @@
 rule answering_finetune:
     input:
-        start=of(inputs.phase_start, "finetune"),
-        train=of(inputs.labelled_file, "train", ".tsv"),
-        dev=of(inputs.labelled_file, "dev", ".tsv"),
+        start=of(arms.phase_start, "finetune"),
+        train=of(arms.labelled_file, "train", ".tsv"),
+        dev=of(arms.labelled_file, "dev", ".tsv"),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -25,9 +25,9 @@ rule answering_finetune:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        from_scratch=of(inputs.from_scratch, "finetune"),
+        from_scratch=of(arms.from_scratch, "finetune"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
-        settings=of(inputs.answering_settings),
+        settings=of(arms.answering_settings),
     shell:
         "exec python -m workflow_scripts.tasks.answering finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
@@ -39,7 +39,7 @@ rule answering_finetune:
 rule answering_prediction:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        examples=of(inputs.tested_examples),
+        examples=of(arms.tested_examples),
     output:
         folder=report(
             directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
@@ -58,8 +58,8 @@ rule answering_prediction:
     conda:
         "../envs/crossgap.yaml"
     params:
-        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
-        languages=of(inputs.tested_languages),
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        languages=of(arms.tested_languages),
         settings=settings_of("answering"),
     shell:
         "python -m workflow_scripts.tasks.answering predict --model {input.model:q} --examples {input.examples:q} "
@@ -69,8 +69,8 @@ rule answering_prediction:
 
 rule answering_significance:
     input:
-        systems=of(inputs.of_runs, "predictions"),
-        examples=of(inputs.tested_examples),
+        systems=of(arms.of_runs, "predictions"),
+        examples=of(arms.tested_examples),
     output:
         report(
             "results/runs/{experiment}/significance.json",
@@ -88,10 +88,10 @@ rule answering_significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(inputs.arms),
-        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
+        names=of(arms.arms),
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         seeds=CONFIG.run.seeds,
-        languages=of(inputs.tested_languages),
+        languages=of(arms.tested_languages),
         metric=lambda w: CONFIG.experiments[w.experiment].answering.metric,
         settings=settings_of("scores"),
     shell:

@@ -1,6 +1,6 @@
 rule choice:
     input:
-        reports=of(inputs.grid_reports),
+        reports=of(arms.grid_reports),
     output:
         "results/runs/{experiment}/{arm}/choice.json",
     log:

@@ -23,8 +23,8 @@ rule given_lexicon:
 
 rule classification_codeswitch:
     input:
-        text=of(inputs.labelled_file, "train"),
-        dev=of(inputs.labelled_file, "dev"),
+        text=of(arms.labelled_file, "train"),
+        dev=of(arms.labelled_file, "dev"),
         lexicons=of(inputs.given_lexicon),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
@@ -37,10 +37,10 @@ rule classification_codeswitch:
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=of(inputs.direction),
-        into=of(inputs.switched_into),
+        language=of(arms.direction),
+        into=of(arms.switched_into),
         kind=lambda w: w.noise.partition(".")[0],
-        tokens=of(inputs.pretext_tokens),
+        tokens=of(arms.pretext_tokens),
         settings=settings_of("codeswitch"),
     shell:
         "python -m workflow_scripts.tasks.classification switch --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
@@ -50,10 +50,10 @@ rule classification_codeswitch:
 
 rule classification_finetune:
     input:
-        unpack(of(inputs.switched_while_finetuning)),
-        start=of(inputs.phase_start, "finetune"),
-        train=of(inputs.labelled_file, "train", ".tsv"),
-        dev=of(inputs.labelled_file, "dev", ".tsv"),
+        unpack(of(arms.switched_while_finetuning)),
+        start=of(arms.phase_start, "finetune"),
+        train=of(arms.labelled_file, "train", ".tsv"),
+        dev=of(arms.labelled_file, "dev", ".tsv"),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -76,11 +76,11 @@ rule classification_finetune:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        from_scratch=of(inputs.from_scratch, "finetune"),
+        from_scratch=of(arms.from_scratch, "finetune"),
         lexicons=lambda w, input: flags(input, "lexicons"),
-        into=lambda w, input: ["--into", *inputs.switched_into(CONFIG, w)] if input.get("lexicons") else [],
+        into=lambda w, input: ["--into", *arms.switched_into(CONFIG, w)] if input.get("lexicons") else [],
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
-        settings=of(inputs.classification_settings),
+        settings=of(arms.classification_settings),
     shell:
         "exec python -m workflow_scripts.tasks.classification finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
@@ -91,7 +91,7 @@ rule classification_finetune:
 rule classification_prediction:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        examples=of(inputs.labelled_file, "test/{testset}", ".tsv"),
+        examples=of(arms.labelled_file, "test/{testset}", ".tsv"),
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         probabilities="results/runs/{experiment}/{arm}/seed{seed}/{testset}.probabilities.tsv",
@@ -121,8 +121,8 @@ rule classification_prediction:
 
 rule classification_significance:
     input:
-        systems=of(inputs.predicted),
-        examples=of(inputs.tested_examples),
+        systems=of(arms.predicted),
+        examples=of(arms.tested_examples),
     output:
         report(
             "results/runs/{experiment}/significance.json",
@@ -140,8 +140,8 @@ rule classification_significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(inputs.arms),
-        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
+        names=of(arms.arms),
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         seeds=CONFIG.run.seeds,
         settings=settings_of("scores"),
     shell:

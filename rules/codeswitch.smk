@@ -1,10 +1,10 @@
 rule codeswitch:
     input:
-        unpack(of(inputs.codeswitch_sources)),
-        text_a=of(inputs.corpus_side, "train", 0),
-        text_b=of(inputs.corpus_side, "train", 1),
-        dev_a=of(inputs.corpus_side, "dev", 0),
-        dev_b=of(inputs.corpus_side, "dev", 1),
+        unpack(of(arms.codeswitch_sources)),
+        text_a=of(arms.corpus_side, "train", 0),
+        text_b=of(arms.corpus_side, "train", 1),
+        dev_a=of(arms.corpus_side, "dev", 0),
+        dev_b=of(arms.corpus_side, "dev", 1),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
     log:
@@ -16,11 +16,11 @@ rule codeswitch:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=of(inputs.experiment_languages),
-        documents=of(inputs.documents),
+        languages=of(arms.experiment_languages),
+        documents=of(arms.documents),
         kind=lambda w: w.noise.partition(".")[0],
         model=lambda w, input: flags(input, "model"),
-        tokens=of(inputs.pretext_tokens),
+        tokens=of(arms.pretext_tokens),
         settings=settings_of("codeswitch"),
     shell:
         "python -m workflow_scripts.noise.codeswitch --text-a {input.text_a:q} --text-b {input.text_b:q} "

@@ -18,9 +18,9 @@ rule comet_environment:
 rule comet:
     input:
         unpack(own_environment),
-        sources=of(inputs.test_text, 0),
+        sources=of(arms.test_text, 0),
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=of(inputs.test_text, 1),
+        references=of(arms.test_text, 1),
     output:
         scores=report(
             "results/runs/{experiment}/{arm}/seed{seed}/{testset}.comet.json",

@@ -1,6 +1,6 @@
 """Snakemake's own business: the checked configuration, wildcards, and how rules ask for what their jobs read.
 
-What a job reads and is told is decided in `workflow_scripts/run/inputs.py`; where files are, in `workflow_scripts/paths.py`.
+What a job reads and is told is decided in `run/inputs.py` and `run/arms.py`; where files are, in `workflow_scripts/paths.py`.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARAL
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
-from workflow_scripts.run import analyses, inputs, searches
+from workflow_scripts.run import analyses, arms, inputs, searches
 from workflow_scripts.run.config import load
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags

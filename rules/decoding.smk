@@ -1,7 +1,7 @@
 rule decoding:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        source=of(inputs.test_text, 0),
+        source=of(arms.test_text, 0),
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
     log:
@@ -13,8 +13,8 @@ rule decoding:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=of(inputs.test_direction),
-        documents=of(inputs.documents),
+        languages=of(arms.test_direction),
+        documents=of(arms.documents),
         settings=settings_of("decoding"),
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
@@ -26,7 +26,7 @@ rule decoding:
 rule n_best:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        source=of(inputs.test_text, 0),
+        source=of(arms.test_text, 0),
     output:
         n_best="results/runs/{experiment}/{arm}/seed{seed}/{testset}.nbest.tsv",
     log:
@@ -36,8 +36,8 @@ rule n_best:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=of(inputs.test_direction),
-        documents=of(inputs.documents),
+        languages=of(arms.test_direction),
+        documents=of(arms.documents),
         settings=settings_of("decoding"),
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "

@@ -20,7 +20,7 @@ rule generation_sides:
 rule generation_decoding:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        sources=of(inputs.tested_texts),
+        sources=of(arms.tested_texts),
     output:
         folder=directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
     log:
@@ -32,9 +32,9 @@ rule generation_decoding:
     conda:
         "../envs/crossgap.yaml"
     params:
-        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
-        languages=of(inputs.tested_directions, 0),
-        target_languages=of(inputs.tested_directions, 1),
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        languages=of(arms.tested_directions, 0),
+        target_languages=of(arms.tested_directions, 1),
         settings=settings_of("decoding"),
     shell:
         "python -m workflow_scripts.tasks.generation decode --model {input.model:q} --sources {input.sources:q} --folder {output.folder:q} "
@@ -63,7 +63,7 @@ rule generation_answers:
 # seeds begin with 1: this is no arm's
 rule generation_trivial:
     input:
-        source=of(inputs.test_text, 0),
+        source=of(arms.test_text, 0),
     output:
         hypotheses="results/runs/{experiment}/trivial/seed0/{testset}.hyp",
     log:

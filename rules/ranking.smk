@@ -1,8 +1,8 @@
 rule ranking_finetune:
     input:
-        start=of(inputs.phase_start, "finetune"),
-        train=of(inputs.labelled_file, "train", ".tsv"),
-        dev=of(inputs.labelled_file, "dev", ".tsv"),
+        start=of(arms.phase_start, "finetune"),
+        train=of(arms.labelled_file, "train", ".tsv"),
+        dev=of(arms.labelled_file, "dev", ".tsv"),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -25,9 +25,9 @@ rule ranking_finetune:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        from_scratch=of(inputs.from_scratch, "finetune"),
+        from_scratch=of(arms.from_scratch, "finetune"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
-        settings=of(inputs.ranking_settings),
+        settings=of(arms.ranking_settings),
     shell:
         "exec python -m workflow_scripts.tasks.ranking finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
@@ -39,7 +39,7 @@ rule ranking_finetune:
 rule ranking_prediction:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        examples=of(inputs.tested_examples),
+        examples=of(arms.tested_examples),
     output:
         folder=report(
             directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
@@ -58,9 +58,9 @@ rule ranking_prediction:
     conda:
         "../envs/crossgap.yaml"
     params:
-        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
-        languages=of(inputs.tested_languages),
-        grades=of(inputs.grades),
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        languages=of(arms.tested_languages),
+        grades=of(arms.grades),
         settings=settings_of("ranking"),
     shell:
         "python -m workflow_scripts.tasks.ranking predict --model {input.model:q} --examples {input.examples:q} "
@@ -70,8 +70,8 @@ rule ranking_prediction:
 
 rule ranking_significance:
     input:
-        systems=of(inputs.of_runs, "predictions"),
-        examples=of(inputs.tested_examples),
+        systems=of(arms.of_runs, "predictions"),
+        examples=of(arms.tested_examples),
     output:
         report(
             "results/runs/{experiment}/significance.json",
@@ -89,8 +89,8 @@ rule ranking_significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(inputs.arms),
-        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
+        names=of(arms.arms),
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         seeds=CONFIG.run.seeds,
         metric=lambda w: CONFIG.experiments[w.experiment].ranking.metric,
         relevant=lambda w: CONFIG.experiments[w.experiment].ranking.relevant,

@@ -1,9 +1,9 @@
 rule representation:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/{phase}/model",
-        source=of(inputs.representation_text, 0),
-        target=of(inputs.representation_text, 1),
-        unaligned=of(inputs.unaligned_text),
+        source=of(arms.representation_text, 0),
+        target=of(arms.representation_text, 1),
+        unaligned=of(arms.unaligned_text),
     output:
         report=report(
             "results/runs/{experiment}/{arm}/seed{seed}/{phase}/representation.json",
@@ -20,8 +20,8 @@ rule representation:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=of(inputs.direction),
-        documents=of(inputs.documents),
+        languages=of(arms.direction),
+        documents=of(arms.documents),
         unaligned=lambda w, input: flags(input, "unaligned"),
         settings=settings_of("representation"),
     shell:
@@ -33,9 +33,9 @@ rule representation:
 use rule representation as representation_backbone with:
     input:
         model=lambda w: f"results/backbones/{CONFIG.experiments[w.experiment].backbone}/model",
-        source=of(inputs.representation_text, 0),
-        target=of(inputs.representation_text, 1),
-        unaligned=of(inputs.unaligned_text),
+        source=of(arms.representation_text, 0),
+        target=of(arms.representation_text, 1),
+        unaligned=of(arms.unaligned_text),
     output:
         report=report(
             "results/runs/{experiment}/backbone.representation.json",

@@ -24,7 +24,7 @@ rule retrieval:
     conda:
         "../envs/crossgap.yaml"
     params:
-        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(searches.languages),
         dev=lambda w, input: flags(input, "dev_sources", "dev_targets", "dev_gold"),
         settings=of(searches.model_settings),
@@ -55,8 +55,8 @@ rule retrieval_significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(inputs.arms),
-        testsets=lambda w: inputs.testsets(CONFIG, w.experiment),
+        names=of(arms.arms),
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         seeds=CONFIG.run.seeds,
         metric=of(searches.metric),
         settings=settings_of("scores"),

@@ -1,7 +1,7 @@
 rule scores:
     input:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=of(inputs.test_text, 1),
+        references=of(arms.test_text, 1),
     output:
         scores=report(
             "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
@@ -19,7 +19,7 @@ rule scores:
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=of(inputs.target),
+        language=of(arms.target),
         settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.evidence.scores --hypotheses {input.hypotheses:q} --references {input.references:q} "

@@ -1,7 +1,7 @@
 rule significance:
     input:
-        systems=of(inputs.of_arms, "{testset}.hyp"),
-        references=of(inputs.test_text, 1),
+        systems=of(arms.of_arms, "{testset}.hyp"),
+        references=of(arms.test_text, 1),
     output:
         report(
             "results/runs/{experiment}/significance/{testset}.seed{seed}.json",
@@ -17,8 +17,8 @@ rule significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(inputs.arms),
-        language=of(inputs.target),
+        names=of(arms.arms),
+        language=of(arms.target),
         settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.evidence.significance per_seed --systems {input.systems:q} --names {params.names:q} "
@@ -28,9 +28,9 @@ rule significance:
 
 rule significance_over_seeds:
     input:
-        systems=of(inputs.of_runs, "{testset}.hyp"),
-        comet=of(inputs.comet_scores),
-        references=of(inputs.test_text, 1),
+        systems=of(arms.of_runs, "{testset}.hyp"),
+        comet=of(arms.comet_scores),
+        references=of(arms.test_text, 1),
         # not read: on a cluster they share a job with those that it waits for
         seeds=lambda w: [f"results/runs/{w.experiment}/significance/{w.testset}.seed{seed}.json" for seed in CONFIG.run.seeds],
     output:
@@ -48,10 +48,10 @@ rule significance_over_seeds:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(inputs.arms),
+        names=of(arms.arms),
         seeds=CONFIG.run.seeds,
         comet=lambda w, input: flags(input, "comet"),
-        language=of(inputs.target),
+        language=of(arms.target),
         settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.evidence.significance over_seeds --systems {input.systems:q} --names {params.names:q} --seeds {params.seeds} "

@@ -1,8 +1,8 @@
 rule pretext:
     input:
-        unpack(of(inputs.grid_choice)),
-        start=of(inputs.phase_start, "pretext"),
-        noised=of(inputs.noised_folder),
+        unpack(of(arms.grid_choice)),
+        start=of(arms.phase_start, "pretext"),
+        noised=of(arms.noised_folder),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/pretext/model"),
         curve=report(
@@ -23,13 +23,13 @@ rule pretext:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        languages=of(inputs.direction),
-        documents=of(inputs.documents),
-        from_scratch=of(inputs.from_scratch, "pretext"),
+        languages=of(arms.direction),
+        documents=of(arms.documents),
+        from_scratch=of(arms.from_scratch, "pretext"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/pretext/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
-        keep_diverged=of(inputs.keep_diverged),
-        settings=of(inputs.phase_settings, "pretext"),
+        keep_diverged=of(arms.keep_diverged),
+        settings=of(arms.phase_settings, "pretext"),
     shell:
         "exec python -m workflow_scripts.training.training restore --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
@@ -40,12 +40,12 @@ rule pretext:
 
 rule finetune:
     input:
-        unpack(of(inputs.grid_choice)),
-        start=of(inputs.phase_start, "finetune"),
-        train_source=of(inputs.experiment_text, "train", 0),
-        train_target=of(inputs.experiment_text, "train", 1),
-        dev_source=of(inputs.experiment_text, "dev", 0),
-        dev_target=of(inputs.experiment_text, "dev", 1),
+        unpack(of(arms.grid_choice)),
+        start=of(arms.phase_start, "finetune"),
+        train_source=of(arms.experiment_text, "train", 0),
+        train_target=of(arms.experiment_text, "train", 1),
+        dev_source=of(arms.experiment_text, "dev", 0),
+        dev_target=of(arms.experiment_text, "dev", 1),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -68,13 +68,13 @@ rule finetune:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        languages=of(inputs.trained_direction),
-        documents=of(inputs.documents),
-        from_scratch=of(inputs.from_scratch, "finetune"),
+        languages=of(arms.trained_direction),
+        documents=of(arms.documents),
+        from_scratch=of(arms.from_scratch, "finetune"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
-        keep_diverged=of(inputs.keep_diverged),
-        settings=of(inputs.phase_settings, "finetune"),
+        keep_diverged=of(arms.keep_diverged),
+        settings=of(arms.phase_settings, "finetune"),
     shell:
         "exec python -m workflow_scripts.training.training translate --start {input.start:q} "
         "--train-source {input.train_source:q} --train-target {input.train_target:q} "

@@ -1,6 +1,6 @@
 rule frequencies:
     input:
-        training=of(inputs.experiment_text, "train", 1),
+        training=of(arms.experiment_text, "train", 1),
     output:
         "results/runs/{experiment}/frequencies.tsv",
     log:
@@ -10,7 +10,7 @@ rule frequencies:
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=of(inputs.target),
+        language=of(arms.target),
         settings=settings_of("word_accuracy"),
     shell:
         "python -m workflow_scripts.evidence.word_accuracy count --training {input.training:q} --output {output:q} "
@@ -20,7 +20,7 @@ rule frequencies:
 rule word_accuracy:
     input:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=of(inputs.experiment_text, "test/{testset}", 1),
+        references=of(arms.experiment_text, "test/{testset}", 1),
         frequencies="results/runs/{experiment}/frequencies.tsv",
     output:
         report(
@@ -37,7 +37,7 @@ rule word_accuracy:
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=of(inputs.target),
+        language=of(arms.target),
         settings=settings_of("word_accuracy"),
     shell:
         "python -m workflow_scripts.evidence.word_accuracy measure --hypotheses {input.hypotheses:q} --references {input.references:q} "

@@ -9,7 +9,7 @@ from tiny_models import manual_pairs, small_model
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.decoding import Decoding
-from workflow_scripts.run import inputs
+from workflow_scripts.run import arms, inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.generation import decode, sides, trivial
@@ -64,13 +64,13 @@ def test_the_trivial_line_is_the_first_sentence_without_marks(tmp_path):
 def test_each_test_set_has_its_own_languages():
     config = load(raw())
     asked = SimpleNamespace(experiment="questions", testset="de", items=lambda: [("experiment", "questions"), ("testset", "de")])
-    assert inputs.trained_direction(config, asked) == ["en", "en"] and inputs.test_direction(config, asked) == ["de", "de"]
-    assert inputs.target(config, asked) == "de"
-    assert inputs.test_text(config, asked, 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
-    assert inputs.tested_directions(config, asked, 0) == ["en", "de"]
+    assert arms.trained_direction(config, asked) == ["en", "en"] and arms.test_direction(config, asked) == ["de", "de"]
+    assert arms.target(config, asked) == "de"
+    assert arms.test_text(config, asked, 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
+    assert arms.tested_directions(config, asked, 0) == ["en", "de"]
     told = SimpleNamespace(experiment="stories-de", testset="de", items=lambda: [("experiment", "stories-de")])
-    assert inputs.trained_direction(config, told) == inputs.test_direction(config, told) == ["en", "de"]
-    assert inputs.target(config, told) == "de" and inputs.direction(config, told) == ["en"]
+    assert arms.trained_direction(config, told) == arms.test_direction(config, told) == ["en", "de"]
+    assert arms.target(config, told) == "de" and arms.direction(config, told) == ["en"]
     for name in config.run.experiments:
         task = task_of(config.experiments[name])
         assert task.languages(config, name) == ["en", "de"] and task.answers == "text" and task.text == "labelled"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from workflow_scripts import paths
+from workflow_scripts.run.arms import arms
 from workflow_scripts.run.config import Config
-from workflow_scripts.run.inputs import Wildcards, arms, as_json
+from workflow_scripts.run.inputs import Wildcards, as_json
 from workflow_scripts.tasks import retrieval
 from workflow_scripts.text import aligned
 

@@ -1,0 +1,313 @@
+"""arms: what the jobs of an experiment's arms read and are told: phases, decoding, scores and tests.
+
+Text, lexicons and backbones, which experiments may share, are in `inputs`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from workflow_scripts import paths
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.inputs import Wildcards, as_json
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks import labelling, transfer, translation
+from workflow_scripts.tasks.experiment import (
+    Experiment,
+    Phase,
+    arms_of,
+    grid_of,
+    grid_points,
+    phase_training,
+)
+from workflow_scripts.tasks.table import task_of
+
+# ---------------------------------------------------------------------------------------------
+# experiments, arms, phases
+
+
+def direction(config: Config, w: Wildcards) -> list[str]:
+    """The languages that the experiment is trained in: source and target, or one."""
+    return task_of(config.experiments[w.experiment]).trained_languages(config, w.experiment)
+
+
+def documents(config: Config, w: Wildcards) -> str:
+    """The flag that tells a stage that its text is documents."""
+    experiment = config.experiments[w.experiment]
+    return "--documents" if task_of(experiment).text == "corpora" and config.corpora[experiment.corpus].documents else ""
+
+
+def testsets(config: Config, experiment: str) -> list[str]:
+    """The experiment's own test sets."""
+    chosen = config.experiments[experiment]
+    return list(getattr(config, task_of(chosen).text)[chosen.corpus].test)
+
+
+def arms(config: Config, w: Wildcards) -> list[str]:
+    """The names of the experiment's arms."""
+    return arms_of(config, config.experiments[w.experiment])
+
+
+def _side(config: Config, experiment: str, part: str, side: int) -> tuple[str, str]:
+    """Source (0) or target (1) side of a part of an experiment's text, and its language."""
+    sides = task_of(config.experiments[experiment]).sides
+    if sides is None:
+        raise InputError(f"{experiment} has no text to write from, as its task answers no text")
+    return sides(config, experiment, part)[side]
+
+
+def trained_direction(config: Config, w: Wildcards) -> list[str]:
+    """The language that the experiment is finetuned to read, and that to write."""
+    return [_side(config, w.experiment, "train", side)[1] for side in (0, 1)]
+
+
+def target(config: Config, w: Wildcards) -> str:
+    """The language that the experiment's models write: on a test set, or else as they were finetuned."""
+    return test_direction(config, w)[1] if "testset" in dict(w.items()) else trained_direction(config, w)[1]
+
+
+def of_arms(config: Config, w: Wildcards, file: str) -> list[str]:
+    """A `file` (which may have wildcards) of the run of each arm with the wildcards' seed."""
+    return [f"{paths.run_folder(w.experiment, arm, w.seed)}/{file.format(**dict(w.items()))}" for arm in arms(config, w)]
+
+
+def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
+    """A `file` (which may have wildcards) of each run of the experiment, arm by arm and seed by seed."""
+    filled = file.format(**dict(w.items()))
+    return [f"{paths.run_folder(w.experiment, arm, seed)}/{filled}" for arm in arms(config, w) for seed in config.run.seeds]
+
+
+def comet_scores(config: Config, w: Wildcards) -> list[str]:
+    """COMET's scores of all runs on a test set, where the experiment measures them."""
+    return of_runs(config, w, "{testset}.comet.json") if getattr(config.experiments[w.experiment], "comet", None) else []
+
+
+def phase_of(config: Config, w: Wildcards, name: str) -> Phase:
+    """The phase `pretext` or `finetune` of the wildcards' arm, or of a point of its grid (`csr.grid0`)."""
+    return next(phase for phase in config.arms[w.arm.partition(".grid")[0]] if phase.name == name)
+
+
+def grid_point(config: Config, w: Wildcards) -> dict[str, Any] | None:
+    """The point of the grid that an arm like `csr.grid0` is trained with; None for an arm itself."""
+    number = w.arm.partition(".grid")[2]
+    return grid_points(config.experiments[w.experiment])[int(number)] if number else None
+
+
+def phase_settings(config: Config, w: Wildcards, name: str) -> str:
+    """The training settings of a phase, as JSON; what is chosen from a grid comes with `--choice`."""
+    return as_json(phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)))
+
+
+def grid_choice(config: Config, w: Wildcards) -> dict[str, str]:
+    """What was chosen for an arm, where there is a grid."""
+    if grid_point(config, w) is not None or not grid_of(config.experiments[w.experiment]):
+        return {}
+    return {"choice": f"{paths.experiment_folder(w.experiment)}/{w.arm}/choice.json"}
+
+
+def keep_diverged(config: Config, w: Wildcards) -> str:
+    """The flag of a point of a grid, whose training may fail; that of an arm may not."""
+    return "--keep-diverged" if grid_point(config, w) is not None else ""
+
+
+def grid_reports(config: Config, w: Wildcards) -> list[str]:
+    """What the training of each point of the grid says."""
+    points = range(len(grid_points(config.experiments[w.experiment])))
+    runs = [paths.run_folder(w.experiment, f"{w.arm}.grid{point}", config.run.seeds[0]) for point in points]
+    return [f"{run}/finetune/training.json" for run in runs]
+
+
+def phase_start(config: Config, w: Wildcards, name: str) -> str:
+    """The model that a phase starts from: the phase before, or the backbone."""
+    experiment = config.experiments[w.experiment]
+    phases = config.arms[w.arm.partition(".grid")[0]]
+    if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
+        return f"{paths.run_folder(w.experiment, _arm_with_pretext(experiment, phases, config, w), w.seed)}/pretext/model"
+    return f"{paths.backbone_folder(experiment.backbone)}/model"
+
+
+def _arm_with_pretext(experiment: Experiment, phases: list[Phase], config: Config, w: Wildcards) -> str:
+    """The arm whose pretext phase the finetune phase goes on from: points of a grid that differ in the latter alone share one."""
+    own = grid_point(config, w)
+    if own is None:
+        return w.arm
+    wanted = phase_training(experiment, phases[0], own)
+    same = [phase_training(experiment, phases[0], point) == wanted for point in grid_points(experiment)]
+    return f"{w.arm.partition('.grid')[0]}.grid{same.index(True)}"
+
+
+def from_scratch(config: Config, w: Wildcards, name: str) -> str:
+    """The flag of a phase that starts from random weights."""
+    return "--from-scratch" if phase_of(config, w, name).start == "scratch" else ""
+
+
+def noised_folder(config: Config, w: Wildcards) -> str:
+    """The rounds of noised text that a pretext phase reads."""
+    return paths.noised_folder(w.experiment, phase_of(config, w, "pretext").noise, w.seed)
+
+
+def codeswitch_sources(config: Config, w: Wildcards) -> dict[str, str]:
+    """Both directions of the lexicon; and the backbone, where its pieces are switched."""
+    kind, _, lexicon = w.noise.partition(".")
+    experiment = config.experiments[w.experiment]
+    folder = translation.lexicon_folder(config, w.experiment, lexicon or None)
+    a, b = config.corpora[experiment.corpus].languages
+    files = {"ab": f"{folder}/{a}-{b}.tsv", "ba": f"{folder}/{b}-{a}.tsv"}
+    if kind == "released":
+        files["model"] = f"{paths.backbone_folder(experiment.backbone)}/model"
+    return files
+
+
+def pretext_tokens(config: Config, w: Wildcards) -> int:
+    """What the longest pretext phase on this noise reads: updates × tokens per batch."""
+    experiment = config.experiments[w.experiment]
+    return max(
+        (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
+        for arm, phases in config.arms.items()
+        if experiment.arms is None or arm in experiment.arms
+        for phase in phases
+        if phase.noise == w.noise
+        for point in grid_points(experiment) or [{}]
+    )
+
+
+def experiment_languages(config: Config, w: Wildcards) -> list[str]:
+    """The languages of the experiment's corpus, in the corpus's order."""
+    return list(config.corpora[config.experiments[w.experiment].corpus].languages)
+
+
+def experiment_text(config: Config, w: Wildcards, part: str, side: int) -> str:
+    """Source (0) or target (1) side of a part of the experiment's text; `part` may have wildcards."""
+    return _side(config, w.experiment, part.format(**dict(w.items())), side)[0]
+
+
+def corpus_side(config: Config, w: Wildcards, part: str, side: int) -> str:
+    """First (0) or second (1) language's side of a part of the experiment's corpus."""
+    return paths.corpus_text(config, config.experiments[w.experiment].corpus, part, experiment_languages(config, w)[side])
+
+
+def _tested(w: Wildcards) -> tuple[str, str]:
+    """The experiment that a test set is of, and its part there: `{other}@{testset}` is another's, translated without training for it."""
+    other, _, name = w.testset.rpartition("@")
+    return other or w.experiment, f"test/{name}"
+
+
+def test_direction(config: Config, w: Wildcards) -> list[str]:
+    """Languages of a test set: that of its texts, and that to write in."""
+    return [_side(config, *_tested(w), side)[1] for side in (0, 1)]
+
+
+def test_text(config: Config, w: Wildcards, side: int) -> str:
+    """Source (0) or target (1) side of a test set."""
+    return _side(config, *_tested(w), side)[0]
+
+
+def tested_texts(config: Config, w: Wildcards) -> list[str]:
+    """The source sides of all test sets of the experiment."""
+    return [_side(config, w.experiment, f"test/{name}", 0)[0] for name in testsets(config, w.experiment)]
+
+
+def tested_directions(config: Config, w: Wildcards, side: int) -> list[str]:
+    """The languages that all test sets of the experiment are in (0), or are to be answered in (1)."""
+    return [_side(config, w.experiment, f"test/{name}", side)[1] for name in testsets(config, w.experiment)]
+
+
+def representation_text(config: Config, w: Wildcards, side: int) -> str:
+    """Parallel text to measure distances on: the first test set."""
+    return experiment_text(config, w, f"test/{testsets(config, w.experiment)[0]}", side)
+
+
+def unaligned_text(config: Config, w: Wildcards) -> list[str]:
+    """More text in the two languages, not parallel, to measure the distance of the language means on."""
+    text = config.experiments[w.experiment].representation.text
+    return [resource(text[code]) for code in direction(config, w)] if text else []
+
+
+# ---------------------------------------------------------------------------------------------
+# tasks with labels
+
+
+def labelled_file(config: Config, w: Wildcards, part: str, suffix: str = "") -> str:
+    """A part of the text that the experiment is trained and tested on; `part` may have wildcards."""
+    return paths.labelled_file(config, config.experiments[w.experiment].corpus, part.format(**dict(w.items())), suffix)
+
+
+def tested_examples(config: Config, w: Wildcards) -> list[str]:
+    """The examples of all test sets of the experiment."""
+    return [labelled_file(config, w, f"test/{name}", ".tsv") for name in testsets(config, w.experiment)]
+
+
+def tested_languages(config: Config, w: Wildcards) -> list[str]:
+    """The languages of all test sets of the experiment."""
+    corpus = config.experiments[w.experiment].corpus
+    return [paths.labelled_language(config, corpus, f"test/{name}") for name in testsets(config, w.experiment)]
+
+
+def switched_into(config: Config, w: Wildcards) -> list[str]:
+    """The languages that the experiment's words are switched into."""
+    return transfer.switched_into(config, w.experiment)
+
+
+def switched_while_finetuning(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The lexicons by which the finetuning text is switched, if it is."""
+    experiment = config.experiments[w.experiment]
+    return {"lexicons": transfer.lexicon_files(config, w.experiment, experiment.lexicon)} if _switches(experiment) else {}
+
+
+def _switches(experiment: Any) -> bool:
+    return experiment.classification.switch_while_finetuning
+
+
+def classification_settings(config: Config, w: Wildcards) -> str:
+    """The settings of a classification's finetuning, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled, chosen = config.labelled[experiment.corpus], experiment.classification
+    noise = dataclasses.asdict(experiment.codeswitch) if _switches(experiment) else None
+    block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "classification": dataclasses.asdict(chosen), "codeswitch": noise}, ensure_ascii=False)
+
+
+def labelling_settings(config: Config, w: Wildcards) -> str:
+    """The settings of a labelling's finetuning, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled = config.labelled[experiment.corpus]
+    block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "labelling": dataclasses.asdict(experiment.labelling)}, ensure_ascii=False)
+
+
+def answering_settings(config: Config, w: Wildcards) -> str:
+    """What an answering's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    block = {"language": config.labelled[experiment.corpus].language, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "answering": dataclasses.asdict(experiment.answering)}, ensure_ascii=False)
+
+
+def ranking_settings(config: Config, w: Wildcards) -> str:
+    """What a ranking's finetuning is told, as JSON."""
+    experiment = config.experiments[w.experiment]
+    labelled = config.labelled[experiment.corpus]
+    block = {"language": labelled.language, "grades": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
+    return json.dumps({**block, "ranking": dataclasses.asdict(experiment.ranking)}, ensure_ascii=False)
+
+
+def grades(config: Config, w: Wildcards) -> list[str]:
+    """The grades of the documents that an experiment ranks."""
+    return config.labelled[config.experiments[w.experiment].corpus].labels
+
+
+def labelling_metric(config: Config, w: Wildcards) -> str:
+    """The score that a labelling's arms are compared by."""
+    experiment = config.experiments[w.experiment]
+    return labelling.leading(experiment.labelling, config.labelled[experiment.corpus].labels)
+
+
+def predicted(config: Config, w: Wildcards) -> list[str]:
+    """The files with the answers of all arms, on all test sets, with all seeds, in this order."""
+    return [
+        f"{paths.run_folder(w.experiment, arm, seed)}/{testset}.hyp"
+        for arm in arms_of(config, config.experiments[w.experiment])
+        for testset in testsets(config, w.experiment)
+        for seed in config.run.seeds
+    ]
