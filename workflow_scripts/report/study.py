@@ -108,7 +108,7 @@ class Study:
 
     def of_kind(self, kind: str) -> list[str]:
         """Arms other than the baseline whose first phase trains on `kind`."""
-        return [arm for arm, phases in self.arms.items() if arm != self.baseline and phases[0].data == kind]
+        return [arm for arm, phases in self.arms.items() if arm != self.baseline and phases and phases[0].data == kind]
 
     def seed(self, arm: str, seed: int | None = None) -> Path:
         """The folder of an arm's run with `seed`, or with the first seed."""
