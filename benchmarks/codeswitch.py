@@ -8,15 +8,12 @@ lines with the pattern that defines them, by the library `regex`.
 """
 
 import json
-import os
 import resource
 import sys
 import tempfile
 import time
 from itertools import cycle, islice
 from pathlib import Path
-
-os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import regex
 

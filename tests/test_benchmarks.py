@@ -20,7 +20,10 @@ NAMES = sorted(path.stem for path in Path("benchmarks").glob("*.py") if path.ste
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_benchmark_imports_is_there_and_it_says_how_it_is_called(name):
+    before = dict(os.environ)
     module = importlib.import_module(f"benchmarks.{name}")
+    # numba refuses to compile anything once its number of threads changes in a process
+    assert dict(os.environ) == before
     assert module.main and f"python -m benchmarks.{name}" in module.__doc__
 
 
