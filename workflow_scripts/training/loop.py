@@ -68,8 +68,7 @@ def train(
     """
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    parts = processes * math.ceil(settings.batch_tokens / (processes * (settings.micro_batch_tokens or settings.batch_tokens)))
+    parts, here = parts_of(settings)
     updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
 
     def loss_only() -> dict[str, float]:
@@ -91,7 +90,7 @@ def train(
     return fit(
         network,
         [part for update in updates for part in split_batch(update, parts)],
-        parts // processes,
+        here,
         lambda rows: collate(rows, codec.tokenizer.pad_token_id, codec.form.decoder),
         pick_loss(network, settings, precision),
         look,
@@ -99,6 +98,13 @@ def train(
         Progress([sum(len(target) for _, target in update) for update in updates]),
         seed,
     )
+
+
+def parts_of(settings: Training) -> tuple[int, int]:
+    """How many parts an update is split into in all, and how many of these each process takes."""
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    here = math.ceil(settings.batch_tokens / (processes * (settings.micro_batch_tokens or settings.batch_tokens)))
+    return processes * here, here
 
 
 def fit(
@@ -382,11 +388,8 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
 @torch.no_grad()
 def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
     """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
-    try:
-        from workflow_scripts.evidence.scores import Scores, metrics
-
-        metric = metrics(dev.language, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
-    except (ImportError, OSError):
+    metric = dev_metric(dev.language, settings)
+    if metric is None:
         return None
     rows = dev.rows[: settings.bleu_sentences]
     # a summary is far shorter than its document
@@ -395,6 +398,16 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     at_once = 16_384 if network.device.type == "cuda" else 4_096
     hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
     return metric.corpus_score(hypotheses, [(dev.references or [])[: settings.bleu_sentences]]).score
+
+
+def dev_metric(code: str, settings: Training) -> Any:
+    """What texts of dev sentences in a language are scored by; None if the metric's library or tokeniser is missing."""
+    try:
+        from workflow_scripts.evidence.scores import Scores, metrics
+
+        return metrics(code, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
+    except (ImportError, OSError):
+        return None
 
 
 def load_model(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False) -> PreTrainedModel:

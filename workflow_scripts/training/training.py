@@ -14,20 +14,22 @@ The paper's settings (section IV-A): label smoothing 0.2, dropout 0.3, Adam (0.9
 1e-6, linear warm-up and polynomial decay, no gradient clipping.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from workflow_scripts.device import given_gpus, keep_memory, pick_precision
 from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.sga import SGA, Generator
 from workflow_scripts.models.tokenisation import Codec, load_codec
-from workflow_scripts.stage import InputError, is_first_process, read_json, run, write_json
+from workflow_scripts.stage import InputError, from_plain, is_first_process, read_json, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.training.curve import handed_on, write_curve
@@ -56,6 +58,8 @@ class Phase(NamedTuple):
     threads: int = 0
     minutes: float = 0
     attempt: int = 1
+    writing: Generator = "autoregressive"
+    sga: SGA = SGA()
 
 
 def restore(
@@ -136,11 +140,14 @@ def translate(
     threads: int = 0,
     minutes: float = 0,
     attempt: int = 1,
+    generator: Generator = "autoregressive",
+    sga: str = "{}",
     settings: Training = Training(),
 ) -> None:
     """Train `start` to write the target of the training text from its source; outputs, settings and errors are those of `restore`.
 
-    `languages` are source and target.
+    `languages` are source and target. A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the
+    settings `sga`, one JSON value.
     """
     phase = Phase(
         start,
@@ -158,7 +165,7 @@ def translate(
         minutes,
         attempt,
     )
-    phase = _chosen(phase, choice, "finetune")
+    phase = _chosen(phase, choice, "finetune")._replace(writing=generator, sga=from_plain(SGA, json.loads(sga)))
     chosen = phase.settings
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
@@ -192,15 +199,25 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
     keep_memory()
     if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != processes:
         raise InputError(f"{processes} processes on more than one node; a phase trains on the GPUs of one node (torchrun --standalone)")
-    description = describe_phase(asdict(settings), text, phase.start, phase.seed, phase.from_scratch, _NOT_SCIENCE)
+    at_once = {"generator": phase.writing, "sga": asdict(phase.sga)} if phase.writing != "autoregressive" else {}
+    description = describe_phase({**asdict(settings), **at_once}, text, phase.start, phase.seed, phase.from_scratch, _NOT_SCIENCE)
     own = phase.checkpoints / fingerprint(description)
     with claimed(phase.checkpoints, description, phase.attempt) if is_first_process() else nullcontext(own) as folder:
         codec = load_codec(phase.start, phase.documents)
         rounds, dev = read(codec)
-        network = load_model(phase.start, settings, phase.seed, phase.from_scratch)
+        network: Any
+        if at_once:
+            from workflow_scripts.training.generating import open_generator, train_generator
+
+            network, rounds = open_generator(phase.start, codec, rounds, phase.writing, phase.sga, settings, phase.seed, phase.from_scratch)
+            at_once |= {"trained": sum(weight.numel() for weight in network.trained().values()), "left_out": rounds.left_out}
+            run_loop: Callable = train_generator
+        else:
+            network = load_model(phase.start, settings, phase.seed, phase.from_scratch)
+            run_loop = train
         diverged = ""
         try:
-            history = train(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes)
+            history = run_loop(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes)
         except Diverged as reason:
             if not phase.keep_diverged:
                 raise
@@ -224,6 +241,7 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
                 "checkpoints": str(folder),
                 "handed_on": handed_on(history, settings),
                 "diverged": diverged,
+                **at_once,
                 "settings": asdict(settings),
             },
         )
