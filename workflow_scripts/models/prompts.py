@@ -116,7 +116,7 @@ class Generator(nn.Module):
         """The weights that are trained, by name."""
         return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
 
-    def state_dict(self, *given: Any, **named: Any) -> dict[str, Any]:
+    def state_dict(self, *given: Any, **named: Any) -> Any:
         """The weights that are trained: a checkpoint of a frozen encoder has its prompts alone."""
         whole, trained = super().state_dict(*given, **named), self.trained()
         return {name: weight for name, weight in whole.items() if name.removeprefix(named.get("prefix", "")) in trained}
@@ -176,11 +176,11 @@ class Generator(nn.Module):
             seen = torch.cat([seen.new_ones(len(ids), length), seen], dim=1)
         if guide is not None:
             seen = torch.cat([guide.mask, seen], dim=1)
-            prompts = prefix or [(None, None)] * len(guide.prefix)
-            prefix = [
-                (a, b) if k is None else (torch.cat([a, k], dim=2), torch.cat([b, v], dim=2))
-                for (a, b), (k, v) in zip(guide.prefix, prompts, strict=True)
-            ]
+            if prefix is None:
+                prefix = guide.prefix
+            else:
+                pairs = zip(guide.prefix, prefix, strict=True)
+                prefix = [(torch.cat([a, k], dim=2), torch.cat([b, v], dim=2)) for (a, b), (k, v) in pairs]
         first = family_of(self.config).reserved_positions
         places = torch.arange(first, first + ids.shape[1], device=ids.device)[None].expand(len(ids), -1)
         return {

@@ -149,7 +149,7 @@ def _chain_problems(config: Config) -> Iterator[str]:
         if origin.kind == "small" and origin.family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
             yield (
                 f"{where}: is an encoder (family xlmr), which cannot write text; for translation and for arms with a pretext phase "
-                "take a backbone of family mbart"
+                "take a backbone of family mbart, or arms with `generator: sga`"
             )
 
 

@@ -91,8 +91,8 @@ def open_generator(
     config = AutoConfig.from_pretrained(start)
     if not codec.form.decoder and not any("MaskedLM" in name for name in config.architectures or ()):
         raise InputError(f"{start}: has no head that guesses masked pieces ({config.architectures}); SGA needs the pretrained one")
-    dropout = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    encoder = load_network(start, "text", **dropout, seed=seed, from_scratch=from_scratch)
+    dropout, attention = settings.dropout, settings.attention_dropout
+    encoder = load_network(start, "text", dropout=dropout, attention_dropout=attention, seed=seed, from_scratch=from_scratch)
     # checks the vocabulary before rows are read by it
     make_generator(encoder, codec, sga, writing == "sga", where=str(start))
     longest = longest_row(config) // sga.upsampling

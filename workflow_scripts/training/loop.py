@@ -108,7 +108,7 @@ def parts_of(settings: Training) -> tuple[int, int]:
 
 
 def fit(
-    network: PreTrainedModel,
+    network: Any,
     batches: Sequence[list],
     accumulated: int,
     collate: Callable[[list], dict[str, torch.Tensor]],
