@@ -14,11 +14,11 @@ import regex
 from pydantic import ValidationError
 
 from workflow_scripts.names import is_name, undefined
-from workflow_scripts.run import analyses
+from workflow_scripts.run import analyses, chains
 from workflow_scripts.run.config import Config, LexiconStages, data_file, explain, paths_of, sources_of
-from workflow_scripts.run.inputs import backbone_users, languages_known, writes_text
+from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter, trains
+from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import questions
@@ -30,8 +30,6 @@ from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Source
 from workflow_scripts.text.tagged import has_spans
 from workflow_scripts.text.targets import TARGET_COLUMNS
-from workflow_scripts.training.backbone import chain_of
-from workflow_scripts.training.pretraining import known_family, objective_for
 from workflow_scripts.training.settings import Training
 
 
@@ -105,7 +103,7 @@ def _before_analyses(config: Config) -> Iterator[str]:
     for name, backbone in config.backbones.items():
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
-    yield from _chain_problems(config)
+    yield from chains.problems(config)
     for name in config.run.experiments:
         if name in config.experiments:
             yield from task_of(config.experiments[name]).problems(config, name)
@@ -129,38 +127,10 @@ def _analysis_problems(config: Config) -> Iterator[str]:
         kind, block = config.backbones[name].kind, config.backbones[name].pretraining
         if not (config.backbones[name].model if kind == "hub" else block):
             yield f"backbones.{name}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
-        text = list(block.text) if block else analyses.languages_for(config, name)
+        text = pretrained_in(config, name) if block else analyses.languages_for(config, name)
         for code in analyses.languages_for(config, name):
             if code not in text:
                 yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"
-
-
-def _chain_problems(config: Config) -> Iterator[str]:
-    """Backbones that are made from one that is not defined, or from themselves; settings for another kind, family or objective."""
-    for name, backbone in config.backbones.items():
-        where = f"backbones.{name}"
-        if backbone.kind != "continued" and backbone.from_:
-            yield f"{where}.from: is for kind continued only"
-        if backbone.kind != "small" and backbone.family:
-            yield f"{where}.family: is for kind small only; a model that is loaded or continued has its own"
-        if backbone.kind == "hub" and backbone.objective:
-            yield f"{where}.objective: is for kinds small and continued only"
-        if backbone.kind == "continued":
-            yield from undefined(f"{where}.from", backbone.from_ or "", config.backbones)
-        chain = chain_of(config.backbones, name)
-        origin = config.backbones[chain[-1]]
-        if origin.kind == "continued" and origin.from_ in chain:
-            yield f"{where}.from: {' from '.join([*chain, str(origin.from_)])} is a circle; one of them must be small or of the hub"
-        if backbone.pretraining and origin.kind == "small":
-            try:
-                objective_for(backbone.objective, known_family(origin.family or "mbart"))
-            except InputError as problem:
-                yield f"{where}.objective: {problem}"
-        if origin.kind == "small" and origin.family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
-            yield (
-                f"{where}: is an encoder (family xlmr), which cannot write text; for translation and for arms with a pretext phase "
-                "take a backbone of family mbart"
-            )
 
 
 def _unequal_arms(config: Config) -> Iterator[str]:

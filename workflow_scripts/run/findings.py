@@ -19,7 +19,7 @@ from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, family_of
-from workflow_scripts.run.config import Config, data_file, data_used, sources_of
+from workflow_scripts.run.config import Config, bitext_used, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import writes_text
 from workflow_scripts.stage import InputError, resource, told
@@ -94,8 +94,9 @@ def used_lexicons(config: Config) -> list[tuple[str, str]]:
 
 
 def used_corpora(config: Config) -> list[str]:
-    """The experiments' corpora, and those that lexicons are learnt from."""
-    return list(dict.fromkeys([*(each.corpus for each in translated(config)), *(corpus for corpus, _ in used_lexicons(config))]))
+    """The experiments' corpora, and those that lexicons are learnt from or backbones are pretrained on."""
+    learnt_from = [*(corpus for corpus, _ in used_lexicons(config)), *bitext_used(config)]
+    return list(dict.fromkeys([*(each.corpus for each in translated(config)), *learnt_from]))
 
 
 def used_backbones(config: Config) -> dict[str, list[str]]:
@@ -271,7 +272,8 @@ def backbones(config: Config) -> Iterator[Finding]:
     for name, codes in used_backbones(config).items():
         block = config.backbones[name]
         if block.pretraining:
-            for code in (code for code in codes if not _is_awaited(block.pretraining.text[code])):
+            text = block.pretraining.text
+            for code in (code for code in codes if code in text and not _is_awaited(text[code])):
                 yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
         elif folder := located(block.model, block.revision):
             yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from workflow_scripts import paths
 from workflow_scripts.run import analyses
-from workflow_scripts.run.config import Config, data_file, data_used
+from workflow_scripts.run.config import Config, backbones_used, data_file, data_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import (
@@ -190,8 +190,13 @@ def backbone_languages(config: Config, w: Wildcards) -> list[str]:
 
 
 def languages_known(config: Config, backbone: str) -> list[str]:
-    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses."""
-    return _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses; and of
+    the bitext that it, or one that is made from it, is pretrained on."""
+    asked = _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    made = [name for name in backbones_used(config) if backbone in chain_of(config.backbones, name)]
+    blocks = [config.backbones[name].pretraining for name in made]
+    read = {code for block in blocks if block for name in block.bitext for code in config.corpora[name].languages}
+    return sorted({*asked, *read})
 
 
 def encoder_will_do(config: Config, w: Wildcards) -> str:
@@ -238,6 +243,13 @@ def backbone_text(config: Config, w: Wildcards) -> list[str]:
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 
+def backbone_bitext(config: Config, w: Wildcards, part: str) -> list[str]:
+    """Both sides of a part of each corpus that a backbone is pretrained on."""
+    block = config.backbones[w.backbone].pretraining
+    named = block.bitext if block else []
+    return [paths.corpus_text(config, name, part, code) for name in named for code in config.corpora[name].languages]
+
+
 def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     """The model of the backbone that a continued one is made from."""
     block = config.backbones[w.backbone]
@@ -246,8 +258,7 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
 
 def keep_head(config: Config, w: Wildcards) -> str:
     """The flag for a backbone that another one of the run is made from: it keeps the head that it was pretrained with."""
-    used = [name for name in config.backbones if backbone_users(config, name) or analyses.analyses_of(config, name)]
-    made = {config.backbones[name].from_ for name in used}
+    made = {config.backbones[name].from_ for name in backbones_used(config)}
     return "--keep-head" if w.backbone in made else ""
 
 

@@ -217,6 +217,13 @@ def backbones_of(config: Config, experiment: Any) -> list[str]:
     return list(dict.fromkeys(named))
 
 
+def pretrained_in(config: Config, backbone: str) -> list[str]:
+    """The languages of the text that a backbone is pretrained on here, of its bitext as well; none where it is loaded."""
+    block = config.backbones[backbone].pretraining
+    pairs = [config.corpora[name].languages for name in (block.bitext if block else ()) if name in config.corpora]
+    return list(dict.fromkeys([*(block.text if block else ()), *(code for pair in pairs for code in pair)]))
+
+
 def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
     """The experiment's lexicon, and those that phases of its arms name instead."""
     own = getattr(experiment, "lexicon", None)
@@ -287,8 +294,9 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
         if not (config.backbones[each].model if kind == "hub" else block):
             yield f"backbones.{each}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
         if block:
-            for code in [code for code in codes if code not in block.text]:
-                yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {list(block.text)}"
+            known = pretrained_in(config, each)
+            for code in [code for code in codes if code not in known]:
+                yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {known}"
     origin = config.backbones[chain[-1]] if chain else None
     if origin and origin.kind == "small" and origin.small:
         positions = origin.small.max_positions

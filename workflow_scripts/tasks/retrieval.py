@@ -30,7 +30,7 @@ from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of
+from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of, pretrained_in
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.backbone import chain_of
@@ -183,10 +183,9 @@ def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
         block = config.backbones[backbone]
         if block.trim:
             yield f"backbones.{backbone}.trim: keeps the pieces of text that is trained on; experiments.{name} needs those of its own, too"
-        learnt = block.pretraining
-        for code in languages(config, name) if learnt else ():
-            if learnt and code not in learnt.text:
-                has = list(learnt.text)
+        has = pretrained_in(config, backbone)
+        for code in languages(config, name) if block.pretraining else ():
+            if code not in has:
                 yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
 
 

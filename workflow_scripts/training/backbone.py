@@ -35,7 +35,8 @@ class Backbone:
     family: Literal[tuple(MAKERS)] | None = None  # type: ignore[valid-type]
     """`small`: an mBART (`mbart`, the default), or an encoder alone, an XLM-R (`xlmr`)."""
     objective: Literal[tuple(OBJECTIVES)] | None = None  # type: ignore[valid-type]
-    """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders; by default the family's own."""
+    """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders, `translation` reads bitext; by
+    default the family's own."""
     from_: Annotated[str | None, Field(alias="from")] = None
     """`continued`: name of the backbone that it starts from."""
     small: Small | None = None
@@ -71,6 +72,8 @@ def main(
     start: Path | None = None,
     task_text: tuple[Path, ...] = (),
     held_out: tuple[Path, ...] = (),
+    bitext: tuple[Path, ...] = (),
+    bitext_dev: tuple[Path, ...] = (),
     encoder_will_do: bool = False,
     keep_head: bool = False,
     checkpoints: Path = Path("checkpoints"),
@@ -85,15 +88,17 @@ def main(
     `task_text` is the training text of the experiments that use it; with the backbone's own text it
     decides the vocabulary (a real mBART's covers the world's languages and domains), but the model
     is not trained on it; a real model is trimmed to it. `held_out` are dev and test sets, none of whose sentences may be in the
-    pretraining text. A continued backbone goes on from the model in `start`. With `encoder_will_do` a model may be loaded that has no
-    decoder, to classify with; with `keep_head` it keeps the head that it was pretrained with, so that another backbone can go on from it.
+    pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained on, both sides of each
+    one after the other, with the language as the files' suffix. A continued backbone goes on from the model in `start`. With
+    `encoder_will_do` a model may be loaded that has no decoder, to classify with; with `keep_head` it keeps the head that it was
+    pretrained with, so that another backbone can go on from it.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     from workflow_scripts.training.curve import write_curve
 
     job: dict[str, Any] = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": seed, "threads": threads}
     job |= {"minutes": minutes, "attempt": attempt}
-    text = (languages, task_text, held_out)
+    text = (languages, task_text, held_out, bitext, bitext_dev)
     if settings.kind == "hub":
         details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head)
         write_curve(curve, [])
@@ -120,7 +125,7 @@ def main(
             raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
         details = {
             "start": str(start),
-            **pretrain(settings.continued, settings.objective, languages, task_text, held_out, lambda *_: start, "continued", **job),
+            **pretrain(settings.continued, settings.objective, *text, lambda *_: start, "continued", **job),
         }
     write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
 
