@@ -1,4 +1,4 @@
-"""chains: checks of backbones, of what they are made from, and of what they are pretrained on."""
+"""backbone_checks: checks of backbones, of what they are made from, and of what they are pretrained on."""
 
 from collections.abc import Iterator
 
