@@ -68,3 +68,47 @@ def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
 def test_what_is_wrong_with_bitext(backbones, message):
     with pytest.raises(InputError, match=message):
         configured(**backbones)
+
+
+def of_arm(model="help-de-en/csr/seed1/pretext", **also):
+    """config.yaml with a second experiment on the model of an arm of its own, which is trained for that alone."""
+    with open("config.yaml", encoding="utf-8") as file:
+        raw = yaml.safe_load(file)
+    raw["run"] |= {"experiments": ["after"], "arms": ["finetune"]}
+    raw["backbones"]["restored"] = {"kind": "arm", "from": model}
+    raw["corpora"]["spanish"] = {"like": "help", **copy.deepcopy(SPANISH)}
+    raw["experiments"]["after"] = {"like": "help-de-en", "backbone": "restored"}
+    for section, blocks in also.items():
+        for name, block in blocks.items():
+            raw[section][name] = {**raw[section].get(name, {}), **block} if isinstance(block, dict) else block
+    return load(raw)
+
+
+def test_the_model_of_an_arm_is_a_backbone():
+    config, asked = of_arm(), SimpleNamespace(backbone="restored")
+    assert inputs.backbone_start(config, asked) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
+    assert inputs.backbone_task_text(config, asked) == ["results/corpora/help.de-en/train.de", "results/corpora/help.de-en/train.en"]
+    assert "results/corpora/help.de-en/dev.de" in inputs.backbone_held_out(config, asked)
+    # its experiment is not run: only what makes the model
+    assert inputs.backbone_users(config, "bible") == ["after", "help-de-en"] and inputs.backbone_users(config, "restored") == ["after"]
+    assert not any("runs/help-de-en/" in path for path in inputs.report_inputs(config))
+    assert inputs.writes_text(config, "bible")
+
+
+@pytest.mark.parametrize(
+    ("model", "also", "message"),
+    [
+        ("help-de-en/csr", {}, r"restored\.from: 'help-de-en/csr' names no model of an arm; give one like help-de-en/csr/seed1/pretext"),
+        ("help-de/csr/seed1/pretext", {}, r"restored\.from: 'help-de' is not defined, did you mean 'help-de-en'"),
+        ("help-de-en/crs/seed1/pretext", {}, r"restored\.from: 'crs' is not defined, did you mean 'csr'"),
+        ("help-de-en/finetune/seed1/pretext", {}, r"restored\.from: arm 'finetune' has no phase pretext"),
+        ("after/finetune/seed1/finetune", {}, r"restored\.from: restored from restored is a circle"),
+        ("help-de-en/csr/seed1/pretext", {"experiments": {"help-de-en": {"backbone": "restored"}}}, r"restored from restored is a circle"),
+        ("help-de-en/csr/seed1/pretext", {"experiments": {"help-de-en": {"corpus": "spanish"}}}, r"help-de-en: source and target .* are not"),
+        ("help-de-en/csr/seed1/pretext", {"backbones": {"bible": {"from": "x"}}}, r"bible\.from: is for kind continued only, or names"),
+        (None, {}, r"restored\.from: None names no model"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_model_of_an_arm(model, also, message):
+    with pytest.raises(InputError, match=message):
+        of_arm(model, **also)

@@ -28,14 +28,14 @@ from workflow_scripts.names import instead
 from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks.experiment import Phase, backbones_of
+from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import Data, columns_of, suffix
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
-from workflow_scripts.training.backbone import Backbone, chain_of
+from workflow_scripts.training.backbone import Backbone
 
 
 @dataclass
@@ -251,7 +251,7 @@ def data_file(config: Config, name: str) -> str:
 
 def data_used(config: Config) -> list[str]:
     """Names of the data that the run reads, including those that other data are joined from."""
-    corpora = {config.experiments[name].corpus for name in config.run.experiments} | {*bitext_used(config)}
+    corpora = {config.experiments[name].corpus for name in experiments_needed(config)} | {*bitext_used(config)}
     left_out = {f"{section}.{name}" for section in ("corpora", "labelled", "aligned") for name in getattr(config, section).keys() - corpora}
     left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
     left_out |= {f"analyses.{name}" for name in config.analyses.keys() - set(config.run.analyses)}
@@ -265,7 +265,7 @@ def backbones_used(config: Config) -> list[str]:
     experiments = [config.experiments[name] for name in config.run.experiments if name in config.experiments]
     named = [backbone for experiment in experiments for backbone in backbones_of(config, experiment)]
     named += [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
-    return list(dict.fromkeys(link for own in named for link in chain_of(config.backbones, own)))
+    return list(dict.fromkeys(link for own in named for link in chain(config, own)))
 
 
 def bitext_used(config: Config) -> list[str]:

@@ -114,8 +114,8 @@ def _analysis_problems(config: Config) -> Iterator[str]:
         if backbone_users(config, name) or not (users := analyses.analyses_of(config, name)):
             continue
         kind, block = config.backbones[name].kind, config.backbones[name].pretraining
-        if not (config.backbones[name].model if kind == "hub" else block):
-            yield f"backbones.{name}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
+        if missing := config.backbones[name].lacks:
+            yield f"backbones.{name}: kind {kind} needs `{missing}`"
         text = pretrained_in(config, name) if block else analyses.languages_for(config, name)
         for code in analyses.languages_for(config, name):
             if code not in text:

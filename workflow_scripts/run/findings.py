@@ -23,7 +23,7 @@ from workflow_scripts.run.config import Config, bitext_used, data_file, data_use
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import writes_text
 from workflow_scripts.stage import InputError, resource, told
-from workflow_scripts.tasks.experiment import backbones_of, lexicon_corpus, lexicons_used
+from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
 from workflow_scripts.tasks.translation import Translation, translations
@@ -37,7 +37,6 @@ from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
-from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.pretraining import Pretraining
 
 Jobs = dict[str, dict[str, Any]]
@@ -102,9 +101,9 @@ def used_corpora(config: Config) -> list[str]:
 def used_backbones(config: Config) -> dict[str, list[str]]:
     """Backbone → languages that it must know."""
     used: dict[str, set[str]] = {}
-    for name in config.run.experiments:
+    for name in experiments_needed(config):
         each = config.experiments[name]
-        for backbone in (link for own in backbones_of(config, each) for link in chain_of(config.backbones, own)):
+        for backbone in (link for own in backbones_of(config, each) for link in chain(config, own)):
             used.setdefault(backbone, set()).update(task_of(each).languages(config, name))
     return {name: sorted(codes) for name, codes in used.items()}
 
@@ -399,7 +398,7 @@ def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
 
 def shape_of(config: Config, name: str) -> Shape | None:
     """The size of a backbone; None where neither its files nor its name tell."""
-    backbone = config.backbones[chain_of(config.backbones, name)[-1]]
+    backbone = config.backbones[chain(config, name)[-1]]
     if small := backbone.small:
         decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
         return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
