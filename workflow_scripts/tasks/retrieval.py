@@ -392,7 +392,8 @@ def embedded(
 ) -> Sides:
     """The vectors of both sides of a test set in the given layers."""
     sides: list[list[torch.Tensor]] = []
-    for path, code in zip(files, codes, strict=True):
+    for path, code, other in zip(files, codes, reversed(codes), strict=True):
+        codec.fallback = other
         rows = codec.encode(list(read_lines(path)), code, longest_row(network.config))
         sides.append(sentence_vectors(rows, network, codec, layers, settings))
     return Sides(sides[0], sides[1], read_gold(gold))
