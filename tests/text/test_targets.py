@@ -79,7 +79,10 @@ def test_an_answer_that_is_elsewhere_and_a_question_without_one(tmp_path):
 @pytest.mark.parametrize(
     "content, said",
     [
-        (json.dumps(squad("Berlin", 5)), r"x\.json, line 1, question 'q1': the answer 'Berlin' is not in the passage \(at its start, 5, stands 'aus st'"),
+        (
+            json.dumps(squad("Berlin", 5)),
+            r"x\.json, line 1, question 'q1': the answer 'Berlin' is not in the passage \(at its start, 5, stands 'aus st'",
+        ),
         (json.dumps(squad("", 5)), r"question 'q1': the answer of the question .* is empty"),
         (json.dumps(squad(question=" ")), r"x\.json, line 1, question 'q1': the question is empty"),
         ('{"data": [', r"x\.json: not JSON in SQuAD's format"),
