@@ -129,7 +129,8 @@ def load(raw: dict[str, Any]) -> Config:
         config = _adapter().validate_python(written_out(raw))
     except ValidationError as error:
         raise InputError("config:\n" + "\n".join(f"  {explain(problem)}" for problem in error.errors())) from None
-    from workflow_scripts.run.consistency import data_problems, problems  # which knows the types above
+    from workflow_scripts.run.consistency import problems  # these two know the types above
+    from workflow_scripts.run.text_checks import data_problems
 
     found = list(data_problems(config))
     if not found:
