@@ -228,6 +228,8 @@ def schema() -> dict[str, Any]:
             {"type": "array", "items": {"type": "object"}, "minItems": 1},
         ],
     }
+    for kind in ("Source", "LabelledSource", "AlignedSource"):
+        made["$defs"][kind]["properties"]["each"] = each  # of test sets
     for section in DEFINITIONS:
         block = made["properties"][section]["additionalProperties"]
         for kind in block.get("oneOf", [block]):
