@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from workflow_scripts import paths
 from workflow_scripts.run import analyses
-from workflow_scripts.run.config import Config, data_file, data_used
+from workflow_scripts.run.config import Config, backbones_used, data_file, data_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import (
@@ -21,11 +21,12 @@ from workflow_scripts.tasks.experiment import (
     arms_of,
     backbone_of,
     backbones_of,
+    chain,
+    experiments_needed,
     trains,
     writes_at_once,
 )
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.small import Small
 
 
@@ -174,10 +175,10 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_users(config: Config, backbone: str) -> list[str]:
-    """The names of the run's experiments that start from the backbone, or from one that is made from it."""
-    used = [name for name in config.experiments if name in config.run.experiments]
+    """The names of the experiments that start from the backbone, or from one that is made from it."""
+    used = experiments_needed(config)
     starts = {name: backbones_of(config, config.experiments[name]) for name in used}
-    return [name for name in used if any(backbone in chain_of(config.backbones, own) for own in starts[name])]
+    return [name for name in used if any(backbone in chain(config, own) for own in starts[name])]
 
 
 def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
@@ -193,8 +194,13 @@ def backbone_languages(config: Config, w: Wildcards) -> list[str]:
 
 
 def languages_known(config: Config, backbone: str) -> list[str]:
-    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses."""
-    return _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses; and of
+    the bitext that it, or one that is made from it, is pretrained on."""
+    asked = _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    made = [name for name in backbones_used(config) if backbone in chain(config, name)]
+    blocks = [config.backbones[name].pretraining for name in made]
+    read = {code for block in blocks if block for name in block.bitext for code in config.corpora[name].languages}
+    return sorted({*asked, *read})
 
 
 def encoder_will_do(config: Config, w: Wildcards) -> str:
@@ -210,12 +216,13 @@ def writes_text(config: Config, backbone: str) -> bool:
     # the arms of a task start from this backbone itself, or from one that is made from it
     arms = [(e, arm) for e in users for arm in arms_of(config, e) if _is_made_from(config, e, arm, backbone)]
     restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
+    restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
     return restores or any(task_of(e).answers == "text" and not writes_at_once(config, e, arm) for e, arm in arms)
 
 
 def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
     """Whether an arm starts from the backbone, or from one that is made from it; models that others trained count by the experiment."""
-    return not trains(experiment) or backbone in chain_of(config.backbones, backbone_of(config, experiment, arm))
+    return not trains(experiment) or backbone in chain(config, backbone_of(config, experiment, arm))
 
 
 def _reads_text(config: Config, backbone: str) -> bool:
@@ -225,9 +232,14 @@ def _reads_text(config: Config, backbone: str) -> bool:
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
-    """The experiments' training text; where the vocabulary is cut down to it, the lexicons by which labelled text is switched as well."""
+    """The experiments' training text, or of an arm's model that of the arm.
+
+    Where the vocabulary is cut down to it, the lexicons by which labelled text is switched belong to it as well.
+    """
     if not _reads_text(config, w.backbone):
         return []
+    if of_arm := config.backbones[w.backbone].arm:
+        return sorted(task_of(config.experiments[of_arm.experiment]).training_text(config, of_arm.experiment))
     read = set(_of_users(config, w.backbone, "training_text"))
     if config.backbones[w.backbone].trim:
         # switched words need their pieces, and no other text has them
@@ -248,9 +260,18 @@ def backbone_text(config: Config, w: Wildcards) -> list[str]:
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 
+def backbone_bitext(config: Config, w: Wildcards, part: str) -> list[str]:
+    """Both sides of a part of each corpus that a backbone is pretrained on."""
+    block = config.backbones[w.backbone].pretraining
+    named = block.bitext if block else []
+    return [paths.corpus_text(config, name, part, code) for name in named for code in config.corpora[name].languages]
+
+
 def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     """The model of the backbone that a continued one is made from."""
     block = config.backbones[w.backbone]
+    if block.arm:
+        return {"start": f"{paths.run_folder(block.arm.experiment, block.arm.arm, block.arm.seed)}/{block.arm.phase}/model"}
     return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
 
 
@@ -259,8 +280,7 @@ def keep_head(config: Config, w: Wildcards) -> str:
     users = [config.experiments[name] for name in backbone_users(config, w.backbone)]
     if any(writes_at_once(config, e, arm) and _is_made_from(config, e, arm, w.backbone) for e in users for arm in arms_of(config, e)):
         return "--keep-head"
-    used = [name for name in config.backbones if backbone_users(config, name) or analyses.analyses_of(config, name)]
-    made = {config.backbones[name].from_ for name in used}
+    made = {config.backbones[name].from_ for name in backbones_used(config)}
     return "--keep-head" if w.backbone in made else ""
 
 

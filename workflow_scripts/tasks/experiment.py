@@ -121,8 +121,8 @@ class Trained(NamedTuple):
     backbone: str
     batch_tokens: int
     """Tokens of an update, padding included."""
-    micro_batch_tokens: int | None
-    """Tokens that go through a device at once; all of an update where nothing is set."""
+    micro_batch_tokens: int | Literal["auto"] | None
+    """Tokens that go through a device at once; all of an update where nothing is set. `auto`: as many as fit."""
     lowers_memory: str
     """What to set, and to what, where memory is short."""
     precision: str
@@ -137,14 +137,15 @@ class Trained(NamedTuple):
 
 def of_training(rule: str, where: str, backbone: str, training: Training, times: float) -> Trained:
     """A phase that is trained by `Training` settings."""
+    micro = training.micro_batch_tokens
     kept = {"last": 2, "best": 3, "average": max(2, training.averaged), "average_best": training.averaged + 2}[training.checkpoint]
     return Trained(
         rule,
         where,
         backbone,
         training.batch_tokens,
-        training.micro_batch_tokens,
-        f"{where}.micro_batch_tokens to less than {training.micro_batch_tokens or training.batch_tokens}",
+        micro,
+        f"{where}.micro_batch_tokens to less than {training.batch_tokens if micro in ('auto', None) else micro}",
         training.precision,
         training.device,
         training.loss != "plain",
@@ -233,6 +234,36 @@ def backbone_of(config: Config, experiment: Any, arm: str) -> str:
 def writes_at_once(config: Config, experiment: Any, arm: str) -> bool:
     """Whether an arm makes a generator of an encoder, which needs no decoder but the head that guesses masked pieces."""
     return any(phase.generator != "autoregressive" for phase in arm_phases(config, experiment, arm))
+
+
+def chain(config: Config, backbone: str) -> list[str]:
+    """The names of a backbone and of all that it is made from; an arm's model is made from the backbone of the arm's experiment."""
+    return chain_of(config.backbones, backbone, starts(config))
+
+
+def starts(config: Config) -> dict[str, str]:
+    """The backbone of each experiment, and as `experiment/arm` that of each arm that names one of its own."""
+    trained = {name: experiment for name, experiment in config.experiments.items() if trains(experiment)}
+    named = {arm: phase.backbone for arm, phases in config.arms.items() for phase in phases[:1] if phase.backbone}
+    own = {f"{name}/{arm}": backbone for name in trained for arm, backbone in named.items()}
+    return {name: experiment.backbone for name, experiment in trained.items()} | own
+
+
+def experiments_needed(config: Config) -> list[str]:
+    """The run's experiments, and those whose arms' models are backbones of theirs or of analyses; the latter only train what is needed."""
+    needed = [name for name in config.run.experiments if name in config.experiments]
+    analysed = [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
+    waiting = [backbone for name in needed for backbone in backbones_of(config, config.experiments[name])] + analysed
+    blocks = [config.backbones[link] for own in waiting for link in chain(config, own)]
+    more = [block.arm.experiment for block in blocks if block.arm and block.arm.experiment in config.experiments]
+    return list(dict.fromkeys([*needed, *more]))
+
+
+def pretrained_in(config: Config, backbone: str) -> list[str]:
+    """The languages of the text that a backbone is pretrained on here, of its bitext as well; none where it is loaded."""
+    block = config.backbones[backbone].pretraining
+    pairs = [config.corpora[name].languages for name in (block.bitext if block else ()) if name in config.corpora]
+    return list(dict.fromkeys([*(block.text if block else ()), *(code for pair in pairs for code in pair)]))
 
 
 def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
@@ -347,23 +378,24 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
     """What is wrong with one of the backbones of an experiment's arms."""
     where, experiment = f"experiments.{name}", config.experiments[name]
     arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
-    chain = chain_of(config.backbones, backbone)
-    first = config.backbones[chain[-1]] if chain else None
+    links = chain(config, backbone)
+    first = config.backbones[links[-1]] if links else None
     at_once = [arm for arm in arms if writes_at_once(config, experiment, arm)]
     if at_once and first and first.kind == "small" and first.family != "xlmr":
         yield f"arms.{at_once[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; set its family: xlmr"
-    for each in chain:
+    for each in links:
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
-        if not (config.backbones[each].model if kind == "hub" else block):
-            yield f"backbones.{each}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
+        if missing := config.backbones[each].lacks:
+            yield f"backbones.{each}: kind {kind} needs `{missing}`"
         if block:
-            for code in [code for code in codes if code not in block.text]:
-                yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {list(block.text)}"
-    origin = config.backbones[chain[-1]] if chain else None
+            known = pretrained_in(config, each)
+            for code in [code for code in codes if code not in known]:
+                yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {known}"
+    origin = config.backbones[links[-1]] if links else None
     if origin and origin.kind == "small" and origin.small:
         positions = origin.small.max_positions
         lengths = {f"{where}.training": experiment.training.max_length, **lengths}
-        for each in chain:
+        for each in links:
             if block := config.backbones[each].pretraining:
                 lengths[f"backbones.{each}.{config.backbones[each].kind}.training"] = block.training.max_length
         for arm in arms:

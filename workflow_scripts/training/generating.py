@@ -7,6 +7,7 @@ Label smoothing has no part in this: CTC's loss has none. A phase's dropout is t
 """
 
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -136,12 +137,22 @@ def summed(outputs: dict[str, torch.Tensor], labels: torch.Tensor, num_items_in_
 
 
 def train_generator(
-    model: Generator, codec: Codec, rows: Fitting, dev: list[Dev], folder: Path, seed: int, settings: Training, minutes: float = 0
+    model: Generator,
+    codec: Codec,
+    rows: Fitting,
+    dev: list[Dev],
+    folder: Path,
+    seed: int,
+    settings: Training,
+    minutes: float,
+    taken: dict[str, Any],
 ) -> list[dict]:
     """Train `model` in place and return the history; all else is as in `loop.train`."""
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
-    parts, here = parts_of(settings)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    parts = parts_of(settings, processes)
+    taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     updates = list(plan_batches(rows, settings.batch_tokens, settings.updates, seed))
     pad = codec.tokenizer.pad_token_id
     # texts are compared with all references; the loss is that of targets with room
@@ -173,7 +184,7 @@ def train_generator(
     return fit(
         model,
         [part for update in updates for part in split_batch(update, parts)],
-        here,
+        parts // processes,
         lambda some: collate_sources(some, pad),
         summed,
         look,

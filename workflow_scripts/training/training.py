@@ -38,7 +38,7 @@ from workflow_scripts.training.rows import Dev, NoisedRounds, ParallelText, Roun
 from workflow_scripts.training.settings import Training
 
 # settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
-_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss")
+_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss")
 
 
 class Phase(NamedTuple):
@@ -206,18 +206,18 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
         codec = load_codec(phase.start, phase.documents)
         rounds, dev = read(codec)
         network: Any
+        diverged, taken = "", dict[str, Any]()
         if at_once:
             from workflow_scripts.training.generating import open_generator, train_generator
 
             network, rounds = open_generator(phase.start, codec, rounds, phase.writing, phase.sga, settings, phase.seed, phase.from_scratch)
-            at_once |= {"trained": sum(weight.numel() for weight in network.trained().values()), "left_out": rounds.left_out}
+            taken |= {**at_once, "trained": sum(weight.numel() for weight in network.trained().values()), "left_out": rounds.left_out}
             run_loop: Callable = train_generator
         else:
             network = load_model(phase.start, settings, phase.seed, phase.from_scratch)
             run_loop = train
-        diverged = ""
         try:
-            history = run_loop(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes)
+            history = run_loop(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
         except Diverged as reason:
             if not phase.keep_diverged:
                 raise
@@ -237,11 +237,11 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
                 "parameters": sum(p.numel() for p in network.parameters()),
                 "device": str(network.device),
                 "precision": pick_precision(settings.precision, network.device),
+                **taken,
                 "processes": processes,
                 "checkpoints": str(folder),
                 "handed_on": handed_on(history, settings),
                 "diverged": diverged,
-                **at_once,
                 "settings": asdict(settings),
             },
         )
