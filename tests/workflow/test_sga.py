@@ -1,4 +1,4 @@
-"""A tiny run in which a frozen encoder writes: a translation beside mBART and beside CTC from random weights, and titles by mask-predict."""
+"""A tiny run of ways to write: mBART, also of switched words, a frozen encoder, and CTC from random weights; titles by mask-predict."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines
 
-ARMS = ["finetune", "nat", "sga", "sga_without_denoising"]
+ARMS = ["finetune", "ras", "nat", "sga", "sga_without_denoising"]
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,7 @@ def done(tmp_path_factory):
         "backbones": {**TINY["backbones"], "encoder": encoder},
         "arms": {
             "finetune": [task],
+            "ras": [{**task, "switch": 0.3}],
             "nat": [{**at_once, "generator": "ctc", "start": "scratch"}],
             "sga": [{**at_once, "generator": "sga"}],
             "sga_without_denoising": [{**at_once, "generator": "sga", "sga": {"denoising": False}}],

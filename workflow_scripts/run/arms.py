@@ -102,12 +102,21 @@ def phase_settings(config: Config, w: Wildcards, name: str) -> str:
     return as_json(phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)))
 
 
-def generator(config: Config, w: Wildcards) -> list[str]:
-    """The flags of a task phase that writes text at once; none where it is written piece by piece."""
+def task_flags(config: Config, w: Wildcards) -> list[str]:
+    """The flags of a task phase that writes text at once, or whose source's words are switched; none of a plain one."""
+    experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
+    at_once = ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
+    noise = ["--switch", as_json(dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch or 0.0))]
+    return (at_once if phase.generator != "autoregressive" else []) + (noise if phase.switch is not None else [])
+
+
+def switching_lexicon(config: Config, w: Wildcards) -> dict[str, str]:
+    """The lexicon by which a task phase switches words of the source, if it does."""
     phase = phase_of(config, w, "finetune")
-    if phase.generator == "autoregressive":
-        return []
-    return ["--generator", phase.generator, "--sga", as_json(phase_sga(config.experiments[w.experiment], phase))]
+    if phase.switch is None:
+        return {}
+    source, target = direction(config, w)
+    return {"lexicon": f"{translation.lexicon_folder(config, w.experiment, phase.lexicon)}/{source}-{target}.tsv"}
 
 
 def grid_choice(config: Config, w: Wildcards) -> dict[str, str]:

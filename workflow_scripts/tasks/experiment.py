@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from workflow_scripts.limits import Share
 from workflow_scripts.models.sga import SGA, Generator
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
@@ -40,6 +41,9 @@ class Phase:
     """Name of the lexicon that switches the words; the experiment's if none is named."""
     training: dict[str, Any] = field(default_factory=dict)
     """Training settings that differ from the experiment's in this phase."""
+    switch: Share | None = None
+    """In the task phase of a translation: the share of the source's words that the lexicon switches, anew in each epoch, as mRASP's random
+    aligned substitution does; spans are those of the experiment's `codeswitch`. None are by default."""
     backbone: str | None = None
     """In an arm's first phase: name of the backbone that the arm starts from; the experiment's if none is named."""
     generator: Generator = "autoregressive"

@@ -247,9 +247,11 @@ def _phase_problems(where: str, experiment: Translation, phase: Phase, config: C
     name = phase.lexicon or experiment.lexicon
     if phase.lexicon:
         yield from undefined(f"{where}.lexicon", phase.lexicon, config.lexicons)
-    if phase.data == "task" and phase.lexicon:
-        yield f"{where}.lexicon: the task itself takes none"
-    if phase.data == "task" or name not in config.lexicons:
+    if phase.data == "task" and phase.lexicon and phase.switch is None:
+        yield f"{where}.lexicon: the task itself takes none, unless its words are switched (`switch`)"
+    if phase.data != "task" and phase.switch is not None:
+        yield f"{where}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
+    if (phase.data == "task" and phase.switch is None) or name not in config.lexicons:
         return
     lexicon = config.lexicons[name]
     if lexicon.unit != ("piece" if phase.data == "released" else "word"):

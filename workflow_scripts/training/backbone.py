@@ -88,7 +88,8 @@ def made_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, s
 def chain_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, str] | None = None) -> list[str]:
     """The names of a backbone and of all backbones that it is made from, back to the first.
 
-    `starts` has the backbone of each experiment, and by `experiment/arm` that of each arm that has one of its own. Stops at a name that is not defined or would come twice.
+    `starts` has the backbone of each experiment, and by `experiment/arm` that of each arm that has one of its own. Stops at a name that
+    is not defined or would come twice.
     """
     chain: list[str] = []
     following: str | None = name
