@@ -148,7 +148,7 @@ def tiny(folder, kind):
 def test_every_family_is_pooled_as_its_rows_are_made(tmp_path, kind):
     half = open_half("model", tiny(tmp_path / "tiny", kind))
     rows = encoded(half, manual_pairs(7)[0], "de")
-    together = pooled(half, rows, ["mean", "pieces", "first", "last"], 60)
+    together = pooled(half, rows, ["mean", "text", "first", "last"], 60)
     assert together.shape == (4, half.depth + 1, 7, half.width)
     at = half.form.row.index("text")
     for number, row in enumerate(rows):
@@ -162,9 +162,9 @@ def test_every_family_is_pooled_as_its_rows_are_made(tmp_path, kind):
 def test_the_decoder_can_be_chosen_and_an_encoder_has_none(tmp_path):
     half = open_half("model", tiny(tmp_path / "tiny", "mbart"), "decoder")
     rows = encoded(half, manual_pairs(2)[0], "de")
-    _, pieces, first, _ = pooled(half, rows, ["mean", "pieces", "first", "last"], 1000)
+    _, text, first, _ = pooled(half, rows, ["mean", "text", "first", "last"], 1000)
     # a decoder begins with the tag, before it has read any text; in the embeddings it is the same for both texts
-    assert torch.allclose(first[0, 0], first[0, 1], atol=1e-5) and not torch.allclose(pieces[0, 0], pieces[0, 1], atol=1e-5)
+    assert torch.allclose(first[0, 0], first[0, 1], atol=1e-5) and not torch.allclose(text[0, 0], text[0, 1], atol=1e-5)
     with pytest.raises(InputError, match="odd: XLM-R has no decoder"):
         open_half("odd", tiny(tmp_path / "encoder", "xlm-roberta"), "decoder")
 

@@ -9,11 +9,11 @@ from snakemake.utils import update_config
 from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts.evidence.average import AVERAGE, Significance
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.evidence.states import encoded, open_half, pooled, pooling_weights
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import retrieval
-from workflow_scripts.tasks.retrieval import Retrieval, Sides, chosen_layers, look_up, pooling_weights, sentence_vectors
+from workflow_scripts.tasks.retrieval import Retrieval, Sides, chosen_layers, look_up
 from workflow_scripts.tasks.table import TASKS
 from workflow_scripts.text.aligned import AlignedSource, main
 
@@ -27,17 +27,9 @@ def models(tmp_path_factory) -> dict[str, Path]:
     return {name: make.get(name, small_model)(tmp_path_factory.mktemp(name), name) for name in FAMILIES}
 
 
-def loaded(folder: Path):
-    from transformers import AutoModel
-
-    return AutoModel.from_pretrained(folder, dtype=torch.float32).eval(), load_codec(folder)
-
-
-def vectors(folder: Path, lines: list[str], layers: list[int] | None = None, **changes) -> list[torch.Tensor]:
-    network, codec = loaded(folder)
-    settings = Retrieval(**changes)
-    rows = codec.encode(lines, "en", 60)
-    return sentence_vectors(rows, network, codec, chosen_layers(network, settings) if layers is None else layers, settings)
+def vectors(folder: Path, lines: list[str], layers: list[int] | None = None, part="encoder", pooling="mean", batch_tokens=4000):
+    half = open_half("tiny", folder, part)
+    return list(pooled(half, encoded(half, lines, "en"), [pooling], batch_tokens, layers or [half.depth])[0])
 
 
 LINES = ["Open the file.", "The house is old and it stands by the sea.", "No", "A window", "[SEP] <mask>"]
@@ -59,26 +51,25 @@ def test_the_decoder_has_states_of_its_own(models, family):
 
 
 def test_the_last_layer_is_transformers_own(models):
-    network, codec = loaded(models["bert"])
-    (ids,) = codec.encode(LINES[1:2], "en", 60)
+    half = open_half("tiny", models["bert"])
+    (ids,) = encoded(half, LINES[1:2], "en")
     with torch.no_grad():
-        states = network(input_ids=torch.tensor([ids])).last_hidden_state[0]
+        states = half.network(input_ids=torch.tensor([ids])).last_hidden_state[0]
     found = {pooling: vectors(models["bert"], LINES[1:2], pooling=pooling)[0][0] for pooling in ("mean", "text", "first", "last")}
     expected = {"mean": states.mean(dim=0), "text": states[1:-1].mean(dim=0), "first": states[0], "last": states[-1]}
     for pooling, vector in expected.items():
         torch.testing.assert_close(found[pooling], vector, atol=1e-5, rtol=1e-4)
 
 
-def test_a_row_of_special_tokens_alone_has_a_vector():
-    ids, mask, specials = torch.tensor([[1, 2, 0], [1, 9, 2]]), torch.tensor([[1, 1, 0], [1, 1, 1]]), torch.tensor([0, 1, 2])
-    assert pooling_weights(ids, mask, specials, "text").tolist() == [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]
+def test_a_row_of_special_tokens_alone_has_a_vector(models):
+    half = open_half("tiny", models["bert"])
+    assert pooling_weights(half, [[1, 2], [1, 9, 2]], "text").tolist() == [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]
 
 
-def test_layers(models):
-    network, _ = loaded(models["mbart"])
-    assert chosen_layers(network, Retrieval(layer=-1, layers=[0, 1])) == [1, 0]
+def test_layers():
+    assert chosen_layers(1, Retrieval(layer=-1, layers=[0, 1])) == [1, 0]
     with pytest.raises(InputError, match=r"retrieval.layer: 7 is none of the model's layers, 0 \(the embeddings\) to 1"):
-        chosen_layers(network, Retrieval(layer=7))
+        chosen_layers(1, Retrieval(layer=7))
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ class Cka:
     texts: Positive = 1_000
     """Texts in each language, at most."""
     poolings: list[Pooling] = field(default_factory=lambda: ["mean"])
-    """How a text's states become one vector: `mean` over all positions, over its `pieces` alone, the `first` or the `last` position."""
+    """How a text's states become one vector: `mean` over all positions, over its `text` alone, the `first` or the `last` one."""
     layers: Literal["same", "all"] = "same"
     """Which layers of two models are compared: each with the `same` of the other, or each with `all`."""
     against: list[str] = field(default_factory=list)

@@ -22,7 +22,7 @@ from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines
 
-Pooling = Literal["mean", "pieces", "first", "last"]
+Pooling = Literal["mean", "text", "first", "last"]
 Side = Literal["encoder", "decoder"]
 POOLINGS: tuple[str, ...] = get_args(Pooling)
 """Mean over all positions; mean over the pieces of the text alone, without tags and special tokens; the first position; the last one."""
@@ -107,13 +107,20 @@ def encoded(half: Half, texts: list[str], code: str) -> list[list[int]]:
 
 
 @torch.no_grad()
-def pooled(half: Half, rows: list[list[int]], poolings: Sequence[str], batch_tokens: int) -> torch.Tensor:
-    """The vectors of `rows` (poolings × layers × rows × width, float32, on the model's device); layer 0 are the embeddings."""
+def pooled(
+    half: Half, rows: list[list[int]], poolings: Sequence[str], batch_tokens: int, layers: Sequence[int] | None = None
+) -> torch.Tensor:
+    """The vectors of `rows` (poolings × layers × rows × width, float32, on the model's device).
+
+    Layer 0 are the embeddings. `layers` are those that are wanted, all by default. `batch_tokens` are read at once.
+    """
     found: torch.Tensor | None = None
     for batch in by_length([len(row) for row in rows], batch_tokens):
-        layers = hidden_states(half, [rows[i] for i in batch])
-        weights = torch.stack([pooling_weights(half, [rows[i] for i in batch], pooling) for pooling in poolings]).to(layers.device)
-        vectors = torch.einsum("prt,lrtw->plrw", weights, layers)
+        states = hidden_states(half, [rows[i] for i in batch])
+        if layers is not None:
+            states = states[list(layers)]
+        weights = torch.stack([pooling_weights(half, [rows[i] for i in batch], pooling) for pooling in poolings]).to(states.device)
+        vectors = torch.einsum("prt,lrtw->plrw", weights, states)
         if found is None:
             found = vectors.new_empty(*vectors.shape[:2], len(rows), vectors.shape[3])
         found[:, :, batch] = vectors
@@ -143,7 +150,7 @@ def pooling_weights(half: Half, rows: list[list[int]], pooling: str) -> torch.Te
     return weights / weights.sum(dim=1, keepdim=True)
 
 
-def _pieces(half: Half, row: list[int]) -> slice:
+def _text(half: Half, row: list[int]) -> slice:
     """Where the text's own pieces are; in the decoder all of a row is turned by one place. A row without text is taken as a whole."""
     before = half.form.row.index("text")
     if half.side == "decoder":
@@ -154,7 +161,7 @@ def _pieces(half: Half, row: list[int]) -> slice:
 
 _TAKE: dict[str, Callable[[Half, list[int]], slice]] = {
     "mean": lambda half, row: slice(0, len(row)),
-    "pieces": _pieces,
+    "text": _text,
     "first": lambda half, row: slice(0, 1),
     "last": lambda half, row: slice(len(row) - 1, len(row)),
 }

@@ -13,16 +13,17 @@ from typing import Any, Protocol
 
 from workflow_scripts import paths
 from workflow_scripts.run import analyses
-from workflow_scripts.run.config import Config, data_file, data_used
+from workflow_scripts.run.config import Config, backbones_used, data_file, data_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import (
     arm_phases,
     arms_of,
     backbones_of,
+    chain,
+    experiments_needed,
 )
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.small import Small
 
 
@@ -171,10 +172,10 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_users(config: Config, backbone: str) -> list[str]:
-    """The names of the run's experiments that start from the backbone, or from one that is made from it."""
-    used = [name for name in config.experiments if name in config.run.experiments]
+    """The names of the experiments that start from the backbone, or from one that is made from it."""
+    used = experiments_needed(config)
     starts = {name: backbones_of(config, config.experiments[name]) for name in used}
-    return [name for name in used if any(backbone in chain_of(config.backbones, own) for own in starts[name])]
+    return [name for name in used if any(backbone in chain(config, own) for own in starts[name])]
 
 
 def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
@@ -190,8 +191,13 @@ def backbone_languages(config: Config, w: Wildcards) -> list[str]:
 
 
 def languages_known(config: Config, backbone: str) -> list[str]:
-    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses."""
-    return _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses; and of
+    the bitext that it, or one that is made from it, is pretrained on."""
+    asked = _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    made = [name for name in backbones_used(config) if backbone in chain(config, name)]
+    blocks = [config.backbones[name].pretraining for name in made]
+    read = {code for block in blocks if block for name in block.bitext for code in config.corpora[name].languages}
+    return sorted({*asked, *read})
 
 
 def encoder_will_do(config: Config, w: Wildcards) -> str:
@@ -205,6 +211,7 @@ def writes_text(config: Config, backbone: str) -> bool:
     if not users:
         return not analyses.analyses_of(config, backbone)
     restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
+    restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
     return restores or any(task_of(e).answers == "text" for e in users)
 
 
@@ -215,9 +222,14 @@ def _reads_text(config: Config, backbone: str) -> bool:
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
-    """The experiments' training text; where the vocabulary is cut down to it, the lexicons by which labelled text is switched as well."""
+    """The experiments' training text, or of an arm's model that of the arm.
+
+    Where the vocabulary is cut down to it, the lexicons by which labelled text is switched belong to it as well.
+    """
     if not _reads_text(config, w.backbone):
         return []
+    if of_arm := config.backbones[w.backbone].arm:
+        return sorted(task_of(config.experiments[of_arm.experiment]).training_text(config, of_arm.experiment))
     read = set(_of_users(config, w.backbone, "training_text"))
     if config.backbones[w.backbone].trim:
         # switched words need their pieces, and no other text has them
@@ -238,16 +250,24 @@ def backbone_text(config: Config, w: Wildcards) -> list[str]:
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 
+def backbone_bitext(config: Config, w: Wildcards, part: str) -> list[str]:
+    """Both sides of a part of each corpus that a backbone is pretrained on."""
+    block = config.backbones[w.backbone].pretraining
+    named = block.bitext if block else []
+    return [paths.corpus_text(config, name, part, code) for name in named for code in config.corpora[name].languages]
+
+
 def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     """The model of the backbone that a continued one is made from."""
     block = config.backbones[w.backbone]
+    if block.arm:
+        return {"start": f"{paths.run_folder(block.arm.experiment, block.arm.arm, block.arm.seed)}/{block.arm.phase}/model"}
     return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
 
 
 def keep_head(config: Config, w: Wildcards) -> str:
     """The flag for a backbone that another one of the run is made from: it keeps the head that it was pretrained with."""
-    used = [name for name in config.backbones if backbone_users(config, name) or analyses.analyses_of(config, name)]
-    made = {config.backbones[name].from_ for name in used}
+    made = {config.backbones[name].from_ for name in backbones_used(config)}
     return "--keep-head" if w.backbone in made else ""
 
 

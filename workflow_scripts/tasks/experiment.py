@@ -218,6 +218,29 @@ def backbones_of(config: Config, experiment: Any) -> list[str]:
     return list(dict.fromkeys(named))
 
 
+def chain(config: Config, backbone: str) -> list[str]:
+    """The names of a backbone and of all that it is made from; an arm's model is made from the backbone of the arm's experiment."""
+    starts = {name: experiment.backbone for name, experiment in config.experiments.items() if trains(experiment)}
+    return chain_of(config.backbones, backbone, starts)
+
+
+def experiments_needed(config: Config) -> list[str]:
+    """The run's experiments, and those whose arms' models are backbones of theirs or of analyses; the latter only train what is needed."""
+    needed = [name for name in config.run.experiments if name in config.experiments]
+    analysed = [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
+    waiting = [backbone for name in needed for backbone in backbones_of(config, config.experiments[name])] + analysed
+    blocks = [config.backbones[link] for own in waiting for link in chain(config, own)]
+    more = [block.arm.experiment for block in blocks if block.arm and block.arm.experiment in config.experiments]
+    return list(dict.fromkeys([*needed, *more]))
+
+
+def pretrained_in(config: Config, backbone: str) -> list[str]:
+    """The languages of the text that a backbone is pretrained on here, of its bitext as well; none where it is loaded."""
+    block = config.backbones[backbone].pretraining
+    pairs = [config.corpora[name].languages for name in (block.bitext if block else ()) if name in config.corpora]
+    return list(dict.fromkeys([*(block.text if block else ()), *(code for pair in pairs for code in pair)]))
+
+
 def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
     """The experiment's lexicon, and those that phases of its arms name instead."""
     own = getattr(experiment, "lexicon", None)
@@ -282,19 +305,20 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
     """
     where, experiment = f"experiments.{name}", config.experiments[name]
     yield from undefined(f"{where}.backbone", experiment.backbone, config.backbones)
-    chain = chain_of(config.backbones, experiment.backbone)
-    for each in chain:
+    links = chain(config, experiment.backbone)
+    for each in links:
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
-        if not (config.backbones[each].model if kind == "hub" else block):
-            yield f"backbones.{each}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
+        if missing := config.backbones[each].lacks:
+            yield f"backbones.{each}: kind {kind} needs `{missing}`"
         if block:
-            for code in [code for code in codes if code not in block.text]:
-                yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {list(block.text)}"
-    origin = config.backbones[chain[-1]] if chain else None
+            known = pretrained_in(config, each)
+            for code in [code for code in codes if code not in known]:
+                yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {known}"
+    origin = config.backbones[links[-1]] if links else None
     if origin and origin.kind == "small" and origin.small:
         positions = origin.small.max_positions
         lengths = {f"{where}.training": experiment.training.max_length, **lengths}
-        for each in chain:
+        for each in links:
             if block := config.backbones[each].pretraining:
                 lengths[f"backbones.{each}.{config.backbones[each].kind}.training"] = block.training.max_length
         for arm in arms_of(config, experiment):

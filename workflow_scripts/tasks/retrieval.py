@@ -21,19 +21,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from workflow_scripts import paths
-from workflow_scripts.device import pick_device
 from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
+from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
 from workflow_scripts.limits import Positive
-from workflow_scripts.models.batches import by_length, collate
-from workflow_scripts.models.families import family_of, longest_row
-from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of
+from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of, chain, pretrained_in
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.training.backbone import chain_of
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config
@@ -43,14 +40,14 @@ if TYPE_CHECKING:
 class Retrieval:
     """What a sentence's vector is, and how neighbours are ranked."""
 
-    part: Literal["encoder", "decoder"] = "encoder"
+    part: Side = "encoder"
     """The part of a model whose states are taken; an encoder alone has but one."""
     layer: int = -1
     """The layer; 0 is the embeddings, −1 the last layer. One in the middle is often better than the last."""
     layers: list[int] = field(default_factory=list)
     """More layers to be measured in the same pass. Their vectors are in memory all together, so this is for test sets of some
     thousand sentences."""
-    pooling: Literal["mean", "text", "first", "last"] = "mean"
+    pooling: Pooling = "mean"
     """What is made of the states of a sentence's pieces: their mean, the mean without special tokens (`text`), the state of the
     first piece, or of the last."""
     score: Literal["cosine", "margin"] = "margin"
@@ -178,15 +175,14 @@ def _arm_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]
 def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
     experiment = config.experiments[name]
     named = [model.backbone or getattr(config.experiments.get(model.experiment), "backbone", None) for model in experiment.models.values()]
-    chains = dict.fromkeys(link for own in named if own for link in chain_of(config.backbones, own))
+    chains = dict.fromkeys(link for own in named if own for link in chain(config, own))
     for backbone in chains:
         block = config.backbones[backbone]
         if block.trim:
             yield f"backbones.{backbone}.trim: keeps the pieces of text that is trained on; experiments.{name} needs those of its own, too"
-        learnt = block.pretraining
-        for code in languages(config, name) if learnt else ():
-            if learnt and code not in learnt.text:
-                has = list(learnt.text)
+        has = pretrained_in(config, backbone)
+        for code in languages(config, name) if block.pretraining else ():
+            if code not in has:
                 yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
 
 
@@ -251,17 +247,14 @@ def search(
     ordered like `testsets`, `languages` are pairs like ``de-en``. With `dev_gold` pairs are mined. Raises `InputError` for a layer
     that the model does not have, or a language that it does not know.
     """
-    from transformers import AutoModel
-
     if threads:
         torch.set_num_threads(threads)
-    codec = load_codec(model)
-    network = AutoModel.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
-    layers = chosen_layers(network, settings)
+    half = open_half("retrieval", model, settings.part if load_codec(model).form.decoder else "encoder", settings.device)
+    layers = chosen_layers(half.depth, settings)
     for at, name in enumerate(testsets):
         codes = languages[at].split("-")
-        test = embedded((sources[at], targets[at]), gold[at], codes, network, codec, layers, settings)
-        dev = embedded((dev_sources[at], dev_targets[at]), dev_gold[at], codes, network, codec, layers, settings) if dev_gold else None
+        test = embedded((sources[at], targets[at]), gold[at], codes, half, layers, settings)
+        dev = embedded((dev_sources[at], dev_targets[at]), dev_gold[at], codes, half, layers, settings) if dev_gold else None
         found = [look_up(test, dev, place, settings.score, settings.k) for place in range(len(layers))]
         given, scores, threshold = found[0]
         write_lines(folder / f"{name}.hyp", (f"{j}\t{score:.6f}" for j, score in zip(given, scores, strict=True)))
@@ -278,7 +271,7 @@ def search(
             "layers": dict(sorted(by_layer.items(), key=lambda item: int(item[0]))),
             "layer": layers[0],
             "width": test.source[0].shape[1],
-            "family": codec.family,
+            "family": half.codec.family,
             "model": str(model),
             "settings": asdict(settings),
         }
@@ -376,67 +369,22 @@ def read_found(path: Path, gold: list[tuple[int, int]]) -> list[int]:
 # vectors
 
 
-def chosen_layers(network: Any, settings: Retrieval) -> list[int]:
-    """The layers to be measured, as numbers from 0, the one that counts first."""
-    family = family_of(network.config)
-    key = "decoder_layers" if family.decoder and settings.part == "decoder" else "layers"
-    depth = getattr(network.config, family.size[key])
+def chosen_layers(depth: int, settings: Retrieval) -> list[int]:
+    """The layers to be measured, as numbers from 0, the one that counts first; `depth` is the number of the model's layers."""
     for layer in (settings.layer, *settings.layers):
         if not -depth - 1 <= layer <= depth:
             raise InputError(f"retrieval.layer: {layer} is none of the model's layers, 0 (the embeddings) to {depth}, or −1 for the last")
     return list(dict.fromkeys(layer % (depth + 1) for layer in (settings.layer, *settings.layers)))
 
 
-def embedded(
-    files: tuple[Path, Path], gold: Path, codes: Sequence[str], network: Any, codec: Codec, layers: list[int], settings: Retrieval
-) -> Sides:
-    """The vectors of both sides of a test set in the given layers."""
+def embedded(files: tuple[Path, Path], gold: Path, codes: Sequence[str], half: Half, layers: list[int], settings: Retrieval) -> Sides:
+    """The vectors of both sides of a test set in the given layers (rows × width each, float32)."""
     sides: list[list[torch.Tensor]] = []
-    for path, code in zip(files, codes, strict=True):
-        rows = codec.encode(list(read_lines(path)), code, longest_row(network.config))
-        sides.append(sentence_vectors(rows, network, codec, layers, settings))
+    for path, code, other in zip(files, codes, reversed(codes), strict=True):
+        half.codec.fallback = other
+        rows = encoded(half, list(read_lines(path)), code)
+        sides.append(list(pooled(half, rows, [settings.pooling], settings.batch_tokens, layers)[0].cpu()))
     return Sides(sides[0], sides[1], read_gold(gold))
-
-
-@torch.no_grad()
-def sentence_vectors(rows: list[list[int]], network: Any, codec: Codec, layers: list[int], settings: Retrieval) -> list[torch.Tensor]:
-    """A vector for each row of ids, by layer (rows × width, float32), in the rows' order; `batch_tokens` are read at once."""
-    family = family_of(network.config)
-    decodes = family.decoder and settings.part == "decoder"
-    specials = torch.tensor(codec.tokenizer.all_special_ids)
-    found: list[torch.Tensor] = []
-    for chosen in by_length([len(row) for row in rows], settings.batch_tokens):
-        batch = collate([(rows[i], rows[i]) for i in chosen], codec.tokenizer.pad_token_id, family.decoder)
-        read = {name: tensor.to(network.device) for name, tensor in batch.items() if name != "labels"}
-        ids = read["decoder_input_ids" if decodes else "input_ids"]
-        if family.decoder and not decodes:
-            read.pop("decoder_input_ids")
-            states = network.get_encoder()(**read, output_hidden_states=True).hidden_states
-        else:
-            cache = {"use_cache": False} if family.decoder else {}
-            states = getattr(network(**read, **cache, output_hidden_states=True), family.states[-1])
-        mask = read["attention_mask"]
-        weights = pooling_weights(ids, mask, specials.to(ids.device), settings.pooling)
-        for place, layer in enumerate(layers):
-            vectors = torch.einsum("rl,rlw->rw", weights, states[layer].float()).cpu()
-            if len(found) <= place:
-                found.append(torch.empty(len(rows), vectors.shape[1]))
-            found[place][chosen] = vectors
-    return found
-
-
-def pooling_weights(ids: torch.Tensor, mask: torch.Tensor, specials: torch.Tensor, pooling: str) -> torch.Tensor:
-    """The share of each position in its row's vector (rows × length); those of a row sum to 1."""
-    lengths = mask.sum(dim=1)
-    if pooling in ("first", "last"):
-        at = torch.zeros_like(lengths) if pooling == "first" else lengths - 1
-        return torch.nn.functional.one_hot(at, mask.shape[1]).float()
-    there = mask.bool()
-    if pooling == "text":
-        plain = there & ~torch.isin(ids, specials)
-        # a row of special tokens alone keeps them
-        there = torch.where(plain.any(dim=1, keepdim=True), plain, there)
-    return there.float() / there.sum(dim=1, keepdim=True)
 
 
 if __name__ == "__main__":

@@ -48,15 +48,19 @@ def made_from(
     languages: tuple[str, ...],
     task_text: tuple[Path, ...],
     held_out: tuple[Path, ...],
+    bitext: tuple[Path, ...],
+    bitext_dev: tuple[Path, ...],
     seed: int,
 ) -> dict[str, Any]:
     """Everything that decides the result of pretraining, except for rounding: settings, languages, seed, and the contents of all texts."""
     settings = asdict(small)
     text = settings.pop("text")
+    # the files stand for the corpora; without any, a backbone is the same as before there were such settings
+    about_bitext = {name: settings.pop(name) for name in ("bitext", "temperature", "direction", "pivot")}
     del settings["ready"]
     for name in _NOT_SCIENCE:
         del settings["training"][name]
-    origin = {
+    origin: dict[str, Any] = {
         "family": family,
         "objective": objective,
         "settings": settings,
@@ -66,6 +70,9 @@ def made_from(
         "task_text": sorted(map(checksum, task_text)),
         "held_out": sorted(map(checksum, held_out)),
     }
+    if bitext:
+        origin["settings"] |= about_bitext
+        origin |= {"bitext": list(map(checksum, bitext)), "bitext_dev": list(map(checksum, bitext_dev))}
     return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
 
 
