@@ -5,16 +5,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.settings import Training
+
+if TYPE_CHECKING:
+    from workflow_scripts.noise.masking import Masking
 
 
 class Rounds(Protocol):
@@ -82,7 +84,7 @@ class NoisedRounds:
 class MaskedText:
     """Rows of the masked language model: monolingual text, masked anew in each epoch."""
 
-    def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: Masking, seed: int):
+    def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: "Masking", seed: int):
         ids = [row for code, lines in text.items() for row in compactly(partial(codec.encode, code=code, max_length=max_length), lines)]
         self.rows = len(ids)
         self._before = np.cumsum([0, *map(len, ids)])
@@ -93,6 +95,8 @@ class MaskedText:
 
     def epoch(self, number: int) -> list[Row]:
         """Rows (what is read, labels) of one epoch."""
+        from workflow_scripts.noise.masking import mask_pieces
+
         sides = mask_pieces(self._ids, self._before, self._pieces, self._mask, self._masking, self._seed, number)
         read, labels = (np.split(side, self._before[1:-1]) for side in sides)
         return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
