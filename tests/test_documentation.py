@@ -18,6 +18,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from brought import bring
 from snakemake.cli import main as snakemake_main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,11 +114,10 @@ def clone(tmp_path_factory):
     (example,) = [text for text in dict.fromkeys(blocks((ROOT / "README.md").read_text(encoding="utf-8"))) if text[0] == "yaml"]
     for name in ("captions.yaml", "my.yaml"):
         (folder / name).write_text(example[1], encoding="utf-8")
-    named = re.findall(r"\b(data/[\w./-]+)", example[1])
-    named += [
-        path for recipe in ROOT.glob("config/*.yaml") for path in re.findall(r"\b(data/[A-Z][\w./-]+)", recipe.read_text(encoding="utf-8"))
-    ]
-    for path in named:
+    for recipe in sorted(ROOT.glob("config/*.yaml")):
+        if re.search(r"\bdata/[A-Z]", recipe.read_text(encoding="utf-8")):
+            bring(folder, recipe)
+    for path in re.findall(r"\b(data/[\w./-]+)", example[1]):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).touch()
     return folder

@@ -95,6 +95,16 @@ def test_unknown_language_is_refused(tmp_path):
         load_codec(small_model(tmp_path)).tag("fr")
 
 
+def test_a_language_without_a_tag_is_read_under_another_one(tmp_path):
+    codec = load_codec(small_model(tmp_path))
+    assert codec.untagged(["de", "el"], only_reads=True) == ["el"]
+    for codes, only_reads in ((["de", "el"], False), (["el"], True)):
+        with pytest.raises(InputError, match="no tag el_GR for 'el'"):
+            codec.untagged(codes, only_reads)
+    codec.fallback = "de"
+    assert codec.encode(["Datei"], "el") == codec.encode(["Datei"], "de") != codec.encode(["Datei"], "en")
+
+
 def test_text_is_normalised_as_the_models_sentencepiece_does(tmp_path):
     (tmp_path / "spm").mkdir()
     folder = small_model(tmp_path, "cc25")

@@ -71,19 +71,22 @@ def test_an_answer_that_is_elsewhere_and_a_question_without_one(tmp_path):
     path, removed, changed = tmp_path / "x.json", Counter(), Counter()
     written(path, json.dumps(squad(offset=CONTEXT.find("1858") + 3)))
     assert read(path, removed, changed)[0][0] == "Das Haus steht in Rom. Es wurde [[ 1858 ]] gebaut, wie man sagt. 1859 brannte es."
-    assert changed == {"answer not at its offset": 1}
+    assert changed == {"answer found at another place than its start": 1}
     written(path, json.dumps(squad(answers=[], is_impossible=True)))
-    assert read(path, removed, changed) == [] and removed == {"question without answer": 1}
+    assert read(path, removed, changed) == [] and removed == {"question without answer (is_impossible)": 1}
 
 
 @pytest.mark.parametrize(
     "content, said",
     [
-        (json.dumps(squad("Berlin", 5)), r"x\.json, question q1: the answer 'Berlin' is not in the passage at 5 or nearby"),
-        (json.dumps(squad("", 5)), r"question q1: the answer '' is not in the passage"),
-        (json.dumps(squad(question=" ")), r"x\.json, line 1: the target is empty"),
-        ('{"data": [', r"x\.json: is not SQuAD's JSON"),
-        ("[1]", r"x\.json: is not SQuAD's JSON"),
+        (
+            json.dumps(squad("Berlin", 5)),
+            r"x\.json, line 1, question 'q1': the answer 'Berlin' is not in the passage \(at its start, 5, stands 'aus st'",
+        ),
+        (json.dumps(squad("", 5)), r"question 'q1': the answer of the question .* is empty"),
+        (json.dumps(squad(question=" ")), r"x\.json, line 1, question 'q1': the question is empty"),
+        ('{"data": [', r"x\.json: not JSON in SQuAD's format"),
+        ("[1]", r"x\.json: not JSON in SQuAD's format"),
     ],
 )
 def test_bad_json_is_named(tmp_path, content, said):

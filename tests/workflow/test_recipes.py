@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from brought import bring
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, ResourceSettings
 from test_workflow import ROOT, planned, snakemake
@@ -17,9 +18,7 @@ UNDER = {"analyses": ["translation"]}
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))
 def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     recipes = [ROOT / f"config/{part}.yaml" for part in [*UNDER.get(name, []), name]]
-    for path in re.findall(r"\b(data/[A-Z][\w./-]+)", recipes[-1].read_text(encoding="utf-8")):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).touch()  # what readers bring themselves
+    bring(tmp_path, *recipes)
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "--profile", "slurm", "-n", "-p")
     # groups that wait for each other would leave jobs in the table that never run
     assert len(re.findall(r"^ *(?:local)?rule \w+:$", said, flags=re.M)) == int(re.search(r"^total +(\d+)$", said, flags=re.M).group(1))

@@ -6,6 +6,7 @@ a batch may have a language of its own. The sentences of a document are joined b
 
 import functools
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ class Codec:
     """Name of its family in the table."""
     documents: bool = False
     """Whether lines are documents, in which `</s>` separates sentences. In other text `</s>` is read as plain text."""
+    fallback: str = ""
+    """The language under whose tag texts are read that are in a language without one; such a language is an error if none is named."""
 
     @property
     def form(self) -> Family:
@@ -35,15 +38,32 @@ class Codec:
         return FAMILIES[self.family]
 
     def tag(self, code: str) -> int:
-        """Id of the language tag; raises `InputError` for a language that the model does not know."""
-        names = [form.format(**vars(language(code))) for form in self.form.tags]
-        for name in names:
+        """Id of the language tag; raises `InputError` for a language that the model does not know, and no `fallback`."""
+        for name in (names := self._tag_names(code)) + (self._tag_names(self.fallback) if self.fallback else []):
             tag = self.tokenizer.convert_tokens_to_ids(name)
             if tag is not None and tag != self.tokenizer.unk_token_id:
                 return tag
         raise InputError(
             f"the backbone's vocabulary has no tag {' or '.join(names)} for {code!r}; choose a backbone that knows the language"
         )
+
+    def _tag_names(self, code: str) -> list[str]:
+        return [form.format(**vars(language(code))) for form in self.form.tags]
+
+    def untagged(self, codes: Sequence[str], only_reads: bool) -> list[str]:
+        """The languages of `codes` that have no tag.
+
+        Raises `InputError` for the first of them unless the model `only_reads` their texts, and knows another language of `codes`.
+        """
+        unknown = []
+        for code in codes if self.form.tags else ():
+            try:
+                self.tag(code)
+            except InputError:
+                unknown.append(code)
+                if not only_reads or len(unknown) == len(codes):
+                    raise
+        return unknown
 
     def pieces(self, lines: list[str], max_length: int, masks: bool = False) -> list[list[int]]:
         """Ids of the pieces alone, cut to leave room for `</s>` and tag.

@@ -175,7 +175,8 @@ def explain(problem: ErrorDetails) -> str:
     loc = problem["loc"]
     if loc[:1] == ("experiments",):
         loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
-    where = ".".join(str(part) for part in loc)
+    # of a value of several types, the name of one of them is no key either
+    where = ".".join(str(part) for part in loc if not str(part).startswith(("constrained-", "literal[")))
     if problem["type"] == "unexpected_keyword_argument":
         key = str(problem["loc"][-1])
         known = sorted({f.name for kind in _dataclasses(Config) for f in dataclasses.fields(kind)})
@@ -228,6 +229,8 @@ def schema() -> dict[str, Any]:
             {"type": "array", "items": {"type": "object"}, "minItems": 1},
         ],
     }
+    for kind in ("Source", "LabelledSource", "AlignedSource"):
+        made["$defs"][kind]["properties"]["each"] = each  # of test sets
     for section in DEFINITIONS:
         block = made["properties"][section]["additionalProperties"]
         for kind in block.get("oneOf", [block]):

@@ -277,7 +277,8 @@ def backbones(config: Config) -> Iterator[Finding]:
         elif folder := located(block.model, block.revision):
             yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name))
         else:
-            yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, codes, verdict="note")
+            tagged = codes if writes_text(config, name) else []
+            yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
 
 
 def _monolingual_text(block: Pretraining, code: str) -> str:
@@ -323,9 +324,9 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> 
         codec = load_codec(folder)
     except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({type(error).__name__}: {error}); copy the model again") from None
-    for code in codes:
-        codec.tag(code)
-    return f"{folder}, its tokenizer knows {' and '.join(codes)}"
+    unknown = codec.untagged(codes, encoder_will_do)
+    lacks = f"; {' and '.join(unknown)} is read under another language's tag" if unknown else ""
+    return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}"
 
 
 def _read_model_config(folder: Path) -> dict[str, Any]:

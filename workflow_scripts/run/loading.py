@@ -97,6 +97,22 @@ DEFINITIONS = ("data", "corpora", "labelled", "aligned", "lexicons", "backbones"
 def _spelt_section(section: str, blocks: Any) -> Any:
     if not isinstance(blocks, dict):
         return blocks
+    spelt = _spelt(section, blocks)
+    for name, block in spelt.items():
+        if isinstance(block, dict) and section in WITH_PARTS:
+            parts = {part: _spelt(f"{section}.{name}.{part}", block[part]) for part in NAMED_PARTS if isinstance(block.get(part), dict)}
+            spelt[name] = {**block, **parts}
+    return _with_likes(section, spelt) if section in ALIKE else spelt
+
+
+WITH_PARTS = ("corpora", "labelled", "aligned")
+"""The sections whose definitions have test sets by name, which may have an `each` as well."""
+NAMED_PARTS = ("test", "dev", "translations", "more_dev")
+"""Their settings whose keys are names of parts; `dev` where it has several."""
+
+
+def _spelt(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
+    """The definitions of a block, those with an `each` written out, in its order."""
     made: dict[str, Any] = {}
     for name, block in blocks.items():
         if not isinstance(block, dict) or "each" not in block:
@@ -115,8 +131,7 @@ def _spelt_section(section: str, blocks: Any) -> Any:
         for own, point in zip(names, points, strict=True):
             made[own] = _laid_over(made.get(own), _filled_in(rest, point))
     others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
-    all_of_them = {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
-    return _with_likes(section, all_of_them) if section in ALIKE else all_of_them
+    return {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
 
 
 ALIKE = ("corpora", "labelled", "aligned", "lexicons", "backbones", "experiments", "analyses")

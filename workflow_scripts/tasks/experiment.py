@@ -113,8 +113,8 @@ class Trained(NamedTuple):
     backbone: str
     batch_tokens: int
     """Tokens of an update, padding included."""
-    micro_batch_tokens: int | None
-    """Tokens that go through a device at once; all of an update where nothing is set."""
+    micro_batch_tokens: int | Literal["auto"] | None
+    """Tokens that go through a device at once; all of an update where nothing is set. `auto`: as many as fit."""
     lowers_memory: str
     """What to set, and to what, where memory is short."""
     precision: str
@@ -129,14 +129,15 @@ class Trained(NamedTuple):
 
 def of_training(rule: str, where: str, backbone: str, training: Training, times: float) -> Trained:
     """A phase that is trained by `Training` settings."""
+    micro = training.micro_batch_tokens
     kept = {"last": 2, "best": 3, "average": max(2, training.averaged), "average_best": training.averaged + 2}[training.checkpoint]
     return Trained(
         rule,
         where,
         backbone,
         training.batch_tokens,
-        training.micro_batch_tokens,
-        f"{where}.micro_batch_tokens to less than {training.micro_batch_tokens or training.batch_tokens}",
+        micro,
+        f"{where}.micro_batch_tokens to less than {training.batch_tokens if micro in ('auto', None) else micro}",
         training.precision,
         training.device,
         training.loss != "plain",

@@ -123,6 +123,7 @@ def train_head(
     looks = [{**entry, f"dev_{score}": 1 - entry["eval_error"]} if "eval_error" in entry else entry for entry in history]
     (update,) = chosen_updates(history, "best", 1, by)
     taken = next(entry for entry in looks if entry["step"] == update and "eval_loss" in entry)
+    network.config.finetuned_language = told["languages"][0]
     save_model(network, reader.tokenizer, model)
     write_curve(curve, looks, ("update", "seconds", "loss", "learning_rate", "dev_loss", f"dev_{score}"))
     write_json(

@@ -29,13 +29,17 @@ def load_text_head(folder: Path, labels: list[str] | None, settings: "TextHeadSe
 
 
 class Reader:
-    """Examples as rows of ids and batches of tensors, in the form of the model in `folder`."""
+    """Examples as rows of ids and batches of tensors, in the form of the model in `folder`.
+
+    Texts in a language that the model has no tag for are read under the tag of the language that it was finetuned in.
+    """
 
     def __init__(self, folder: Path, max_length: int):
         from transformers import AutoConfig
 
         config = AutoConfig.from_pretrained(folder)
         self.codec = load_codec(folder)
+        self.codec.fallback = getattr(config, "finetuned_language", "")
         self.tokenizer = self.codec.tokenizer
         self.is_encoder = not self.codec.form.decoder
         self.has_types = getattr(config, "type_vocab_size", 1) > 1

@@ -380,7 +380,8 @@ def chosen_layers(depth: int, settings: Retrieval) -> list[int]:
 def embedded(files: tuple[Path, Path], gold: Path, codes: Sequence[str], half: Half, layers: list[int], settings: Retrieval) -> Sides:
     """The vectors of both sides of a test set in the given layers (rows × width each, float32)."""
     sides: list[list[torch.Tensor]] = []
-    for path, code in zip(files, codes, strict=True):
+    for path, code, other in zip(files, codes, reversed(codes), strict=True):
+        half.codec.fallback = other
         rows = encoded(half, list(read_lines(path)), code)
         sides.append(list(pooled(half, rows, [settings.pooling], settings.batch_tokens, layers)[0].cpu()))
     return Sides(sides[0], sides[1], read_gold(gold))

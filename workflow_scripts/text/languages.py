@@ -1,6 +1,7 @@
 """languages: a table of languages with their mBART and NLLB tags, script, segmenter, and tokenisers for sacreBLEU and ROUGE.
 
-Codes are ISO 639-1. The table has the 25 languages of `mbart-large-cc25` and the 50 languages of `mbart-large-50`.
+Codes are ISO 639-1. The table has the 25 languages of `mbart-large-cc25`, the 50 languages of `mbart-large-50`, and those
+of XGLUE and XTREME that neither has.
 """
 
 import difflib
@@ -16,7 +17,7 @@ class Language:
     code: str
     name: str
     tag: str
-    """Language token of mBART, the same in mBART-25 and mBART-50."""
+    """Language token of mBART, the same in mBART-25 and mBART-50; of a language that neither knows, one in its form."""
     nllb: str
     """Language token of NLLB: ISO 639-3 and ISO 15924, as in Flores-200."""
     script: str
@@ -83,7 +84,9 @@ ps Pashto ps_AF Arabic;        pt Portuguese pt_XX Latin;     sv Swedish sv_SE L
 sw Swahili sw_KE Latin;        ta Tamil ta_IN Tamil;          te Telugu te_IN Telugu
 th Thai th_TH Thai;            tl Tagalog tl_XX Latin;        uk Ukrainian uk_UA Cyrillic
 ur Urdu ur_PK Arabic;          xh Xhosa xh_ZA Latin;          gl Galician gl_ES Latin
-sl Slovene sl_SI Latin
+sl Slovene sl_SI Latin;        bg Bulgarian bg_BG Cyrillic;   el Greek el_GR Greek
+eu Basque eu_ES Latin;         hu Hungarian hu_HU Latin;      jv Javanese jv_ID Latin
+ms Malay ms_MY Latin;          yo Yoruba yo_NG Latin
 """
 
 # of Arabic the standard language, of Chinese simplified characters
@@ -93,7 +96,8 @@ hi hin_Deva; it ita_Latn; ja jpn_Jpan; kk kaz_Cyrl; ko kor_Hang; lt lit_Latn; lv
 nl nld_Latn; ro ron_Latn; ru rus_Cyrl; si sin_Sinh; tr tur_Latn; vi vie_Latn; zh zho_Hans; af afr_Latn; az azj_Latn
 bn ben_Beng; fa pes_Arab; he heb_Hebr; hr hrv_Latn; id ind_Latn; ka kat_Geor; km khm_Khmr; mk mkd_Cyrl; ml mal_Mlym
 mn khk_Cyrl; mr mar_Deva; pl pol_Latn; ps pbt_Arab; pt por_Latn; sv swe_Latn; sw swh_Latn; ta tam_Taml; te tel_Telu
-th tha_Thai; tl tgl_Latn; uk ukr_Cyrl; ur urd_Arab; xh xho_Latn; gl glg_Latn; sl slv_Latn
+th tha_Thai; tl tgl_Latn; uk ukr_Cyrl; ur urd_Arab; xh xho_Latn; gl glg_Latn; sl slv_Latn; bg bul_Cyrl
+el ell_Grek; eu eus_Latn; hu hun_Latn; jv jav_Latn; ms zsm_Latn; yo yor_Latn
 """
 _NLLB = dict(row.split() for row in _NLLB_ROWS.strip().replace("\n", ";").split(";"))
 

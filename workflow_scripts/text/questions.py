@@ -1,6 +1,6 @@
 """questions: questions on passages, with the spans of the passage that answer them, in the formats of benchmarks.
 
-`labelled` reads them with `unit: question`. The formats:
+`labelled` reads them with `unit: question`, and SQuAD's JSON also with `unit: target` (`targets`). The formats:
 
 =============  ==================================================  ===============================================
 file           holds                                               a document (for `held_out`) is
@@ -40,6 +40,8 @@ class Question(NamedTuple):
     spans: list[Span]
     document: str
     line: int
+    article: int
+    """In JSON the place of its article in the file, from 0."""
 
 
 class _Raw(NamedTuple):
@@ -52,6 +54,7 @@ class _Raw(NamedTuple):
     answers: list[tuple[str, int | None]]
     document: str
     line: int
+    article: int = 0
 
 
 def read_questions(
@@ -101,7 +104,7 @@ def _checked(raw: _Raw, changed: Counter[str]) -> Question:
     if passage != clean_passage(raw.passage, (), unescape=False)[0]:
         changed["HTML entity read as its character"] += 1
     moved = dict(zip(points, places, strict=True))
-    return Question(text, passage, [(moved[start], moved[end]) for start, end in spans], raw.document, raw.line)
+    return Question(text, passage, [(moved[start], moved[end]) for start, end in spans], raw.document, raw.line, raw.article)
 
 
 def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -> Span:
@@ -180,7 +183,7 @@ def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) ->
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(f"{at}: is not in SQuAD's format: {type(error).__name__} {error}; correct it, or delete it") from None
             document = str(article.get("title") or f"article {number}")
-            yield _Raw(at, key, *texts, answers, document, line)
+            yield _Raw(at, key, *texts, answers, document, line, number - 1)
 
 
 def _entries(path: Path, number: int, article: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import regex
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import open_packed, read_lines
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
+from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ TARGET_COLUMNS = ("text", "target", "document", "heading")
 """The keys that `columns` may have."""
 MARKS = ("[[", "]]")
 """What stands around the answer that a question is to ask for."""
-NEARBY = 30
-"""How many characters from its offset an answer is looked for."""
 
 
 class Targeted(NamedTuple):
@@ -93,40 +92,10 @@ def _read_lines(path: Path, targets: Path) -> Iterator[Targeted]:
 
 def _read_squad(path: Path, source: "LabelledSource", removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
     """A passage with its answer marked, and the question, for each question that has an answer (its first one is taken)."""
-    try:
-        with open_packed(path) as file:
-            articles = json.load(file)["data"]
-        number = 0
-        for place, article in enumerate(articles):
-            # articles that the same place in another language's file has are the same document
-            for paragraph in article["paragraphs"]:
-                for question in paragraph["qas"]:
-                    number += 1
-                    if not question.get("answers"):
-                        removed["question without answer"] += 1
-                        continue
-                    answer, offset = (question["answers"][0][key] for key in ("text", "answer_start"))
-                    at = _found(path, question["id"], paragraph["context"], answer, offset, changed)
-                    text = _passage(paragraph["context"], at, at + len(answer), source)
-                    yield Targeted(clean_text(text), clean_text(question["question"]), f"article {place}", number)
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: is not SQuAD's JSON (data, paragraphs, context, qas, question, answers): {error!r}") from None
-
-
-def _found(path: Path, name: str, context: str, answer: str, offset: int, changed: Counter[str]) -> int:
-    """Where an answer is in its passage: at its offset, or the nearest place nearby."""
-    if answer and context[offset : offset + len(answer)] == answer:
-        return offset
-    start = max(0, offset - NEARBY)
-    near = context[start : offset + len(answer) + NEARBY]
-    places = [start + match.start() for match in regex.finditer(regex.escape(answer), near)] if answer else []
-    if not places:
-        raise InputError(
-            f"{path}, question {name}: the answer {answer[:60]!r} is not in the passage at {offset} or nearby; "
-            "correct answer_start, or remove the question"
-        )
-    changed["answer not at its offset"] += 1
-    return min(places, key=lambda at: abs(at - offset))
+    for number, asked in enumerate(read_questions(path, {}, False, source.where, removed, changed), 1):
+        text = _passage(asked.passage, *asked.spans[0], source)
+        # articles that the same place in another language's file has are the same document
+        yield Targeted(clean_text(text), asked.text, f"article {asked.article}", number)
 
 
 def _passage(context: str, start: int, end: int, source: "LabelledSource") -> str:

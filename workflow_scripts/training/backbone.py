@@ -206,8 +206,7 @@ def fetch(
         if settings.trim:
             raise InputError(f"{about}; only a model that writes text can be trimmed, leave `trim` out")
     codec = load_codec(local)
-    for code in languages if family.tags else ():
-        codec.tag(code)
+    codec.untagged(languages, encoder_will_do)
     pieces = len(codec.tokenizer)
     # an encoder goes without the head that it was pretrained with, unless its pretraining is continued
     whole = family.decoder or keep_head

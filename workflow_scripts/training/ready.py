@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workflow_scripts.training.small import Small
 
 # settings that change the result by rounding at most
-_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss", "precision")
+_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "batching", "loss", "precision")
 
 
 def main(backbone: Path, output: Path) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -36,7 +36,7 @@ from workflow_scripts.training.rows import Dev, NoisedRounds, ParallelText, Roun
 from workflow_scripts.training.settings import Training
 
 # settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
-_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss")
+_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss")
 
 
 class Phase(NamedTuple):
@@ -198,9 +198,9 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
         codec = load_codec(phase.start, phase.documents)
         rounds, dev = read(codec)
         network = load_model(phase.start, settings, phase.seed, phase.from_scratch)
-        diverged = ""
+        diverged, taken = "", dict[str, Any]()
         try:
-            history = train(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes)
+            history = train(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
         except Diverged as reason:
             if not phase.keep_diverged:
                 raise
@@ -220,6 +220,7 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
                 "parameters": sum(p.numel() for p in network.parameters()),
                 "device": str(network.device),
                 "precision": pick_precision(settings.precision, network.device),
+                **taken,
                 "processes": processes,
                 "checkpoints": str(folder),
                 "handed_on": handed_on(history, settings),

@@ -1,0 +1,20 @@
+"""What readers bring themselves: the files under data/ that a recipe names, empty."""
+
+from pathlib import Path
+
+import yaml
+from snakemake.utils import update_config
+
+from workflow_scripts.run.config import load, paths_of
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def bring(folder: Path, *recipes: Path) -> None:
+    """Make the files under data/ that recipes, laid over config.yaml, name."""
+    raw: dict = {}
+    for recipe in (ROOT / "config.yaml", *recipes):
+        update_config(raw, yaml.safe_load(recipe.read_text(encoding="utf-8")))
+    for path in {folder / path for _, path in paths_of(load(raw)) if path.startswith("data/")}:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
