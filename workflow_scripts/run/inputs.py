@@ -91,9 +91,13 @@ def held_out(config: Config, w: Wildcards, side: str) -> list[str]:
     return [paths.corpus_text(config, w.corpus, part, getattr(w, side)) for part in paths.held_out_parts(config, w.corpus)]
 
 
-def zero_shot_references(config: Config, w: Wildcards, side: str) -> list[str]:
-    """References of other experiments' test sets in one language, which the training text must not have."""
-    return translation.zero_shot_references(config, w.corpus, getattr(w, side))
+def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
+    """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
+    the dev and test sets of experiments that start from the model of an arm that was trained on it."""
+    own, arms = paths.corpus_folder(config, w.corpus), {name: config.backbones[name].arm for name in backbones_used(config)}
+    learnt = [name for name, arm in arms.items() if arm and config.experiments[arm.experiment].corpus == w.corpus]
+    held_out = {path for name in learnt for path in _of_users(config, name, "held_out_text") if not path.startswith(f"{own}/")}
+    return sorted({*translation.zero_shot_references(config, w.corpus, getattr(w, side)), *held_out})
 
 
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:

@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.noise.candidates import Lookup, load_candidates
-from workflow_scripts.noise.codeswitch import switch_lines
-from workflow_scripts.noise.masking import Masking, mask_pieces
-from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.settings import Training
+
+if TYPE_CHECKING:
+    from workflow_scripts.noise.masking import Masking
+    from workflow_scripts.noise.spans import Noise
 
 
 class Rounds(Protocol):
@@ -63,9 +63,11 @@ class SwitchedText:
         codec: Codec,
         settings: Training,
         lexicon: Path,
-        noise: Noise,
+        noise: "Noise",
         seed: int,
     ):
+        from workflow_scripts.noise.candidates import Lookup, load_candidates
+
         plain = ParallelText(source, target, languages, codec, settings)
         lines = _lines(source)
         self._lines, self._targets = [lines[i] for i in plain.chosen], [labels for _, labels in plain.epoch(0)]
@@ -75,6 +77,8 @@ class SwitchedText:
 
     def epoch(self, number: int) -> list[Row]:
         """The rows of an epoch; their words are chosen as those of the source's side in a round of code-switched text."""
+        from workflow_scripts.noise.codeswitch import switch_lines
+
         switched, _ = switch_lines(self._lines, self._lookup, "codeswitch", self._seed, 2 * number, 0, self._noise)
         return list(zip(compactly(self._encode, switched), self._targets, strict=True))
 
@@ -128,7 +132,7 @@ class NoisedRounds:
 class MaskedText:
     """Rows of the masked language model: monolingual text, masked anew in each epoch."""
 
-    def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: Masking, seed: int):
+    def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: "Masking", seed: int):
         ids = [row for code, lines in text.items() for row in compactly(partial(codec.encode, code=code, max_length=max_length), lines)]
         self.rows = len(ids)
         self._before = np.cumsum([0, *map(len, ids)])
@@ -139,6 +143,8 @@ class MaskedText:
 
     def epoch(self, number: int) -> list[Row]:
         """Rows (what is read, labels) of one epoch."""
+        from workflow_scripts.noise.masking import mask_pieces
+
         sides = mask_pieces(self._ids, self._before, self._pieces, self._mask, self._masking, self._seed, number)
         read, labels = (np.split(side, self._before[1:-1]) for side in sides)
         return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
