@@ -207,18 +207,27 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
-    users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    if not users:
+    names = backbone_users(config, backbone)
+    if not names:
         return not analyses.analyses_of(config, backbone)
+    # what is made of it in another form may write text, itself it need not
+    users = [config.experiments[name] for name in names if _uses_as_it_is(config, name, backbone)]
     restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
     restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
     return restores or any(task_of(e).answers == "text" for e in users)
 
 
+def _uses_as_it_is(config: Config, experiment: str, backbone: str) -> bool:
+    """Whether an experiment starts from the backbone, or from one that it becomes without being converted."""
+    chains = [chain(config, own) for own in backbones_of(config, config.experiments[experiment])]
+    before = [links[: links.index(backbone)] for links in chains if backbone in links]
+    return any(all(config.backbones[link].kind != "converted" for link in links) for links in before)
+
+
 def _reads_text(config: Config, backbone: str) -> bool:
     """Whether the backbone is made of, or trimmed to, the experiments' text."""
     block = config.backbones[backbone]
-    return block.kind != "hub" or block.trim
+    return block.kind not in ("hub", "converted") or block.trim
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
@@ -262,7 +271,7 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     block = config.backbones[w.backbone]
     if block.arm:
         return {"start": f"{paths.run_folder(block.arm.experiment, block.arm.arm, block.arm.seed)}/{block.arm.phase}/model"}
-    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
+    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind in ("continued", "converted") and block.from_ else {}
 
 
 def keep_head(config: Config, w: Wildcards) -> str:

@@ -180,7 +180,16 @@ def _chosen(phase: Phase, choice: Path | None, name: str) -> Phase:
     return phase._replace(settings=replace(phase.settings, **part["settings"]), checkpoints=checkpoints)
 
 
-def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]]) -> None:
+class Method(NamedTuple):
+    """How a phase's network is loaded and trained."""
+
+    load: Callable[..., Any] = load_model
+    """Folder, settings, seed, and whether from random weights → the network."""
+    train: Callable[..., list[dict]] = train
+    """As `loop.train`."""
+
+
+def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]], method: Method = Method()) -> None:
     """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
@@ -197,10 +206,10 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
     with claimed(phase.checkpoints, description, phase.attempt) if is_first_process() else nullcontext(own) as folder:
         codec = load_codec(phase.start, phase.documents)
         rounds, dev = read(codec)
-        network = load_model(phase.start, settings, phase.seed, phase.from_scratch)
+        network = method.load(phase.start, settings, phase.seed, phase.from_scratch)
         diverged, taken = "", dict[str, Any]()
         try:
-            history = train(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
+            history = method.train(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
         except Diverged as reason:
             if not phase.keep_diverged:
                 raise
