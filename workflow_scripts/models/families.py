@@ -40,7 +40,8 @@ class Family(NamedTuple):
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str]
     """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
-    it, `labelling` tags its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and
+    it, `encoder_classification` does so with the encoder alone of a model that has a decoder, `labelling` tags its words, `answering` marks
+    a span of it. Classes that transformers lacks are in `classifier`, `tagger` and
     `spans`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights."""
@@ -101,6 +102,7 @@ _MBART = Family(
     heads={
         "text": "AutoModelForSeq2SeqLM",
         "classification": "AutoModelForSequenceClassification",
+        "encoder_classification": "MBartEncoderForSequenceClassification",
         "labelling": "MBartForTokenClassification",
         "answering": "MBartForSpans",
     },
@@ -144,6 +146,7 @@ FAMILIES: dict[str, Family] = {
             heads={
                 "text": "AutoModelForSeq2SeqLM",
                 "classification": "M2M100ForSequenceClassification",
+                "encoder_classification": "M2M100EncoderForSequenceClassification",
                 "labelling": "M2M100ForTokenClassification",
                 "answering": "M2M100ForSpans",
             },
