@@ -214,14 +214,25 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
-    users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    if not users:
+    names = backbone_users(config, backbone)
+    if not names:
         return not analyses.analyses_of(config, backbone)
-    # the arms of a task start from this backbone itself, or from one that is made from it
-    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _is_made_from(config, e, arm, backbone)]
+    # the arms of a task start from this backbone itself, or from one that is made from it; in another form it may write text, though itself
+    # it need not
+    users = [config.experiments[name] for name in names]
+    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
     restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
     restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
     return restores or any(task_of(e).answers == "text" and not writes_at_once(config, e, arm) for e, arm in arms)
+
+
+def _becomes(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it and is not converted on the way."""
+    if not trains(experiment):
+        return True
+    links = chain(config, backbone_of(config, experiment, arm))
+    before = links[: links.index(backbone)] if backbone in links else links
+    return backbone in links and all(config.backbones[link].kind != "converted" for link in before)
 
 
 def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
@@ -232,7 +243,7 @@ def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> b
 def _reads_text(config: Config, backbone: str) -> bool:
     """Whether the backbone is made of, or trimmed to, the experiments' text."""
     block = config.backbones[backbone]
-    return block.kind != "hub" or block.trim
+    return block.kind not in ("hub", "converted") or block.trim
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
@@ -276,7 +287,7 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     block = config.backbones[w.backbone]
     if block.arm:
         return {"start": f"{paths.run_folder(block.arm.experiment, block.arm.arm, block.arm.seed)}/{block.arm.phase}/model"}
-    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
+    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind in ("continued", "converted") and block.from_ else {}
 
 
 def keep_head(config: Config, w: Wildcards) -> str:

@@ -270,6 +270,17 @@ def pretrained_in(config: Config, backbone: str) -> list[str]:
     return list(dict.fromkeys([*(block.text if block else ()), *(code for pair in pairs for code in pair)]))
 
 
+def family_in(config: Config, backbone: str) -> str | None:
+    """The family of a backbone's models, where the configuration alone tells."""
+    for link in chain(config, backbone):
+        block = config.backbones[link]
+        if block.kind == "converted":
+            return {"encoder": "xlmr", "encoder-decoder": "bart"}.get(block.to or "")
+        if block.kind == "small":
+            return block.family or "mbart"
+    return None
+
+
 def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
     """The experiment's lexicon, and those that phases of its arms name instead."""
     own = getattr(experiment, "lexicon", None)

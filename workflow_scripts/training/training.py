@@ -208,7 +208,16 @@ def _chosen(phase: Phase, choice: Path | None, name: str) -> Phase:
     return phase._replace(settings=replace(phase.settings, **part["settings"]), checkpoints=checkpoints)
 
 
-def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]]) -> None:
+class Method(NamedTuple):
+    """How a phase's network is loaded and trained."""
+
+    load: Callable[..., Any] = load_model
+    """Folder, settings, seed, and whether from random weights → the network."""
+    train: Callable[..., list[dict]] = train
+    """As `loop.train`."""
+
+
+def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]], method: Method = Method()) -> None:
     """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
@@ -238,8 +247,8 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
             taken |= {**at_once, "trained": sum(weight.numel() for weight in network.trained().values()), "left_out": rounds.left_out}
             run_loop: Callable = train_generator
         else:
-            network = load_model(phase.start, settings, phase.seed, phase.from_scratch)
-            run_loop = train
+            network = method.load(phase.start, settings, phase.seed, phase.from_scratch)
+            run_loop = method.train
         try:
             history = run_loop(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
         except Diverged as reason:
