@@ -18,8 +18,10 @@ from workflow_scripts.tasks.experiment import (
     Experiment,
     Phase,
     arms_of,
+    backbone_of,
     grid_of,
     grid_points,
+    phase_sga,
     phase_training,
 )
 from workflow_scripts.tasks.table import task_of
@@ -100,6 +102,23 @@ def phase_settings(config: Config, w: Wildcards, name: str) -> str:
     return as_json(phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)))
 
 
+def task_flags(config: Config, w: Wildcards) -> list[str]:
+    """The flags of a task phase that writes text at once, or whose source's words are switched; none of a plain one."""
+    experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
+    at_once = ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
+    noise = ["--switch", as_json(dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch or 0.0))]
+    return (at_once if phase.generator != "autoregressive" else []) + (noise if phase.switch is not None else [])
+
+
+def switching_lexicon(config: Config, w: Wildcards) -> dict[str, str]:
+    """The lexicon by which a task phase switches words of the source, if it does."""
+    phase = phase_of(config, w, "finetune")
+    if phase.switch is None:
+        return {}
+    source, target = direction(config, w)
+    return {"lexicon": f"{translation.lexicon_folder(config, w.experiment, phase.lexicon)}/{source}-{target}.tsv"}
+
+
 def grid_choice(config: Config, w: Wildcards) -> dict[str, str]:
     """What was chosen for an arm, where there is a grid."""
     if grid_point(config, w) is not None or not grid_of(config.experiments[w.experiment]):
@@ -125,7 +144,7 @@ def phase_start(config: Config, w: Wildcards, name: str) -> str:
     phases = config.arms[w.arm.partition(".grid")[0]]
     if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
         return f"{paths.run_folder(w.experiment, _arm_with_pretext(experiment, phases, config, w), w.seed)}/pretext/model"
-    return f"{paths.backbone_folder(experiment.backbone)}/model"
+    return f"{paths.backbone_folder(backbone_of(config, experiment, w.arm.partition('.grid')[0]))}/model"
 
 
 def _arm_with_pretext(experiment: Experiment, phases: list[Phase], config: Config, w: Wildcards) -> str:

@@ -7,7 +7,7 @@ from workflow_scripts.names import undefined
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import backbone_users, writes_text
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import chain, pretrained_in, trains
+from workflow_scripts.tasks.experiment import chain, pretrained_in, starts, trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import Backbone, made_of
 from workflow_scripts.training.bitext import directions
@@ -30,7 +30,7 @@ def problems(config: Config) -> Iterator[str]:
             yield from _arm_problems(config, where, backbone)
         links = chain(config, name)
         origin = config.backbones[links[-1]]
-        again = made_of(config.backbones, links[-1], {key: value.backbone for key, value in config.experiments.items() if trains(value)})
+        again = made_of(config.backbones, links[-1], starts(config))
         if again in links:
             yield f"{where}.from: {' from '.join([*links, str(again)])} is a circle; one of them must be small or of the hub"
         objective = backbone.objective
@@ -43,7 +43,7 @@ def problems(config: Config) -> Iterator[str]:
         if origin.kind == "small" and origin.family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
             yield (
                 f"{where}: is an encoder (family xlmr), which cannot write text; for translation and for arms with a pretext phase "
-                "take a backbone of family mbart"
+                "take a backbone of family mbart, or arms with `generator: sga`"
             )
 
 

@@ -19,9 +19,12 @@ from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import (
     arm_phases,
     arms_of,
+    backbone_of,
     backbones_of,
     chain,
     experiments_needed,
+    trains,
+    writes_at_once,
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.small import Small
@@ -214,9 +217,16 @@ def writes_text(config: Config, backbone: str) -> bool:
     users = [config.experiments[name] for name in backbone_users(config, backbone)]
     if not users:
         return not analyses.analyses_of(config, backbone)
-    restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
+    # the arms of a task start from this backbone itself, or from one that is made from it
+    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _is_made_from(config, e, arm, backbone)]
+    restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
     restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
-    return restores or any(task_of(e).answers == "text" for e in users)
+    return restores or any(task_of(e).answers == "text" and not writes_at_once(config, e, arm) for e, arm in arms)
+
+
+def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it; models that others trained count by the experiment."""
+    return not trains(experiment) or backbone in chain(config, backbone_of(config, experiment, arm))
 
 
 def _reads_text(config: Config, backbone: str) -> bool:
@@ -270,7 +280,10 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
 
 
 def keep_head(config: Config, w: Wildcards) -> str:
-    """The flag for a backbone that another one of the run is made from: it keeps the head that it was pretrained with."""
+    """The flag for a backbone that another one of the run is made from, or that writes at once: it keeps the head of its pretraining."""
+    users = [config.experiments[name] for name in backbone_users(config, w.backbone)]
+    if any(writes_at_once(config, e, arm) and _is_made_from(config, e, arm, w.backbone) for e in users for arm in arms_of(config, e)):
+        return "--keep-head"
     made = {config.backbones[name].from_ for name in backbones_used(config)}
     return "--keep-head" if w.backbone in made else ""
 

@@ -19,6 +19,7 @@ from workflow_scripts.evidence.representation import Representation
 from workflow_scripts.evidence.scores import ROUGES, Scores
 from workflow_scripts.evidence.word_accuracy import WordAccuracy
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.models.sga import SGA
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
     Experiment,
@@ -26,7 +27,9 @@ from workflow_scripts.tasks.experiment import (
     Task,
     Trained,
     arms_of,
+    backbone_of,
     backbone_problems,
+    backbones_of,
     grid_points,
     lexicon_corpus,
     lexicons_used,
@@ -69,6 +72,8 @@ class Translation(Experiment):
     """Word accuracy by frequency."""
     representation: Representation = field(default_factory=Representation)
     """Distances."""
+    sga: SGA = field(default_factory=SGA)
+    """Arms whose `generator` writes at once: prompts, alignment and denoising."""
 
 
 TRAINING_TYPES = get_type_hints(Training, include_extras=True)
@@ -147,7 +152,7 @@ def results(config: Config, name: str) -> set[str]:
     all_tests = testsets + zero_shot_tests(config, name)
     files = {
         f"{paths.corpus_folder(config, experiment.corpus)}/corpus.json",
-        f"{paths.backbone_folder(experiment.backbone)}/backbone.json",
+        *(f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in backbones_of(config, experiment)),
         f"{own}/backbone.representation.json",
         f"{own}/frequencies.tsv",
         *(f"{folder}/lexicon.json" for folder in lexicons(config, name)),
@@ -180,7 +185,11 @@ def phases(config: Config, name: str) -> Iterator[Trained]:
             # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
             yield of_training(
-                phase.name, f"experiments.{name}.training", experiment.backbone, phase_training(experiment, phase, point), times
+                phase.name,
+                f"experiments.{name}.training",
+                backbone_of(config, experiment, arm),
+                phase_training(experiment, phase, point),
+                times,
             )
 
 
@@ -238,9 +247,11 @@ def _phase_problems(where: str, experiment: Translation, phase: Phase, config: C
     name = phase.lexicon or experiment.lexicon
     if phase.lexicon:
         yield from undefined(f"{where}.lexicon", phase.lexicon, config.lexicons)
-    if phase.data == "task" and phase.lexicon:
-        yield f"{where}.lexicon: the task itself takes none"
-    if phase.data == "task" or name not in config.lexicons:
+    if phase.data == "task" and phase.lexicon and phase.switch is None:
+        yield f"{where}.lexicon: the task itself takes none, unless its words are switched (`switch`)"
+    if phase.data != "task" and phase.switch is not None:
+        yield f"{where}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
+    if (phase.data == "task" and phase.switch is None) or name not in config.lexicons:
         return
     lexicon = config.lexicons[name]
     if lexicon.unit != ("piece" if phase.data == "released" else "word"):

@@ -78,17 +78,18 @@ class ArmModel(NamedTuple):
 
 
 def made_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, str]) -> str | None:
-    """The backbone that one is made from, if any: of an arm's model the one that its experiment starts from (`starts`)."""
+    """The backbone that one is made from, if any: of an arm's model the one that the arm starts from (`starts`)."""
     block = backbones[name]
     if block.kind == "arm":
-        return starts.get(block.arm.experiment) if block.arm else None
+        return starts.get(f"{block.arm.experiment}/{block.arm.arm}", starts.get(block.arm.experiment)) if block.arm else None
     return block.from_ if block.kind == "continued" else None
 
 
 def chain_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, str] | None = None) -> list[str]:
     """The names of a backbone and of all backbones that it is made from, back to the first.
 
-    `starts` has the backbone of each experiment. Stops at a name that is not defined or would come twice.
+    `starts` has the backbone of each experiment, and by `experiment/arm` that of each arm that has one of its own. Stops at a name that
+    is not defined or would come twice.
     """
     chain: list[str] = []
     following: str | None = name
