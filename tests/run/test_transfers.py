@@ -31,11 +31,11 @@ def test_models_are_compared_task_by_task_with_the_base_first():
     asked = SimpleNamespace(experiment="small-topics-xlmr-small")
     assert transfers.names(config, asked)[0] == "xlmr-small"
     # by model, then by test set, then by seed
-    first = "results/runs/small-topics-xlmr-small/finetune-8e"
+    first = "results/runs/small-topics-xlmr-small/finetune-5e"
     assert transfers.predicted(config, asked)[:4] == [*(f"{first}/seed{seed}/de.hyp" for seed in (1, 2, 3)), f"{first}/seed1/es.hyp"]
     assert transfers.folders(config, asked)[2:4] == [
         f"{first}/seed3/predictions",
-        "results/runs/small-topics-mbart-small/finetune-8e/seed1/predictions",
+        "results/runs/small-topics-mbart-small/finetune-5e/seed1/predictions",
     ]
     assert f"{first.rpartition('/')[0]}/transfer.json" in transfers.results(config)
     assert inputs.report_tables(config) == ["results/transfer.tsv", "results/analyses.tsv"]
@@ -54,8 +54,8 @@ def test_nothing_is_compared_unless_asked_for():
         ({"run": {"experiments": ["small-pos-mbart-small"]}}, r"there is nothing to compare 'mbart-small' with"),
         ({"again": {"like": "small-pos-mbart-small"}, "run": {"experiments": ["small-pos-*", "again"]}}, r"again are both labelling of small-pos"),
         (
-            {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "arms": ["finetune-3e"]}},
-            r"need the same first arm: .*'small-pos-csr-small': 'finetune-3e'",
+            {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "arms": ["finetune-2e"]}},
+            r"need the same first arm: .*'small-pos-csr-small': 'finetune-2e'",
         ),
         (
             {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "labelling": {"metric": "f1"}}},
