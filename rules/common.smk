@@ -19,7 +19,7 @@ shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARAL
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
-from workflow_scripts.run import analyses, arms, inputs, searches
+from workflow_scripts.run import analyses, arms, inputs, searches, transfers
 from workflow_scripts.run.config import load
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags

@@ -122,6 +122,11 @@ def analysis_file(analysis: str, stage: str) -> str:
     return f"results/analyses/{analysis}/{stage}.json"
 
 
+def report_table(name: str) -> str:
+    """A table of the report's numbers, beside the table of scores."""
+    return f"results/{name}.tsv"
+
+
 def report_page(experiment: str) -> str:
     """The experiment's own page, where there are too many for one."""
     return f"results/report/{experiment}.html"

@@ -52,6 +52,8 @@ class Run:
     """Every experiment's models translate the test sets of the others, too, if target and backbone are the same (Table III)."""
     analyses: list[str] = field(default_factory=list)
     """Names of analyses: what is looked into inside the models."""
+    transfer: str | None = None
+    """Name of a backbone: the report compares the models of experiments that differ by their backbone alone, and tests them against it."""
 
 
 @dataclass

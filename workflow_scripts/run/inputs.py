@@ -321,6 +321,12 @@ def report_inputs(config: Config) -> list[str]:
     return sorted(files | {*analyses.results(config)})
 
 
+def report_tables(config: Config) -> list[str]:
+    """The report's tables besides `scores.tsv`, where there is something for them."""
+    made = {"transfer": config.run.transfer, "analyses": config.run.analyses}
+    return [paths.report_table(name) for name, asked in made.items() if asked]
+
+
 def report_pages(config: Config) -> list[str]:
     """A page for each experiment, where they are too many for one page."""
     names = config.run.experiments
