@@ -50,10 +50,11 @@ rule classification_codeswitch:
 
 rule classification_finetune:
     input:
+        unpack(of(arms.grid_choice)),
         unpack(of(arms.switched_while_finetuning)),
         start=of(arms.phase_start, "finetune"),
-        train=of(arms.labelled_file, "train", ".tsv"),
-        dev=of(arms.labelled_file, "dev", ".tsv"),
+        train=of(arms.finetuning_text, "train"),
+        dev=of(arms.finetuning_text, "dev"),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -77,6 +78,8 @@ rule classification_finetune:
         attempt=lambda wildcards, attempt: attempt,
     params:
         from_scratch=of(arms.from_scratch, "finetune"),
+        choice=lambda w, input: flags(input, "choice"),
+        keep_diverged=of(arms.keep_diverged),
         lexicons=lambda w, input: flags(input, "lexicons"),
         into=lambda w, input: ["--into", *arms.switched_into(CONFIG, w)] if input.get("lexicons") else [],
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
@@ -84,7 +87,7 @@ rule classification_finetune:
     shell:
         "exec python -m workflow_scripts.tasks.classification finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "{params.from_scratch} {params.lexicons:q} {params.into:q} --seed {wildcards.seed} --threads {threads} "
+        "{params.choice:q} {params.keep_diverged} {params.from_scratch} {params.lexicons:q} {params.into:q} --seed {wildcards.seed} --threads {threads} "
         "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -63,9 +63,11 @@ def tables(tmp_path_factory):
 
 def finetune(tables: Path, start: Path, out: Path, **changes):
     chosen = Classification(**{**SETTINGS, **changes.pop("classification", {})})
-    settings = Finetuning("en", LABELS, changes.pop("epochs", 2), chosen, changes.pop("codeswitch", None))
+    settings = Finetuning(
+        language="en", labels=LABELS, epochs=changes.pop("epochs", 2), classification=chosen, codeswitch=changes.pop("codeswitch", None)
+    )
     outputs = [out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-    classification.finetune(start, tables / "train.tsv", tables / "dev.tsv", *outputs, threads=1, settings=settings, **changes)
+    classification.finetune(start, (tables / "train.tsv",), (tables / "dev.tsv",), *outputs, threads=1, settings=settings, **changes)
     curve = [line.split("\t") for line in read_lines(out / "curve.tsv")]
     assert curve[0][-2:] == ["dev_loss", "dev_accuracy"] and any(float(row[-2]) and float(row[-1]) >= 0 for row in curve[1:] if row[-1])
     return load_file(out / "model" / "model.safetensors")

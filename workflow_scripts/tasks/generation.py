@@ -188,7 +188,7 @@ GENERATION = Task(
         "choice": {"by": "dev_rouge"},
     },
     sides=sides_of,
-    grid=True,
+    grid="training",
 )
 
 
