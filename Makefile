@@ -6,6 +6,8 @@
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
 # make lint: ruff, snakefmt, import-linter, mypy and snakemake --lint, without changing anything
 # make picture: docs/images/report.png, the README's picture of the report, from the last run
+# make test-gpu: on a machine with a GPU, all that can use one against the CPU, and its memory against preflight's estimate; ten minutes.
+#   Without a GPU it ends at once (pytest's exit status is 77 then)
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
 PYTHON ?= python3.11
 VENV ?= .venv
@@ -14,7 +16,7 @@ BIN := $(VENV)/bin
 HERE := $(dir $(realpath $(firstword $(MAKEFILE_LIST))))
 RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)workflow_scripts/run/progress.py")
 
-.PHONY: demo test test-comet test-mtdata test-slurm test-plug lint picture resume setup clean
+.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint picture resume setup clean
 
 demo: setup
 	. $(BIN)/activate && $(RUN) --cores all
@@ -34,6 +36,9 @@ test-plug: setup
 
 test-slurm: setup
 	. $(BIN)/activate && pytest tests/slurm -ra
+
+test-gpu: setup
+	. $(BIN)/activate && pytest tests/gpu -ra --durations=10
 
 lint: setup
 	. $(BIN)/activate && ruff check . && ruff format --check . && snakefmt --check Snakefile rules
@@ -69,9 +74,10 @@ resume: setup
 
 setup: $(VENV)/.complete
 
+# --use-pep517: the pip of older Pythons builds packages that have no wheel in a way that fails for seqeval
 $(VENV)/.complete: envs/requirements.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --requirement envs/requirements.txt
 	touch $@
 
 # what the tests of the report's page need beyond the pipeline; they fetch a Chromium if none is installed

@@ -4,6 +4,8 @@ rule backbone:
         text=of(inputs.backbone_text),
         task_text=of(inputs.backbone_task_text),
         held_out=of(inputs.backbone_held_out),
+        bitext=of(inputs.backbone_bitext, "train"),
+        bitext_dev=of(inputs.backbone_bitext, "dev"),
     output:
         model=directory("results/backbones/{backbone}/model"),
         report="results/backbones/{backbone}/backbone.json",
@@ -23,6 +25,7 @@ rule backbone:
         languages=of(inputs.backbone_languages),
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
         held_out=lambda w, input: ["--held-out", *input.held_out] if input.held_out else [],
+        bitext=lambda w, input: flags(input, "bitext", "bitext_dev"),
         start=lambda w, input: flags(input, "start"),
         encoder=of(inputs.encoder_will_do),
         head=of(inputs.keep_head),
@@ -30,6 +33,6 @@ rule backbone:
         settings=of(inputs.backbone_settings),
     shell:
         "exec python -m workflow_scripts.training.backbone --output {output.model:q} --report {output.report:q} --curve {output.curve:q} "
-        "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} {params.encoder} {params.head} {params.start:q} "
+        "--languages {params.languages:q} {params.task_text:q} {params.held_out:q} {params.bitext:q} {params.encoder} {params.head} {params.start:q} "
         "--checkpoints {params.checkpoints:q} "
         "--threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"

@@ -160,7 +160,7 @@ def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):
 
 def test_memory_is_held_against_what_the_jobs_ask_for():
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
-    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192, "micro_batch_tokens": None}
     for job, verdict, said in (
         ({"gpu": 1, "gpu_model": "t4", "mem_mb": 64000}, "WRONG", "a GPU t4 has 16 GB"),
         ({"gpu": 1, "gpu_model": "a100", "mem_mb": 64000}, "ok", "a GPU a100 has 40 GB"),
@@ -170,6 +170,9 @@ def test_memory_is_held_against_what_the_jobs_ask_for():
     ):
         line = found(raw, "memory of finetune", {"pretext": job, "finetune": job})
         assert line.startswith(verdict) and said in line, line
+    raw["experiments"]["help-de-en"]["training"] |= {"micro_batch_tokens": "auto"}
+    line = found(raw, "memory of finetune", {"finetune": {"gpu": 1, "gpu_model": "t4", "mem_mb": 64000}})
+    assert line.startswith("ok") and "so it goes through it in parts" in line
 
 
 def test_only_two_rules_share_their_updates_among_gpus_and_each_process_needs_memory_of_the_node():
@@ -213,7 +216,7 @@ def test_what_the_profile_asks_of_slurm_is_looked_up(commands):
 def test_the_gpus_of_a_partition_with_one_model_are_known(commands):
     commands("sinfo", "cpu|2:00:00|16|64000|(null)\ngpu|1-00:00:00|32|64000|gpu:t4:4\nmixed|1:00|8|64000|gpu:t4:1,gpu:a100:1")
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
-    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192, "micro_batch_tokens": None}
     for partition, said in (("gpu", "but a GPU t4 has 16 GB"), ("mixed", "of the partition has as much")):
         assert said in found(raw, "memory of finetune", {"finetune": {"gpu": 1, "slurm_partition": partition}})
 

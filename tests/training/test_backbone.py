@@ -3,6 +3,8 @@
 import shutil
 
 import pytest
+import torch
+from safetensors.torch import load_file
 from tiny_models import manual_pairs, small_model
 
 from workflow_scripts.models.tokenisation import load_codec
@@ -134,3 +136,16 @@ def test_denoised_rows_restore_their_line():
 def test_a_tab_in_the_text_does_not_end_the_noised_half(tmp_path):
     (tmp_path / "mono.de").write_text("Eine Zeile\tmit Tabulator\n" * 3)
     assert set(own_lines(small(tmp_path, disjoint=False), ("de", "en"), "de", set())) == {"Eine Zeile mit Tabulator"}
+
+
+def test_the_model_of_an_arm_is_taken_over(tmp_path):
+    (tmp_path / "train.de").write_text("Öffnen Sie die Datei.\nDas Fenster.\n")
+    (tmp_path / "test.de").write_text("öffnen Sie die Datei!\nEtwas anderes.\n")
+    texts = {"task_text": (tmp_path / "train.de",), "held_out": (tmp_path / "test.de",)}
+    start = small_model(tmp_path)
+    report = run(tmp_path, Backbone(kind="arm", from_="help-de-en/csr/seed1/pretext"), start=start, **texts)
+    assert (report["kind"], report["family"], report["start"], report["held_out_seen"]) == ("arm", "mbart", str(start), 1)
+    before, after = (load_file(folder / "model.safetensors") for folder in (start, tmp_path / "out/model"))
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items() if name in after) and after
+    with pytest.raises(InputError, match="needs --start"):
+        run(tmp_path, Backbone(kind="arm"))

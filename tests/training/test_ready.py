@@ -94,7 +94,7 @@ def test_the_shipped_backbone_is_that_of_the_demo():
     loaded = config.load(yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8")))
     small, told = loaded.backbones["bible"].small, read_json(SHIPPED / "ready.json")
     languages = tuple(inputs.backbone_languages(loaded, SimpleNamespace(backbone="bible")))
-    origin = ready.made_from(small, "mbart", "denoising", languages, (), (), 1)
+    origin = ready.made_from(small, "mbart", "denoising", languages, (), (), (), (), 1)
     texts = {"task_text", "held_out"}  # which the stage corpus makes; tests/workflow looks at them
     assert {key: value for key, value in told["made_from"].items() if key not in texts} == {
         k: v for k, v in origin.items() if k not in texts

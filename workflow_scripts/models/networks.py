@@ -56,10 +56,21 @@ def load_network(
 
 
 def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:
-    """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one."""
+    """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one.
+
+    `inputs` are those of a padded batch, or of one that `packing` made.
+    """
+    if "source_offsets" in inputs:
+        from workflow_scripts.models.packing import packed_states
+
+        return packed_states(network, **inputs)
     if family_of(network.config).decoder:
         return network.base_model(**inputs, use_cache=False).last_hidden_state
-    states = network.base_model(**inputs).last_hidden_state
+    return head_states(network, network.base_model(**inputs).last_hidden_state)
+
+
+def head_states(network: "PreTrainedModel", states: torch.Tensor) -> torch.Tensor:
+    """What the output layer of an encoder multiplies, of its last states: the masked language model's head has a layer before it."""
     head: Any = getattr(network, "lm_head", None)
     if head is None:
         bert: Any = network

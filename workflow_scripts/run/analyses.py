@@ -17,9 +17,9 @@ from workflow_scripts.evidence.spectra import Spectra
 from workflow_scripts.evidence.states import Side
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.experiment import phases_of, trains
+from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, trains
 from workflow_scripts.text.languages import language
-from workflow_scripts.training.backbone import Backbone, chain_of
+from workflow_scripts.training.backbone import Backbone
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config
@@ -65,7 +65,7 @@ class Analysis:
 def models_of_arms(config: Config) -> dict[str, str]:
     """Every model that an arm of the run makes → the backbone that it starts from."""
     return {
-        f"{name}/{arm}/seed{seed}/{phase.name}": config.experiments[name].backbone
+        f"{name}/{arm}/seed{seed}/{phase.name}": backbone_of(config, config.experiments[name], arm)
         for name in config.run.experiments
         if name in config.experiments and trains(config.experiments[name])
         for arm, phase in phases_of(config, config.experiments[name])
@@ -119,7 +119,7 @@ def languages_for(config: Config, backbone: str) -> list[str]:
 def analyses_of(config: Config, backbone: str) -> list[str]:
     """The run's analyses that look into a backbone, or into one that is made from it."""
     chosen = [name for name in config.run.analyses if name in config.analyses]
-    return [name for name in chosen if any(backbone in chain_of(config.backbones, model) for model in config.analyses[name].models)]
+    return [name for name in chosen if any(backbone in chain(config, model) for model in config.analyses[name].models)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -229,8 +229,8 @@ def _text_problems(config: Config, where: str, analysis: Analysis, backbones: se
 
 def origin_of(config: Config, backbone: str) -> Backbone | None:
     """The first of a backbone's chain, which has its shape; None where that is not defined."""
-    chain = chain_of(config.backbones, backbone)
-    return config.backbones[chain[-1]] if chain else None
+    links = chain(config, backbone)
+    return config.backbones[links[-1]] if links else None
 
 
 def _shape_problems(where: str, analysis: Analysis, made: dict[str, Backbone | None]) -> Iterator[str]:

@@ -28,7 +28,7 @@ from workflow_scripts.names import instead
 from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks.experiment import Phase
+from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import labelled as labels
@@ -176,7 +176,8 @@ def explain(problem: ErrorDetails) -> str:
     loc = problem["loc"]
     if loc[:1] == ("experiments",):
         loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
-    where = ".".join(str(part) for part in loc)
+    # of a value of several types, the name of one of them is no key either
+    where = ".".join(str(part) for part in loc if not str(part).startswith(("constrained-", "literal[")))
     if problem["type"] == "unexpected_keyword_argument":
         key = str(problem["loc"][-1])
         known = sorted({f.name for kind in _dataclasses(Config) for f in dataclasses.fields(kind)})
@@ -261,13 +262,27 @@ def data_file(config: Config, name: str) -> str:
 
 def data_used(config: Config) -> list[str]:
     """Names of the data that the run reads, including those that other data are joined from."""
-    corpora = {config.experiments[name].corpus for name in config.run.experiments}
+    corpora = {config.experiments[name].corpus for name in experiments_needed(config)} | {*bitext_used(config)}
     left_out = {f"{section}.{name}" for section in ("corpora", "labelled", "aligned") for name in getattr(config, section).keys() - corpora}
     left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
     left_out |= {f"analyses.{name}" for name in config.analyses.keys() - set(config.run.analyses)}
     read = {path for where, path in paths_of(config) if ".".join(where.split(".")[:2]) not in left_out}
     used = [name for name in config.data if data_file(config, name) in read]
     return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
+
+
+def backbones_used(config: Config) -> list[str]:
+    """Names of the backbones that the run's experiments and analyses need, with those that they are made from."""
+    experiments = [config.experiments[name] for name in config.run.experiments if name in config.experiments]
+    named = [backbone for experiment in experiments for backbone in backbones_of(config, experiment)]
+    named += [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
+    return list(dict.fromkeys(link for own in named for link in chain(config, own)))
+
+
+def bitext_used(config: Config) -> list[str]:
+    """Names of the corpora that the run's backbones are pretrained on."""
+    blocks = [config.backbones[name].pretraining for name in backbones_used(config)]
+    return list(dict.fromkeys(corpus for block in blocks if block for corpus in block.bitext))
 
 
 def sources_of(corpus: Corpus | Labelled) -> dict[str, Any]:

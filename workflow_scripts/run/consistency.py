@@ -12,16 +12,13 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from workflow_scripts.names import is_name, undefined
-from workflow_scripts.run import analyses, text_checks
+from workflow_scripts.run import analyses, backbone_checks, text_checks
 from workflow_scripts.run.config import Config, LexiconStages, data_file, explain, paths_of
-from workflow_scripts.run.inputs import backbone_users, languages_known, writes_text
-from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, training_adapter, trains
+from workflow_scripts.run.inputs import backbone_users, languages_known
+from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.languages import LANGUAGES
-from workflow_scripts.training.backbone import chain_of
-from workflow_scripts.training.pretraining import known_family, objective_for
 from workflow_scripts.training.settings import Training
 
 
@@ -95,7 +92,7 @@ def _before_analyses(config: Config) -> Iterator[str]:
     for name, backbone in config.backbones.items():
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
-    yield from _chain_problems(config)
+    yield from backbone_checks.problems(config)
     for name in config.run.experiments:
         if name in config.experiments:
             yield from task_of(config.experiments[name]).problems(config, name)
@@ -117,40 +114,12 @@ def _analysis_problems(config: Config) -> Iterator[str]:
         if backbone_users(config, name) or not (users := analyses.analyses_of(config, name)):
             continue
         kind, block = config.backbones[name].kind, config.backbones[name].pretraining
-        if not (config.backbones[name].model if kind == "hub" else block):
-            yield f"backbones.{name}: kind {kind} needs `{'model' if kind == 'hub' else kind}`"
-        text = list(block.text) if block else analyses.languages_for(config, name)
+        if missing := config.backbones[name].lacks:
+            yield f"backbones.{name}: kind {kind} needs `{missing}`"
+        text = pretrained_in(config, name) if block else analyses.languages_for(config, name)
         for code in analyses.languages_for(config, name):
             if code not in text:
                 yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"
-
-
-def _chain_problems(config: Config) -> Iterator[str]:
-    """Backbones that are made from one that is not defined, or from themselves; settings for another kind, family or objective."""
-    for name, backbone in config.backbones.items():
-        where = f"backbones.{name}"
-        if backbone.kind != "continued" and backbone.from_:
-            yield f"{where}.from: is for kind continued only"
-        if backbone.kind != "small" and backbone.family:
-            yield f"{where}.family: is for kind small only; a model that is loaded or continued has its own"
-        if backbone.kind == "hub" and backbone.objective:
-            yield f"{where}.objective: is for kinds small and continued only"
-        if backbone.kind == "continued":
-            yield from undefined(f"{where}.from", backbone.from_ or "", config.backbones)
-        chain = chain_of(config.backbones, name)
-        origin = config.backbones[chain[-1]]
-        if origin.kind == "continued" and origin.from_ in chain:
-            yield f"{where}.from: {' from '.join([*chain, str(origin.from_)])} is a circle; one of them must be small or of the hub"
-        if backbone.pretraining and origin.kind == "small":
-            try:
-                objective_for(backbone.objective, known_family(origin.family or "mbart"))
-            except InputError as problem:
-                yield f"{where}.objective: {problem}"
-        if origin.kind == "small" and origin.family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
-            yield (
-                f"{where}: is an encoder (family xlmr), which cannot write text; for translation and for arms with a pretext phase "
-                "take a backbone of family mbart"
-            )
 
 
 def _unequal_arms(config: Config) -> Iterator[str]:

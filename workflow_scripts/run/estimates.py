@@ -39,10 +39,12 @@ def training_memory(shape: Shape, phase: Trained, gpus: int) -> float:
 
     Weights, gradients and Adam's moments are 16 bytes a parameter. What a token leaves behind in each layer for the
     way back was counted on small mBARTs with as many tokens on either side, in float32; bfloat16 needs three quarters.
-    Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary.
+    Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary. `auto` counts as all of an update at
+    once.
     """
     batch, devices = phase.batch_tokens, max(1, gpus)
-    tokens = batch / (devices * math.ceil(batch / (devices * (phase.micro_batch_tokens or batch))))
+    micro = phase.micro_batch_tokens if isinstance(phase.micro_batch_tokens, int) else batch
+    tokens = batch / (devices * math.ceil(batch / (devices * micro)))
     encoder, decoder = (n * shape.d_model + 8 * shape.encoder_ffn_dim for n in (40, 68))
     layers: float = shape.encoder_layers * encoder + shape.decoder_layers * decoder
     if gpus and phase.precision != "float32":

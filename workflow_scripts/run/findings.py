@@ -19,11 +19,11 @@ from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, family_of
-from workflow_scripts.run.config import Config, data_file, data_used, sources_of
+from workflow_scripts.run.config import Config, bitext_used, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import writes_text
 from workflow_scripts.stage import InputError, resource, told
-from workflow_scripts.tasks.experiment import backbones_of, lexicon_corpus, lexicons_used
+from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
 from workflow_scripts.tasks.translation import Translation, translations
@@ -37,7 +37,6 @@ from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
-from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.pretraining import Pretraining
 
 Jobs = dict[str, dict[str, Any]]
@@ -94,16 +93,17 @@ def used_lexicons(config: Config) -> list[tuple[str, str]]:
 
 
 def used_corpora(config: Config) -> list[str]:
-    """The experiments' corpora, and those that lexicons are learnt from."""
-    return list(dict.fromkeys([*(each.corpus for each in translated(config)), *(corpus for corpus, _ in used_lexicons(config))]))
+    """The experiments' corpora, and those that lexicons are learnt from or backbones are pretrained on."""
+    learnt_from = [*(corpus for corpus, _ in used_lexicons(config)), *bitext_used(config)]
+    return list(dict.fromkeys([*(each.corpus for each in translated(config)), *learnt_from]))
 
 
 def used_backbones(config: Config) -> dict[str, list[str]]:
     """Backbone → languages that it must know."""
     used: dict[str, set[str]] = {}
-    for name in config.run.experiments:
+    for name in experiments_needed(config):
         each = config.experiments[name]
-        for backbone in (link for own in backbones_of(config, each) for link in chain_of(config.backbones, own)):
+        for backbone in (link for own in backbones_of(config, each) for link in chain(config, own)):
             used.setdefault(backbone, set()).update(task_of(each).languages(config, name))
     return {name: sorted(codes) for name, codes in used.items()}
 
@@ -271,8 +271,11 @@ def backbones(config: Config) -> Iterator[Finding]:
     for name, codes in used_backbones(config).items():
         block = config.backbones[name]
         if block.pretraining:
-            for code in (code for code in codes if not _is_awaited(block.pretraining.text[code])):
+            text = block.pretraining.text
+            for code in (code for code in codes if code in text and not _is_awaited(text[code])):
                 yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
+        elif not block.model:
+            continue  # made of another backbone, or of an arm
         elif folder := located(block.model, block.revision):
             yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name))
         else:
@@ -398,9 +401,11 @@ def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
 
 def shape_of(config: Config, name: str) -> Shape | None:
     """The size of a backbone; None where neither its files nor its name tell."""
-    backbone = config.backbones[chain_of(config.backbones, name)[-1]]
+    backbone = config.backbones[chain(config, name)[-1]]
     if small := backbone.small:
+        converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
         decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
+        decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers
         return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
     model = backbone.model or ""
     if model and (folder := located(model, backbone.revision)):

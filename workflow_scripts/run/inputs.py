@@ -13,17 +13,21 @@ from typing import Any, Protocol
 
 from workflow_scripts import paths
 from workflow_scripts.run import analyses
-from workflow_scripts.run.config import Config, data_file, data_used
+from workflow_scripts.run.config import Config, backbones_used, data_file, data_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import (
     arm_phases,
     arms_of,
+    backbone_of,
     backbones_of,
+    chain,
+    experiments_needed,
+    trains,
+    writes_at_once,
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text import labelled
-from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.small import Small
 
 
@@ -89,9 +93,13 @@ def held_out(config: Config, w: Wildcards, side: str) -> list[str]:
     return [paths.corpus_text(config, w.corpus, part, getattr(w, side)) for part in paths.held_out_parts(config, w.corpus)]
 
 
-def zero_shot_references(config: Config, w: Wildcards, side: str) -> list[str]:
-    """References of other experiments' test sets in one language, which the training text must not have."""
-    return translation.zero_shot_references(config, w.corpus, getattr(w, side))
+def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
+    """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
+    the dev and test sets of experiments that start from the model of an arm that was trained on it."""
+    own, arms = paths.corpus_folder(config, w.corpus), {name: config.backbones[name].arm for name in backbones_used(config)}
+    learnt = [name for name, arm in arms.items() if arm and config.experiments[arm.experiment].corpus == w.corpus]
+    held_out = {path for name in learnt for path in _of_users(config, name, "held_out_text") if not path.startswith(f"{own}/")}
+    return sorted({*translation.zero_shot_references(config, w.corpus, getattr(w, side)), *held_out})
 
 
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:
@@ -180,10 +188,10 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_users(config: Config, backbone: str) -> list[str]:
-    """The names of the run's experiments that start from the backbone, or from one that is made from it."""
-    used = [name for name in config.experiments if name in config.run.experiments]
+    """The names of the experiments that start from the backbone, or from one that is made from it."""
+    used = experiments_needed(config)
     starts = {name: backbones_of(config, config.experiments[name]) for name in used}
-    return [name for name in used if any(backbone in chain_of(config.backbones, own) for own in starts[name])]
+    return [name for name in used if any(backbone in chain(config, own) for own in starts[name])]
 
 
 def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
@@ -199,8 +207,13 @@ def backbone_languages(config: Config, w: Wildcards) -> list[str]:
 
 
 def languages_known(config: Config, backbone: str) -> list[str]:
-    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses."""
-    return _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses; and of
+    the bitext that it, or one that is made from it, is pretrained on."""
+    asked = _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    made = [name for name in backbones_used(config) if backbone in chain(config, name)]
+    blocks = [config.backbones[name].pretraining for name in made]
+    read = {code for block in blocks if block for name in block.bitext for code in config.corpora[name].languages}
+    return sorted({*asked, *read})
 
 
 def encoder_will_do(config: Config, w: Wildcards) -> str:
@@ -210,23 +223,47 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
-    users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    if not users:
+    names = backbone_users(config, backbone)
+    if not names:
         return not analyses.analyses_of(config, backbone)
-    restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
-    return restores or any(task_of(e).answers == "text" for e in users)
+    # the arms of a task start from this backbone itself, or from one that is made from it; in another form it may write text, though itself
+    # it need not
+    users = [config.experiments[name] for name in names]
+    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
+    restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
+    restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
+    return restores or any(task_of(e).answers == "text" and not writes_at_once(config, e, arm) for e, arm in arms)
+
+
+def _becomes(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it and is not converted on the way."""
+    if not trains(experiment):
+        return True
+    links = chain(config, backbone_of(config, experiment, arm))
+    before = links[: links.index(backbone)] if backbone in links else links
+    return backbone in links and all(config.backbones[link].kind != "converted" for link in before)
+
+
+def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it; models that others trained count by the experiment."""
+    return not trains(experiment) or backbone in chain(config, backbone_of(config, experiment, arm))
 
 
 def _reads_text(config: Config, backbone: str) -> bool:
     """Whether the backbone is made of, or trimmed to, the experiments' text."""
     block = config.backbones[backbone]
-    return block.kind != "hub" or block.trim
+    return block.kind not in ("hub", "converted") or block.trim
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
-    """The experiments' training text; where the vocabulary is cut down to it, the lexicons by which labelled text is switched as well."""
+    """The experiments' training text, or of an arm's model that of the arm.
+
+    Where the vocabulary is cut down to it, the lexicons by which labelled text is switched belong to it as well.
+    """
     if not _reads_text(config, w.backbone):
         return []
+    if of_arm := config.backbones[w.backbone].arm:
+        return sorted(task_of(config.experiments[of_arm.experiment]).training_text(config, of_arm.experiment))
     read = set(_of_users(config, w.backbone, "training_text"))
     if config.backbones[w.backbone].trim:
         # switched words need their pieces, and no other text has them
@@ -247,16 +284,27 @@ def backbone_text(config: Config, w: Wildcards) -> list[str]:
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 
+def backbone_bitext(config: Config, w: Wildcards, part: str) -> list[str]:
+    """Both sides of a part of each corpus that a backbone is pretrained on."""
+    block = config.backbones[w.backbone].pretraining
+    named = block.bitext if block else []
+    return [paths.corpus_text(config, name, part, code) for name in named for code in config.corpora[name].languages]
+
+
 def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     """The model of the backbone that a continued one is made from."""
     block = config.backbones[w.backbone]
-    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
+    if block.arm:
+        return {"start": f"{paths.run_folder(block.arm.experiment, block.arm.arm, block.arm.seed)}/{block.arm.phase}/model"}
+    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind in ("continued", "converted") and block.from_ else {}
 
 
 def keep_head(config: Config, w: Wildcards) -> str:
-    """The flag for a backbone that another one of the run is made from: it keeps the head that it was pretrained with."""
-    used = [name for name in config.backbones if backbone_users(config, name) or analyses.analyses_of(config, name)]
-    made = {config.backbones[name].from_ for name in used}
+    """The flag for a backbone that another one of the run is made from, or that writes at once: it keeps the head of its pretraining."""
+    users = [config.experiments[name] for name in backbone_users(config, w.backbone)]
+    if any(writes_at_once(config, e, arm) and _is_made_from(config, e, arm, w.backbone) for e in users for arm in arms_of(config, e)):
+        return "--keep-head"
+    made = {config.backbones[name].from_ for name in backbones_used(config)}
     return "--keep-head" if w.backbone in made else ""
 
 

@@ -29,6 +29,10 @@ def phases(config: Config) -> Iterator[Trained]:
         yield from task_of(config.experiments[name]).phases(config, name)
 
 
+# tokens that a GPU should hold at once even where `micro_batch_tokens: auto` takes as few as must be
+_FEW_ROWS = 1024
+
+
 class Given(NamedTuple):
     """The memory that training has."""
 
@@ -40,7 +44,7 @@ class Given(NamedTuple):
 
 def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Compare the memory that training needs with what its jobs ask for or this machine has."""
-    largest: dict[str, tuple[float, Trained, Given]] = {}
+    largest: dict[str, tuple[float, float, Trained, Given]] = {}
     host: dict[str, float] = {}
     partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
     jobs = {rule: {**job, **_only_model(job, partitions)} for rule, job in jobs.items()}
@@ -52,8 +56,10 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             if used:
                 host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, used))
             if need > largest.get(phase.rule, (0.0,))[0]:
-                largest[phase.rule] = need, phase, given
-    for rule, (need, phase, given) in largest.items():
+                automatic = used and phase.micro_batch_tokens == "auto"
+                least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), used) if automatic else need
+                largest[phase.rule] = need, least, phase, given
+    for rule, (need, least, phase, given) in largest.items():
         about, needed = f"memory of {rule}", f"about {gigabytes(need)} for {phase.where}"
         if phase.device == "cuda" and not given.gpus:
             yield Finding(
@@ -61,6 +67,8 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             )
         elif given.size is None:
             yield Finding("note", about, f"{needed}; {given.where}")
+        elif need > given.size > least:
+            yield Finding("ok", about, f"{needed} at once, {given.where} {gigabytes(given.size)}; so it goes through it in parts")
         elif need > given.size:
             way = f"set {phase.lowers_memory}, or ask for more"
             yield Finding("WRONG", about, f"{needed}, but {given.where} {gigabytes(given.size)}; {way}")

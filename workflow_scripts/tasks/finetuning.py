@@ -62,6 +62,16 @@ class HeadSettings:
     """Where to compute."""
 
 
+@dataclass
+class TextHeadSettings(HeadSettings):
+    """Settings of finetuning for tasks whose head reads a text, or a pair of texts, as a whole."""
+
+    parts: Literal["both", "encoder"] = "both"
+    """Of a model with a decoder: whether the head reads the decoder's last state, or is XLM-R's on the encoder's states."""
+    reads: Literal["tag", "mean"] = "tag"
+    """`parts: encoder`: which state the head reads, that of the language's tag or the mean of all."""
+
+
 @dataclass(kw_only=True)
 class Told:
     """What one call of `finetune` is told in all tasks."""

@@ -28,10 +28,9 @@ from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of
+from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of, chain, pretrained_in
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.training.backbone import chain_of
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config
@@ -176,15 +175,14 @@ def _arm_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]
 def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
     experiment = config.experiments[name]
     named = [model.backbone or getattr(config.experiments.get(model.experiment), "backbone", None) for model in experiment.models.values()]
-    chains = dict.fromkeys(link for own in named if own for link in chain_of(config.backbones, own))
+    chains = dict.fromkeys(link for own in named if own for link in chain(config, own))
     for backbone in chains:
         block = config.backbones[backbone]
         if block.trim:
             yield f"backbones.{backbone}.trim: keeps the pieces of text that is trained on; experiments.{name} needs those of its own, too"
-        learnt = block.pretraining
-        for code in languages(config, name) if learnt else ():
-            if learnt and code not in learnt.text:
-                has = list(learnt.text)
+        has = pretrained_in(config, backbone)
+        for code in languages(config, name) if block.pretraining else ():
+            if code not in has:
                 yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
 
 

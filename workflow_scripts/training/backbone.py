@@ -1,18 +1,24 @@
 """backbone: the pretrained multilingual model that all arms start from.
 
 Either one that exists (`facebook/mbart-large-cc25`, `facebook/nllb-200-distilled-600M`, a local folder), or a small one that is
-made and pretrained here (`small`), or another backbone whose pretraining is continued (`pretraining` has the objectives).
+made and pretrained here (`small`), or another backbone whose pretraining is continued (`pretraining` has the objectives), or what an arm
+of an experiment was trained to (`arm`), such as the model after code-switching restore, whose transfer is measured like the others', or a
+VECO or an XLM-R in its form for a task (`converted`; see `models/conversion.py`).
 """
 
+import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts.limits import Positive
 from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, known_family, objective_for, pretrain
 from workflow_scripts.training.ready import made_from, take
@@ -24,8 +30,9 @@ from workflow_scripts.training.small import MAKERS, Small, build_model
 class Backbone:
     """Where the model comes from."""
 
-    kind: Literal["small", "hub", "continued"] = "hub"
-    """`small` is made and pretrained here, `hub` is loaded, `continued` is another backbone, pretrained further."""
+    kind: Literal["small", "hub", "continued", "arm", "converted"] = "hub"
+    """`small` is made and pretrained here, `hub` is loaded, `continued` is another backbone, pretrained further, `arm` is what an arm was
+    trained to, `converted` another backbone, a VECO or an XLM-R, as an encoder alone or as an encoder with a decoder."""
     model: str | None = None
     """`hub`: a Hugging Face id or a local folder, of an mBART-25, mBART-50, M2M-100 or NLLB model; to classify, also of an encoder."""
     revision: str | None = None
@@ -35,9 +42,20 @@ class Backbone:
     family: Literal[tuple(MAKERS)] | None = None  # type: ignore[valid-type]
     """`small`: an mBART (`mbart`, the default), or an encoder alone, an XLM-R (`xlmr`)."""
     objective: Literal[tuple(OBJECTIVES)] | None = None  # type: ignore[valid-type]
-    """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders; by default the family's own."""
+    """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders, `veco` is for encoders that
+    become a decoder as well, `translation` reads bitext; by default the family's own."""
     from_: Annotated[str | None, Field(alias="from")] = None
-    """`continued`: name of the backbone that it starts from."""
+    """`continued` and `converted`: name of the backbone that it starts from. `arm`: the model, `experiment/arm/seed1/pretext` (or
+    `finetune`); the experiment need not be one of `run.experiments`."""
+    to: Literal["encoder", "encoder-decoder"] | None = None
+    """`converted`: a plain XLM-R, to understand text with; or a BART, to write text with."""
+    decoder: Literal["copied", "random"] = "copied"
+    """`converted` to an encoder-decoder: whether the decoder is made of the encoder's layers, or drawn at random. An XLM-R has no
+    cross-attention; that is always drawn."""
+    decoder_layers: Positive | None = None
+    """`converted` to an encoder-decoder: the decoder's layers; by default as many as the encoder's."""
+    decoder_from: Literal["first", "last"] = "last"
+    """`converted` to an encoder-decoder: which of the encoder's layers a copied decoder is made of."""
     small: Small | None = None
     """`small`: shape and pretraining."""
     continued: Pretraining | None = None
@@ -48,17 +66,47 @@ class Backbone:
         """What it is pretrained on here, if it is."""
         return {"small": self.small, "continued": self.continued}.get(self.kind)
 
+    @property
+    def lacks(self) -> str | None:
+        """The key that its kind needs, if it is missing."""
+        key = {"hub": "model", "arm": "from_"}.get(self.kind, self.kind)
+        return None if getattr(self, key) else key.rstrip("_")
 
-def chain_of(backbones: dict[str, Backbone], name: str) -> list[str]:
+    @property
+    def arm(self) -> "ArmModel | None":
+        """`arm`: the model that it is, if `from` names one."""
+        found = re.fullmatch(r"([\w-]+)/([\w-]+)/seed(\d+)/(pretext|finetune)", self.from_ or "") if self.kind == "arm" else None
+        return ArmModel(found[1], found[2], int(found[3]), found[4]) if found else None
+
+
+class ArmModel(NamedTuple):
+    """What a phase of an arm was trained to."""
+
+    experiment: str
+    arm: str
+    seed: int
+    phase: str
+
+
+def made_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, str]) -> str | None:
+    """The backbone that one is made from, if any: of an arm's model the one that the arm starts from (`starts`)."""
+    block = backbones[name]
+    if block.kind == "arm":
+        return starts.get(f"{block.arm.experiment}/{block.arm.arm}", starts.get(block.arm.experiment)) if block.arm else None
+    return block.from_ if block.kind in ("continued", "converted") else None
+
+
+def chain_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, str] | None = None) -> list[str]:
     """The names of a backbone and of all backbones that it is made from, back to the first.
 
-    Stops at a name that is not defined or would come twice.
+    `starts` has the backbone of each experiment, and by `experiment/arm` that of each arm that has one of its own. Stops at a name that
+    is not defined or would come twice.
     """
     chain: list[str] = []
     following: str | None = name
-    while following in backbones and following not in chain:
+    while following is not None and following in backbones and following not in chain:
         chain.append(following)
-        following = backbones[following].from_ if backbones[following].kind == "continued" else None
+        following = made_of(backbones, following, starts or {})
     return chain
 
 
@@ -71,6 +119,8 @@ def main(
     start: Path | None = None,
     task_text: tuple[Path, ...] = (),
     held_out: tuple[Path, ...] = (),
+    bitext: tuple[Path, ...] = (),
+    bitext_dev: tuple[Path, ...] = (),
     encoder_will_do: bool = False,
     keep_head: bool = False,
     checkpoints: Path = Path("checkpoints"),
@@ -82,20 +132,28 @@ def main(
 ) -> None:
     """Write the backbone in Hugging Face's format, ``backbone.json`` and its learning curve.
 
-    `task_text` is the training text of the experiments that use it; with the backbone's own text it
+    `task_text` is the training text of the experiments that use it, or of kind `arm` that of the arm; with the backbone's own text it
     decides the vocabulary (a real mBART's covers the world's languages and domains), but the model
     is not trained on it; a real model is trimmed to it. `held_out` are dev and test sets, none of whose sentences may be in the
-    pretraining text. A continued backbone goes on from the model in `start`. With `encoder_will_do` a model may be loaded that has no
-    decoder, to classify with; with `keep_head` it keeps the head that it was pretrained with, so that another backbone can go on from it.
+    pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained on, both sides of each
+    one after the other, with the language as the files' suffix. A continued backbone goes on from the model in `start`. With
+    `encoder_will_do` a model may be loaded that has no decoder, to classify with; with `keep_head` it keeps the head that it was
+    pretrained with, so that another backbone can go on from it.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     from workflow_scripts.training.curve import write_curve
 
     job: dict[str, Any] = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": seed, "threads": threads}
     job |= {"minutes": minutes, "attempt": attempt}
-    text = (languages, task_text, held_out)
+    text = (languages, task_text, held_out, bitext, bitext_dev)
     if settings.kind == "hub":
         details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head)
+        write_curve(curve, [])
+    elif settings.kind == "arm":
+        details = take_over(start, output, task_text, held_out)
+        write_curve(curve, [])
+    elif settings.kind == "converted":
+        details = change(settings, start, output, encoder_will_do, seed)
         write_curve(curve, [])
     elif settings.kind == "small":
         if settings.small is None:
@@ -120,9 +178,21 @@ def main(
             raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
         details = {
             "start": str(start),
-            **pretrain(settings.continued, settings.objective, languages, task_text, held_out, lambda *_: start, "continued", **job),
+            **pretrain(settings.continued, settings.objective, *text, lambda *_: start, "continued", **job),
         }
     write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
+
+
+def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do: bool, seed: int) -> dict:
+    """Write the model in `start` in its form for a task; returns what ``backbone.json`` says of it."""
+    from workflow_scripts.models.conversion import convert
+
+    if settings.to is None or start is None:
+        raise InputError("backbone of kind converted needs `to`, and --start, the model that it is made of")
+    if settings.to == "encoder" and not encoder_will_do:
+        raise InputError("backbone of kind converted: an encoder cannot write text; set to: encoder-decoder")
+    told = convert(start, output, settings.to, settings.decoder, settings.decoder_layers, settings.decoder_from, seed)
+    return {"start": str(start), "family": family_of(output).model_type, **told}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -182,6 +252,32 @@ def fetch(
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
         **({"vocabulary_before_trimming": pieces} if family.decoder else {}),
+    }
+
+
+def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], held_out: tuple[Path, ...]) -> dict:
+    """Take the model of an arm for a backbone; returns what ``backbone.json`` says of it.
+
+    The arm's own experiment holds out its own dev and test sets only. How many sentences of those of the backbone's experiments are in
+    the text that the arm was trained on is counted.
+    """
+    from workflow_scripts.models.networks import save_model
+    from workflow_scripts.models.tokenisation import load_codec
+    from workflow_scripts.training.loop import load_model
+
+    if start is None:
+        raise InputError("backbone of kind arm needs --start, the arm's model")
+    codec = load_codec(start)
+    network = load_model(start, Training(dropout=0.1), seed=0)
+    save_model(network, codec.tokenizer, output)
+    seen = {leak_key(line) for path in trained_on for line in read_sentences(path)} - {""}
+    return {
+        "start": str(start),
+        "checksums": checksums(trained_on),
+        "family": codec.family if codec.form.decoder else codec.form.model_type,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "vocabulary": len(codec.tokenizer),
+        "held_out_seen": len({leak_key(line) for path in held_out for line in read_sentences(path)} & seen),
     }
 
 

@@ -27,8 +27,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from workflow_scripts.stage import InputError, Stopped, atomic, checksum, read_json
 
 if TYPE_CHECKING:
@@ -286,4 +284,6 @@ class Deadline:
 
 def _process_start() -> float:
     """Start time of this process in seconds since 1970. It is exact to about a second, as is the boot time from which Linux counts it."""
+    import psutil
+
     return psutil.Process().create_time()

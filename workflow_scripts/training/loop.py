@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.batches import by_length, collate
 from workflow_scripts.models.networks import last_states, load_network, output_layer
+from workflow_scripts.models.packing import pack
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, read_json
@@ -37,6 +39,7 @@ from workflow_scripts.training.checkpoints import (
 )
 from workflow_scripts.training.curve import LOSS_ONLY, judge
 from workflow_scripts.training.dropout import quick_dropout
+from workflow_scripts.training.fitting import parts_that_fit, pick_batching, try_part
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.training.rows import Dev, Rounds, plan_batches, split_batch
 from workflow_scripts.training.settings import Training
@@ -59,18 +62,30 @@ def train(
     seed: int,
     settings: Training,
     minutes: float = 0,
+    taken: dict[str, Any] | None = None,
 ) -> list[dict]:
     """Train `network` in place and return the history, a dictionary per logged update.
 
     Continues from the newest checkpoint in `folder`, if there is one. Under torchrun each process takes
     its part of every update. Raises `Stopped` when SIGTERM comes or the job's `minutes` are nearly
-    over, `Diverged` when the loss is not finite or far above that of guessing.
+    over, `Diverged` when the loss is not finite or far above that of guessing. `taken` is filled with what `auto` stood for.
     """
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    parts = processes * math.ceil(settings.batch_tokens / (processes * (settings.micro_batch_tokens or settings.batch_tokens)))
     updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
+    batching = pick_batching(settings, network)
+    to_batch = pack if batching == "packed" else partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
+    loss = pick_loss(network, settings, precision)
+    if settings.micro_batch_tokens == "auto" and device.type == "cuda":
+        if processes > 1:
+            trainer_arguments(settings, folder, 1, seed)  # this starts the processes' group, by which they agree
+        network.to(device)  # type: ignore[arg-type]  # transformers' wrapper hides the types of torch's `to`
+        parts = parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes > 1), updates, processes)
+    else:
+        parts = parts_of(settings, processes)
+    if taken is not None:
+        taken |= {"batching": batching, "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
     def loss_only() -> dict[str, float]:
         return {LOSS_ONLY: dev_loss(network, codec, dev, precision=precision)}
@@ -92,8 +107,8 @@ def train(
         network,
         [part for update in updates for part in split_batch(update, parts)],
         parts // processes,
-        lambda rows: collate(rows, codec.tokenizer.pad_token_id, codec.form.decoder),
-        pick_loss(network, settings, precision),
+        to_batch,
+        loss,
         look,
         watch,
         Progress([sum(len(target) for _, target in update) for update in updates]),
@@ -101,8 +116,14 @@ def train(
     )
 
 
+def parts_of(settings: Training, processes: int) -> int:
+    """How many parts an update is split into, by the tokens that may go through a device at once."""
+    at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
+    return processes * math.ceil(settings.batch_tokens / (processes * at_once))
+
+
 def fit(
-    network: PreTrainedModel,
+    network: Any,
     batches: Sequence[list],
     accumulated: int,
     collate: Callable[[list], dict[str, torch.Tensor]],
@@ -117,7 +138,39 @@ def fit(
     `look` measures the dev set; the settings, the folder of checkpoints and the time are those of `watch`. Raises as `train` does.
     """
     settings, folder = watch.settings, watch.folder
+    trainer = PhaseTrainer(
+        model=network,
+        args=trainer_arguments(settings, folder, accumulated, seed),
+        train_dataset=batches,
+        eval_dataset=batches,  # the Trainer requires one; `evaluate` below uses the real dev set
+        data_collator=lambda items: collate(items[0]),
+        compute_loss_func=loss,
+        callbacks=[progress, watch],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(ProgressCallback)
+    trainer.prepare(look)
+    watch.trainer = trainer
+    last = first_says(lambda: last_complete_checkpoint(folder))
+    if last and watch.out_of_patience(history := read_json(Path(last) / "trainer_state.json")["log_history"]):
+        trainer.state.log_history = history
+    else:
+        if last:
+            print(f"continuing from {last}", flush=True)
+        with watch.deadline, quick_dropout(pick_device(settings.device)):
+            trainer.train(resume_from_checkpoint=last)
+    if watch.stopped:
+        raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
+    if is_first_process():
+        chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged, watch.by)
+        average_weights(network, [folder / f"checkpoint-{update}" / "model.safetensors" for update in chosen])
+    return trainer.state.log_history
+
+
+def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: int) -> TrainingArguments:
+    """Our settings in the Trainer's words; on a GPU, batches are made and sent while the one before is at work."""
     device = pick_device(settings.device)
+    on_gpu = device.type == "cuda"
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     every = min(settings.evaluate_every, settings.updates)
     arguments = TrainingArguments(
@@ -130,7 +183,7 @@ def fit(
         lr_scheduler_type="polynomial",
         lr_scheduler_kwargs={"lr_end": 0.0, "power": settings.decay_power},
         warmup_steps=min(settings.warmup_updates, settings.updates - 1),
-        optim="adamw_torch_fused" if device.type in ("cuda", "cpu") else "adamw_torch",
+        optim="adamw_torch_fused",
         adam_beta1=settings.adam_betas[0],
         adam_beta2=settings.adam_betas[1],
         adam_epsilon=settings.adam_eps,
@@ -150,39 +203,15 @@ def fit(
         save_steps=every,
         report_to="tensorboard",
         disable_tqdm=True,  # `Progress` has the bar
-        dataloader_pin_memory=device.type == "cuda",
+        dataloader_pin_memory=on_gpu,
+        dataloader_num_workers=int(on_gpu),
+        accelerator_config={"non_blocking": on_gpu},
         remove_unused_columns=False,
         seed=seed,
     )
     # with a higher number, the Trainer would give several items at once to the collator; torchrun handles several GPUs
     arguments._n_gpu = min(arguments.n_gpu, 1)
-    trainer = PhaseTrainer(
-        model=network,
-        args=arguments,
-        train_dataset=batches,
-        eval_dataset=batches,  # the Trainer requires one; `evaluate` below uses the real dev set
-        data_collator=lambda items: collate(items[0]),
-        compute_loss_func=loss,
-        callbacks=[progress, watch],
-    )
-    trainer.remove_callback(PrinterCallback)
-    trainer.remove_callback(ProgressCallback)
-    trainer.prepare(look)
-    watch.trainer = trainer
-    last = first_says(lambda: last_complete_checkpoint(folder))
-    if last and watch.out_of_patience(history := read_json(Path(last) / "trainer_state.json")["log_history"]):
-        trainer.state.log_history = history
-    else:
-        if last:
-            print(f"continuing from {last}", flush=True)
-        with watch.deadline, quick_dropout(device):
-            trainer.train(resume_from_checkpoint=last)
-    if watch.stopped:
-        raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
-    if is_first_process():
-        chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged, watch.by)
-        average_weights(network, [folder / f"checkpoint-{update}" / "model.safetensors" for update in chosen])
-    return trainer.state.log_history
+    return arguments
 
 
 def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> Callable[..., torch.Tensor]:
@@ -382,11 +411,8 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
 @torch.no_grad()
 def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
     """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
-    try:
-        from workflow_scripts.evidence.scores import Scores, metrics
-
-        metric = metrics(dev.language, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
-    except (ImportError, OSError):
+    metric = dev_metric(dev.language, settings)
+    if metric is None:
         return None
     rows = dev.rows[: settings.bleu_sentences]
     # a summary is far shorter than its document
@@ -395,6 +421,16 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     at_once = 16_384 if network.device.type == "cuda" else 4_096
     hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
     return metric.corpus_score(hypotheses, [(dev.references or [])[: settings.bleu_sentences]]).score
+
+
+def dev_metric(code: str, settings: Training) -> Any:
+    """What texts of dev sentences in a language are scored by; None if the metric's library or tokeniser is missing."""
+    try:
+        from workflow_scripts.evidence.scores import Scores, metrics
+
+        return metrics(code, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
+    except (ImportError, OSError):
+        return None
 
 
 def load_model(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False) -> PreTrainedModel:

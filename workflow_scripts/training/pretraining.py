@@ -1,24 +1,34 @@
-"""pretraining: a backbone learns from monolingual text, by one of several objectives.
+"""pretraining: a backbone learns from text, by one of several objectives.
 
-The text comes from another domain than the task, and no sentence is there in two languages. The gap that Crossgap bridges is the
-one between such a model and a bilingual task. The objectives:
+The demo's text comes from another domain than the task, and no sentence is there in two languages. The gap that Crossgap bridges is
+the one between such a model and a bilingual task. Parallel text (`bitext`) closes it in another way. The objectives:
 
 ``denoising``
     mBART's (Liu et al. 2020): 35 % of the words of a line are masked in spans, one mask a span, λ = 3.5, and its sentences
     permuted; encoder and decoder restore the line
 ``mlm``
     BERT's masked language model (Devlin et al. 2019), as XLM-R learns it (Conneau et al. 2020): an encoder guesses single pieces
+``translation``
+    each side of a pair is written from the other, as mBART-50 goes on from mBART (Tang et al. 2020): the continued pretraining of
+    Ji et al. (2024)
+``veco``
+    an encoder and a decoder that share their layers guess masked pieces, of adjacent segments and of translations (Luo et al. 2021);
+    `segments` has its text, `veco_losses` its losses
+
+`denoising` and `mlm` read the two sides of bitext as monolingual text: a control that sees the same text without its pairing.
 """
 
+import json
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from workflow_scripts.limits import Positive
+from workflow_scripts.limits import Limits, Positive
 from workflow_scripts.models.families import FAMILIES, Family, family_of
 from workflow_scripts.names import instead
 from workflow_scripts.noise.masking import Masking
@@ -27,11 +37,15 @@ from workflow_scripts.stage import InputError, checksums
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.words import read_sentences, words_of
+from workflow_scripts.training import segments
+from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, unpaired
+from workflow_scripts.training.segments import Veco
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.rows import Dev, Rounds
+    from workflow_scripts.training.training import Method
 
 
 @dataclass
@@ -43,39 +57,70 @@ class Pretraining:
     disjoint: bool = True
     """The files are translations of each other line by line: language i of n reads every n-th line from i."""
     dev_lines: Positive = 200
-    """Lines a language that are kept back to measure the loss."""
+    """Lines a language that are kept back to measure the loss; of bitext, so many pairs of each corpus's dev set."""
+    bitext: list[str] = field(default_factory=list)
+    """Names of `corpora` whose training text is read as well, or alone: as pairs, or by objectives for monolingual text as that."""
+    temperature: Annotated[float, Limits(ge=1)] = 1.0
+    """Pairs: a corpus of n pairs is drawn in proportion to n^(1/temperature); 1 reads each pair equally often. Objective `veco` draws
+    languages in this way as well."""
+    direction: Direction = "many-to-many"
+    """Objective `translation`: into both languages of each pair, into the pivot (`many-to-one`), or from it (`one-to-many`)."""
+    pivot: str | None = None
+    """Objective `translation`: the language of `many-to-one` and `one-to-many`; by default the one that all pairs share."""
     noise: Noise = field(default_factory=Noise)
     """Objective `denoising`: mBART's span noise."""
     masking: Masking = field(default_factory=Masking)
-    """Objective `mlm`: BERT's masks."""
+    """Objectives `mlm` and `veco`: BERT's masks."""
+    veco: Veco = field(default_factory=Veco)
+    """Objective `veco`: its losses."""
     training: Training = field(default_factory=Training)
     """The pretraining phase."""
 
 
+class Text(NamedTuple):
+    """Text of one part, training or dev, as an objective gets it."""
+
+    lines: dict[str, list[str]]
+    """Language → monolingual lines."""
+    bitext: list[Bitext] = []  # noqa: RUF012 (a named tuple's default, which nothing changes)
+    """The pairs of each corpus."""
+    breaks: dict[str, list[int]] = {}  # noqa: RUF012
+    """Language → the numbers of the lines with which a document begins, of those that a blank line ends."""
+
+
 class Material(NamedTuple):
-    """Training material that an objective makes from monolingual text."""
+    """Training material that an objective makes from text."""
 
     text: dict[str, Path]
     """Files that, together with the settings, decide the result."""
     read: "Callable[[Codec], tuple[Rounds, list[Dev]]]"
     """Function that makes training rows, and dev rows of each language, from these files."""
+    method: "Callable[[], Method] | None" = None
+    """Function that returns how the network is loaded and trained, where it is not as in other phases."""
+    losses: "Callable[[Any, Codec, list[Any]], dict[str, float]] | None" = None
+    """Network, codec and dev rows → losses in nats per label; by default one, that of the objective."""
+    finish: Callable[[Path], None] | None = None
+    """Adds to the folder of the finished model."""
 
 
 class Objective(NamedTuple):
-    """One way to learn from monolingual text."""
+    """One way to learn from text."""
 
-    prepare: Callable[[Pretraining, dict[str, list[str]], dict[str, list[str]], int, Path], Material]
-    """Settings, training and dev lines of each language, seed and a folder for files → material."""
+    prepare: Callable[[Pretraining, Text, Text, int, Path], Material]
+    """Settings, training and dev text, seed and a folder for files → material."""
     decoder: bool
     """Whether it is for families with a decoder, or for those without."""
+    reads: Literal["lines", "pairs", "both"] = "lines"
+    """What it learns from. One that reads `lines` gets the sides of bitext among them."""
 
 
 # ---------------------------------------------------------------------------------------------
 # objectives
 
 
-def denoising(block: Pretraining, train: dict[str, list[str]], dev: dict[str, list[str]], seed: int, folder: Path) -> Material:
+def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (noised line, line), noised anew in each round."""
+    train, dev = train_text.lines, dev_text.lines
     # enough rounds if every word were one token, as in the codeswitch stage
     total = sum(len(words_of([*dev[code], *text], code).starts) for code, text in train.items())
     rounds = max(1, -(-block.training.updates * block.training.batch_tokens // total))
@@ -99,8 +144,9 @@ def denoised(lines: list[str], code: str, noise: Noise, seed: int, stream: int) 
         yield f"{noised}\t{line}"
 
 
-def mlm(block: Pretraining, train: dict[str, list[str]], dev: dict[str, list[str]], seed: int, folder: Path) -> Material:
+def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (masked pieces, the pieces to guess), masked anew in each epoch."""
+    train, dev = train_text.lines, dev_text.lines
     files = {(part, code): folder / f"{part}.{code}" for part in ("train", "dev") for code in train}
     for (part, code), path in files.items():
         write_lines(path, (train if part == "train" else dev)[code])
@@ -118,8 +164,78 @@ def mlm(block: Pretraining, train: dict[str, list[str]], dev: dict[str, list[str
     return Material({path.name: path for path in files.values()}, read)
 
 
-# translation and veco take their places here
-OBJECTIVES: dict[str, Objective] = {"denoising": Objective(denoising, decoder=True), "mlm": Objective(mlm, decoder=False)}
+def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
+    """Rows (source, target), each with its language's tag; corpora are sampled anew in each epoch."""
+    pairs = [tuple(one.sides) for one in train_text.bitext]
+    ways = directions(pairs, block.direction, block.pivot)
+    files = {
+        (part, place, code): folder / f"{part}.{place}.{one.name}.{code}"
+        for part, text in (("train", train_text), ("dev", dev_text))
+        for place, one in enumerate(text.bitext)
+        for code in one.sides
+    }
+    for (part, place, code), path in files.items():
+        write_lines(path, (train_text if part == "train" else dev_text).bitext[place].sides[code])
+    plan = folder / "plan.json"
+    write_lines(plan, [json.dumps({"directions": ways, "temperature": block.temperature})])
+
+    def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
+        from workflow_scripts.training.rows import Dev, compactly
+
+        def encoded(part: str, place: int) -> dict[str, Any]:
+            return {
+                code: compactly(
+                    partial(codec.encode, code=code, max_length=block.training.max_length), list(read_sentences(files[part, place, code]))
+                )
+                for code in pairs[place]
+            }
+
+        rounds = SampledPairs([encoded("train", place) for place in range(len(pairs))], ways, block.temperature, seed)
+        dev = []
+        for place, some in enumerate(ways):
+            ids = encoded("dev", place)
+            dev += [Dev(list(zip(ids[source], ids[target], strict=True)), target) for source, target in some]
+        return rounds, dev
+
+    return Material({path.name: path for path in (*files.values(), plan)}, read)
+
+
+def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
+    """Rows of two segments (masked pieces, the pieces to guess), masked anew in each epoch, and the losses of VECO on them."""
+    if not block.veco.parallel:
+        train_text, dev_text = (merged(text, most)._replace(bitext=[]) for text, most in ((train_text, None), (dev_text, block.dev_lines)))
+    train, dev = (segments.Part.write(folder, name, text) for name, text in (("train", train_text), ("dev", dev_text)))
+    plan = segments.write_plan(folder, block.veco, block.masking, block.temperature)
+
+    def read(codec: "Codec") -> Any:
+        return segments.read(train, codec, block, seed), segments.held_back(dev, codec, block, seed)
+
+    def method() -> "Method":
+        from workflow_scripts.training import veco_losses as losses
+        from workflow_scripts.training.training import Method
+
+        return Method(partial(losses.load, veco=block.veco), partial(losses.train, veco=block.veco))
+
+    def measured(network: Any, codec: "Codec", held: list[Any]) -> dict[str, float]:
+        from workflow_scripts.training.veco_losses import measured
+
+        return measured(network, codec, held, block.veco)
+
+    def finish(model: Path) -> None:
+        from workflow_scripts.models.conversion import add_generator
+
+        if block.veco.cs_mlm:
+            add_generator(model)
+
+    return Material({**train.files(), **dev.files(), plan.name: plan}, read, method, measured, finish)
+
+
+OBJECTIVES: dict[str, Objective] = {
+    "denoising": Objective(denoising, decoder=True),
+    "mlm": Objective(mlm, decoder=False),
+    "translation": Objective(translation, decoder=True, reads="pairs"),
+    "veco": Objective(veco, decoder=False, reads="both"),
+}
 
 
 def objective_for(name: str | None, family: Family) -> str:
@@ -148,57 +264,114 @@ def pretrain(
     languages: tuple[str, ...],
     task_text: tuple[Path, ...],
     held_out: tuple[Path, ...],
+    bitext: tuple[Path, ...],
+    bitext_dev: tuple[Path, ...],
     make_start: Callable[[list[str], Path], Path],
     where: str,
     **job: Any,
 ) -> dict:
     """Train a model on the block's text; returns what ``backbone.json`` says of it.
 
+    `bitext` and `bitext_dev` are the training and dev text of the block's corpora, both sides of each one after the other.
     `make_start` makes the first model of all lines of the text, and a folder for its files; a continued backbone has it already.
     `where` is the block's name in the configuration, `job` outputs and seed as `training.Phase` has them. The loss on lines that were
     kept back is measured beside that of a unigram model. Raises `InputError` for text that is missing or too short.
     """
     from workflow_scripts.training.training import Phase, train_phase
 
-    if missing := [code for code in languages if code not in block.text]:
-        raise InputError(f"backbone: `{where}.text` names no text for {', '.join(missing)}; it has {', '.join(block.text) or 'none'}")
-    forbidden = {leak_key(line) for path in held_out for line in read_sentences(path)} - {""}
+    has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in bitext)]))
+    if missing := [code for code in languages if code not in has]:
+        raise InputError(f"backbone: `{where}.text` names no text for {', '.join(missing)}; it has {', '.join(has) or 'none'}")
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         folder = Path(name)
-        lines = {code: list(own_lines(block, languages, code, forbidden, task_text)) for code in languages}
-        for code, text in lines.items():
-            if len(text) < 4 * block.dev_lines:
-                source = "the task's own text" if block.text[code] == "task" else block.text[code]
-                raise InputError(f"{source}: {len(text)} lines are left for {code}; at least {4 * block.dev_lines} are needed")
-        start = make_start([*(line for text in lines.values() for line in text)], folder)
+        train, dev = read_text(block, languages, task_text, held_out, bitext, bitext_dev)
+        # dev lines first, as they stand in the text
+        lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
+        start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
         used = objective_for(objective, family_of(start))
-        dev, train = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines), slice(block.dev_lines, None)))
+        if OBJECTIVES[used].reads == "pairs" and not bitext:
+            raise InputError(f"backbone: objective {used} needs parallel text; name corpora in `{where}.bitext`")
+        if OBJECTIVES[used].reads == "lines":
+            train, dev = merged(train), merged(dev, block.dev_lines)
         material = OBJECTIVES[used].prepare(block, train, dev, job["seed"], folder / "text")
         phase = Phase(start=start, report=folder / "training.json", languages=languages, settings=block.training, **job)
-        train_phase(phase, material.text, material.read)
+        train_phase(phase, material.text, material.read, *([material.method()] if material.method else []))
+        if material.finish:
+            material.finish(phase.model)
+        read = [block.text[code] for code in languages if block.text.get(code, "task") != "task"]
         return {
             "objective": used,
-            "sentences": {code: len(text) for code, text in lines.items()},
-            "checksums": checksums(block.text[code] for code in languages if block.text[code] != "task"),
+            "sentences": {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()},
+            **({"pairs": {one.name: one.pairs for one in train.bitext}} if bitext else {}),
+            "checksums": checksums([*read, *map(str, bitext)]),
             **measure(phase.model, used, material, block.training),
         }
+
+
+def read_text(
+    block: Pretraining,
+    languages: tuple[str, ...],
+    task_text: tuple[Path, ...],
+    held_out: tuple[Path, ...],
+    bitext: tuple[Path, ...],
+    bitext_dev: tuple[Path, ...],
+) -> tuple[Text, Text]:
+    """Training and dev text of a block, neither with a sentence that the experiments hold out; raises `InputError` where it is short.
+
+    A corpus may be an experiment's own: its dev set is then measured on, but no sentence of it is trained on.
+    """
+
+    def keys(files: Iterable[Path]) -> set[str]:
+        return {leak_key(line) for path in files for line in read_sentences(path)} - {""}
+
+    others = keys(path for path in held_out if path not in bitext_dev)
+    forbidden = others | keys(bitext_dev)
+    found = {code: list(own_documents(block, languages, code, forbidden, task_text)) for code in languages if code in block.text}
+    lines = {code: [line for line, _ in some] for code, some in found.items()}
+    breaks = {code: [number for number, (_, begins) in enumerate(some) if begins] for code, some in found.items()}
+    for code, text in lines.items():
+        if len(text) < 4 * block.dev_lines:
+            source = "the task's own text" if block.text[code] == "task" else block.text[code]
+            raise InputError(f"{source}: {len(text)} lines are left for {code}; at least {4 * block.dev_lines} are needed")
+    train, dev = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines, None), slice(block.dev_lines)))
+    begin = {code: [number - block.dev_lines for number in some if number > block.dev_lines] for code, some in breaks.items()}
+    return Text(train, read_bitext(bitext, forbidden), begin), Text(dev, read_bitext(bitext_dev, others, block.dev_lines), breaks)
+
+
+def merged(text: Text, most: int | None = None) -> Text:
+    """`text` with the sides of its bitext among its lines; of those at `most` so many in each language."""
+    sides = unpaired(text.bitext, most)
+    lines = {code: [*text.lines.get(code, []), *sides.get(code, [])] for code in {**text.lines, **sides}}
+    # the sides of bitext come after a language's own lines
+    ends = {code: [len(text.lines[code])] for code in sides if text.lines.get(code)}
+    return Text(lines, text.bitext, {code: [*text.breaks.get(code, []), *ends.get(code, [])] for code in lines})
 
 
 def own_lines(
     block: Pretraining, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()
 ) -> Iterator[str]:
     """The pretraining lines of one language: its share, without empty lines and dev or test sentences."""
+    return (line for line, _ in own_documents(block, languages, code, forbidden, task_text))
+
+
+def own_documents(
+    block: Pretraining, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()
+) -> Iterator[tuple[str, bool]]:
+    """The same lines, each with whether a document begins with it: after a blank line, and in another file."""
     place = list(languages).index(code)
     files = [Path(block.text[code])]
     if block.text[code] == "task":
         files = [path for path in task_text if path.suffix == f".{code}"]
     for path in files:
+        begins = True
         for number, line in enumerate(read_sentences(path)):
+            begins |= not line
             if block.disjoint and number % len(languages) != place:
                 continue
             # tabs separate the noised half of a row from the original
             if (line := " ".join(line.split())) and leak_key(line) not in forbidden:
-                yield line
+                yield line, begins
+                begins = False
 
 
 def measure(model: Path, objective: str, material: Material, training: Training) -> dict:
@@ -210,7 +383,8 @@ def measure(model: Path, objective: str, material: Material, training: Training)
     from workflow_scripts.training.loop import dev_loss, load_model
 
     codec = load_codec(model)
-    network = load_model(model, training, seed=0)
+    load = material.method().load if material.method else load_model
+    network = load(model, training, 0, False)
     rounds, dev = material.read(codec)
     counts = Counter(i for _, labels in rounds.epoch(0) for i in labels if i != -100)
     total = sum(counts.values()) + len(codec.tokenizer)
@@ -219,7 +393,7 @@ def measure(model: Path, objective: str, material: Material, training: Training)
         "family": codec.family if codec.form.decoder else codec.form.model_type,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
-        f"{objective}_loss": dev_loss(network, codec, dev),
+        **(material.losses(network, codec, dev) if material.losses else {f"{objective}_loss": dev_loss(network, codec, dev)}),
         "unigram_loss": -sum(math.log((counts[i] + 1) / total) for i in labels) / len(labels),
     }
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workflow_scripts.training.small import Small
 
 # settings that change the result by rounding at most
-_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "loss", "precision")
+_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "batching", "loss", "precision")
 
 
 def main(backbone: Path, output: Path) -> None:
@@ -48,15 +48,22 @@ def made_from(
     languages: tuple[str, ...],
     task_text: tuple[Path, ...],
     held_out: tuple[Path, ...],
+    bitext: tuple[Path, ...],
+    bitext_dev: tuple[Path, ...],
     seed: int,
 ) -> dict[str, Any]:
     """Everything that decides the result of pretraining, except for rounding: settings, languages, seed, and the contents of all texts."""
     settings = asdict(small)
     text = settings.pop("text")
+    # the files stand for the corpora; without any, a backbone is the same as before there were such settings
+    about_bitext = {name: settings.pop(name) for name in ("bitext", "temperature", "direction", "pivot")}
     del settings["ready"]
+    about_veco = settings.pop("veco")
+    if settings["masking"]["unit"] == "piece":
+        del settings["masking"]["unit"]
     for name in _NOT_SCIENCE:
         del settings["training"][name]
-    origin = {
+    origin: dict[str, Any] = {
         "family": family,
         "objective": objective,
         "settings": settings,
@@ -66,6 +73,11 @@ def made_from(
         "task_text": sorted(map(checksum, task_text)),
         "held_out": sorted(map(checksum, held_out)),
     }
+    if objective == "veco":
+        origin["settings"]["veco"] = about_veco
+    if bitext:
+        origin["settings"] |= about_bitext
+        origin |= {"bitext": list(map(checksum, bitext)), "bitext_dev": list(map(checksum, bitext_dev))}
     return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
 
 

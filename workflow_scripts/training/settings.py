@@ -14,8 +14,12 @@ class Training:
     """Updates of the weights."""
     batch_tokens: Positive = 8_192
     """Tokens per update, padding included, counted on the longer side."""
-    micro_batch_tokens: Positive | None = None
-    """Tokens that go through a device at once, and a row more at most; such parts add up to an update. All at once by default."""
+    micro_batch_tokens: Positive | Literal["auto"] | None = "auto"
+    """Tokens that go through a device at once, and a row more at most; such parts add up to an update. `auto` is as many as the memory of
+    a GPU holds, which is tried before the first update and told in `training.json`; on a CPU it is all at once, as `null` is everywhere."""
+    batching: Literal["auto", "padded", "packed"] = "auto"
+    """`packed` has the rows of a batch one behind the other instead of padded to the longest (for mBART, M2M-100 and NLLB); the rows of an
+    update, loss and gradients are the same. `auto` is `padded` until a GPU has shown that `packed` is faster (docs/performance.md)."""
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
     warmup_updates: Natural = 2_500

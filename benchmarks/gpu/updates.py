@@ -1,0 +1,286 @@
+"""The updates that are measured: their rows, their models, and what they take.
+
+Apart from the two whole loops at the end, this needs torch, transformers and NumPy alone.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from workflow_scripts.device import pick_precision
+from workflow_scripts.models.batches import Row, collate
+from workflow_scripts.models.families import FAMILIES
+from workflow_scripts.models.packing import pack
+from workflow_scripts.training.dropout import quick_dropout
+from workflow_scripts.training.loop import pick_loss
+from workflow_scripts.training.rows import plan_batches
+from workflow_scripts.training.settings import Training
+
+PEAKS = {
+    **{"V100": 125, "T4": 65, "A10": 125, "A30": 165, "L4": 121, "L40S": 362, "L40": 181, "A40": 150, "A100": 312, "RTX 3090": 71},
+    **{"RTX 4090": 165, "H100 PCIe": 756, "H100": 989, "H200": 989, "H20": 148, "B200": 2250},
+}
+"""GPU → teraFLOPs a second of dense 16-bit matrix products, from NVIDIA's data sheets."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The shape of an mBART: width, feed-forward width, layers on either side, pieces, tokens of an update."""
+
+    width: int
+    feed_forward: int
+    layers: int
+    pieces: int
+    tokens: int
+
+
+def training_flops(size: Size, rows: Iterable[Row]) -> float:
+    """Floating-point operations of one update's matrix products, forwards and back, without padding and without what is computed twice.
+
+    A weight costs six operations per piece that it multiplies (two forwards, four back). A layer's attention costs 12 × width × asking
+    pieces × asked pieces, in each row, causal or not, as Chowdhery et al. (2022, appendix B) count it.
+    """
+    attention, feed_forward = 4 * size.width**2, 2 * size.width * size.feed_forward
+    total = 0.0
+    for source, target in rows:
+        s, t = len(source), len(target)
+        # the decoder's second attention multiplies what the encoder made by keys and values, its own states by the other two
+        weights = size.layers * (s * (attention + feed_forward + attention / 2) + t * (1.5 * attention + feed_forward))
+        pairs = size.layers * size.width * (s * s + t * t + s * t)
+        total += 6 * (weights + t * size.width * size.pieces) + 12 * pairs
+    return total
+
+
+# ---------------------------------------------------------------------------------------------
+# rows and models
+
+
+class Sentences:
+    """Rows of random ids; lengths are log-normal, 26 pieces on average, and alike on both sides."""
+
+    def __init__(self, size: Size, rows: int = 20_000, guess: bool = False):
+        self.rows, self.guess = rows, guess
+        rng = np.random.default_rng(1)
+        common = rng.normal(3.1, 0.6, rows)
+        lengths = [np.exp(common + rng.normal(0, 0.15, rows)).clip(4, 126).astype(int) for _ in range(2)]
+        # frequencies as in text: the n-th most frequent piece comes 1/n as often as the first
+        pieces = [np.exp(rng.random(int(side.sum())) * np.log(size.pieces - 10)).astype(int) + 4 for side in lengths]
+        sides = [np.split(ids, np.cumsum(side)[:-1]) for ids, side in zip(pieces, lengths, strict=True)]
+        self._rows: list[Row] = [(a.tolist(), b.tolist()) for a, b in zip(*sides, strict=True)]
+        if guess:
+            self._rows = [(a, np.where(rng.random(len(a)) < 0.15, a, -100).tolist()) for a, _ in self._rows]
+
+    def epoch(self, number: int) -> list[Row]:
+        return self._rows
+
+
+def mbart(size: Size, device: torch.device, **changes: Any) -> Any:
+    """An mBART of random numbers, made on the device."""
+    from transformers import MBartConfig, MBartForConditionalGeneration
+
+    parts = {"layers": size.layers, "attention_heads": max(1, size.width // 64), "ffn_dim": size.feed_forward}
+    shape: dict[str, Any] = {f"{side}_{name}": number for side in ("encoder", "decoder") for name, number in parts.items()}
+    config = MBartConfig(vocab_size=size.pieces, d_model=size.width, scale_embedding=True, **shape, **changes)
+    config.dropout, config.attention_dropout = 0.1, 0.0
+    with device:
+        return MBartForConditionalGeneration(config).train()
+
+
+def xlmr(size: Size, device: torch.device) -> Any:
+    """An XLM-R of random numbers."""
+    from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
+
+    shape: dict[str, Any] = {"hidden_size": size.width, "intermediate_size": size.feed_forward, "num_hidden_layers": size.layers}
+    heads: dict[str, Any] = {"num_attention_heads": max(1, size.width // 64), "max_position_embeddings": 514, "pad_token_id": 1}
+    with device:
+        return XLMRobertaForMaskedLM(XLMRobertaConfig(vocab_size=size.pieces, **shape, **heads)).train()
+
+
+# ---------------------------------------------------------------------------------------------
+# an update
+
+
+def updates_of(
+    network: Any,
+    size: Size,
+    number: int,
+    *,
+    batching: str = "padded",
+    loss: str = "chunked",
+    precision: str = "auto",
+    fused: bool = True,
+    compiled: str = "",
+    shuffled: bool = False,
+    ahead: bool = True,
+    decoder: bool = True,
+) -> dict[str, Any]:
+    """Speed and memory of `number` updates after a few that warm up; the settings are those of the variants of part b."""
+    device = network.device
+    precision = pick_precision(precision, device)
+    settings = Training(batch_tokens=size.tokens, loss="plain" if loss == "plain" else "chunked", dropout=0.1, attention_dropout=0.0)
+    warm = max(2, number // 5)
+    planned = list(plan_batches(Sentences(size, guess=not decoder), size.tokens, number + warm, 1))
+    if shuffled:
+        planned = in_any_order([row for rows in planned for row in rows], size.tokens)
+        number = len(planned) - warm
+
+    def made(rows: list[Row]) -> dict[str, Any]:
+        return pack(rows) if batching == "packed" else collate(rows, 1, decoder)
+
+    batches: Iterable[dict[str, Any]] = [made(rows) for rows in planned] if ahead else map(made, planned)
+    measured = pick_loss(network, settings, precision)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, weight_decay=0.0, fused=fused)
+    forward = (
+        torch.compile(network, dynamic=compiled == "dynamic", mode=None if compiled == "dynamic" else compiled) if compiled else network
+    )
+    began = time.perf_counter()
+    with quick_dropout(device):
+        for at, batch in enumerate(batches):
+            if at == warm:
+                wait(device)
+                ready, began = time.perf_counter() - began, time.perf_counter()
+            tensors = {
+                name: value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value for name, value in batch.items()
+            }
+            labels = tensors.pop("labels")
+            with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                measured(forward(**tensors), labels, (labels != -100).sum()).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    wait(device)
+    seconds = time.perf_counter() - began
+    counted = planned[warm:]
+    return {
+        **speeds(size if decoder else None, counted, seconds, device, precision),
+        "ready_s": round(ready, 2),
+        "precision": precision,
+        "padding": round(1 - sum(len(a) + len(b) for rows in counted for a, b in rows) / sum(map(cells, counted)), 3),
+    }
+
+
+def sent(batch: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """A batch, on its way to the device."""
+    return {name: value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
+
+
+def speeds(size: Size | None, updates: list[list[Row]], seconds: float, device: torch.device, precision: str) -> dict[str, Any]:
+    """Tokens and updates a second, and the share of the peak; without a `size`, that share is not told."""
+    tokens = sum(sum(label != -100 for label in labels) for rows in updates for _, labels in rows)
+    found: dict[str, Any] = {
+        "target_tokens_per_s": round(tokens / seconds),
+        "updates_per_s": round(len(updates) / seconds, 3),
+        "tokens_per_update": round(tokens / len(updates)),
+    }
+    if size:
+        flops = sum(training_flops(size, rows) for rows in updates) / seconds
+        found["tflops"] = round(flops / 1e12, 3)
+        if device.type == "cuda" and precision == "bfloat16" and (peak := peak_of(torch.cuda.get_device_name())):
+            found["mfu"] = round(flops / peak / 1e12, 3)
+    return found
+
+
+def peak_of(name: str) -> float | None:
+    """The peak of a GPU by its name, in teraFLOPs a second."""
+    return next((peak for part, peak in sorted(PEAKS.items(), key=lambda row: -len(row[0])) if part in name), None)
+
+
+def in_any_order(rows: list[Row], tokens: int) -> list[list[Row]]:
+    """Batches of the rows as they come, short and long ones together."""
+    batches: list[list[Row]] = [[]]
+    for index in np.random.default_rng(1).permutation(len(rows)):
+        batch = batches[-1]
+        if batch and (len(batch) + 1) * max(max(map(len, row)) for row in (*batch, rows[index])) > tokens:
+            batches.append([])
+        batches[-1].append(rows[index])
+    return batches
+
+
+def cells(rows: list[Row]) -> int:
+    """Ids of both sides, padding included."""
+    return sum(len(rows) * max(len(row[side]) for row in rows) for side in (0, 1))
+
+
+def wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+# ---------------------------------------------------------------------------------------------
+# whole loops
+
+
+def our_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
+    """The same updates by the loop of `training`, batches made and sent in the background, without looks at the dev set but the last."""
+    from workflow_scripts.training.loop import train
+    from workflow_scripts.training.rows import Dev
+
+    warm = max(2, number // 5)
+    told: dict[str, Any] = {
+        "updates": number + warm,
+        "evaluate_every": number + warm,
+        "log_every": warm,
+        "checkpoint": "last",
+        "loss_every": 0,
+    }
+    settings = Training(batch_tokens=size.tokens, bleu_sentences=0, warmup_updates=2, dropout=0.1, attention_dropout=0.0, **told)
+    sentences = Sentences(size)
+    codec: Any = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=1), form=FAMILIES["mbart"])
+    taken: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        network = mbart(size, device)
+        history = train(network, codec, sentences, [Dev(sentences.epoch(0)[:8], "en")], Path(folder), 1, settings, taken=taken)
+    at = {entry["step"]: entry["seconds"] for entry in history if "loss" in entry}
+    first, last = warm, max(at)
+    planned = list(plan_batches(sentences, size.tokens, number + warm, 1))[first:last]
+    return {**speeds(size, planned, at[last] - at[first], device, pick_precision("auto", device)), **taken}
+
+
+def stock_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
+    """The stock Seq2SeqTrainer on as many of the same rows in as many updates, grouped by length, as many rows at once as ours hold."""
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+
+    warm = max(2, number // 5)
+    planned = list(plan_batches(Sentences(size), size.tokens, number + warm, 1))
+    rows = [row for batch in planned for row in batch]
+    at_once = len(rows) // len(planned)
+    times: list[float] = []
+    read: list[list[Row]] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            wait(device)
+            times.append(time.perf_counter())
+
+    def pad(items: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """What the stock collator makes of rows, which would ask for a tokenizer."""
+        read.append([(item["input_ids"], item["labels"]) for item in items])
+        return collate(read[-1], 1)
+
+    precision = pick_precision("auto", device)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = Seq2SeqTrainingArguments(
+            output_dir=folder,
+            max_steps=number + warm,
+            per_device_train_batch_size=at_once,
+            train_sampling_strategy="group_by_length",
+            learning_rate=1e-5,
+            label_smoothing_factor=0.2,
+            max_grad_norm=0.0,
+            bf16=precision == "bfloat16",
+            use_cpu=device.type == "cpu",
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        arguments._n_gpu = min(arguments.n_gpu, 1)
+        items = [{"input_ids": a, "attention_mask": [1] * len(a), "labels": b} for a, b in rows]
+        trainer = Seq2SeqTrainer(model=mbart(size, device), args=arguments, train_dataset=items, data_collator=pad, callbacks=[Clock()])
+        trainer.train()
+    return speeds(size, read[warm : number + warm], times[-1] - times[warm - 1], device, precision)

@@ -1,0 +1,245 @@
+"""A GPU does what the CPU does, in every stage that can use one, and takes the memory that preflight says: make test-gpu."""
+
+import copy
+import json
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import comparisons
+import pytest
+import torch
+from comparisons import COMPARISONS, columns, near, same_share
+from phases import TINY as SMALL_PHASE
+from phases import finetune, phase_files
+from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
+from tiny_models import manual_pairs, small_model
+
+from workflow_scripts.lexicon.mapping import normalise
+from workflow_scripts.models import decoding
+from workflow_scripts.models.batches import collate
+from workflow_scripts.models.networks import last_states
+from workflow_scripts.models.packing import Segments, _in_turn, _jagged, pack
+from workflow_scripts.run.estimates import Shape, training_memory
+from workflow_scripts.similarity import Similarities, neighbourhoods
+from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.experiment import of_training
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.training.fitting import parts_that_fit, try_part
+from workflow_scripts.training.loop import load_model, pick_loss
+from workflow_scripts.training.rows import split_batch
+from workflow_scripts.training.settings import Training
+
+SHORT = {**SMALL_PHASE, "updates": 12, "evaluate_every": 6, "checkpoint": "last", "loss_every": 0}
+
+
+@pytest.mark.parametrize("kind", COMPARISONS, ids=lambda kind: kind.__name__)
+def test_a_stage_is_near_the_cpu(tmp_path, kind):
+    COMPARISONS[kind](tmp_path, "cuda")
+
+
+def test_bfloat16_is_near_float32(tmp_path):
+    comparisons.bfloat16_is_near(tmp_path, "cuda")
+
+
+# ---------------------------------------------------------------------------------------------
+# the whole workflow
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """The results of the tiny experiment with every stage on the GPU."""
+    content = copy.deepcopy(TINY)
+    experiment, backbone = content["experiments"]["tiny"], content["backbones"]["tiny"]["small"]
+    lexicon = content["lexicons"]["tiny"]
+    experiment["representation"] = lexicon["lexicon"] = {"device": "cuda"}
+    for block in (experiment["training"], experiment["decoding"], backbone["training"], lexicon["mapping"]):
+        block["device"] = "cuda"
+    folder = lay_out(tmp_path_factory.mktemp("gpu"))
+    snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, content), "--cores", "2")
+    return folder / "results"
+
+
+def test_the_whole_workflow_runs_on_the_gpu(done):
+    reports = [read_json(path) for path in done.glob("runs/tiny/*/seed1/*/training.json")]
+    assert len(reports) == 3 and all(report["device"].startswith("cuda") for report in reports)
+    has_bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    assert {report["precision"] for report in reports} == {"bfloat16" if has_bfloat16 else "float32"}
+    assert all(report["micro_batch_tokens"] == 800 for report in reports)
+    assert read_json(done / "lexicons/tiny.en-de/tiny/mapping.json")["device"].startswith("cuda")
+    assert (done / "report.html").stat().st_size and list(read_lines(done / "runs/tiny/csr/seed1/pages.hyp"))
+
+
+# ---------------------------------------------------------------------------------------------
+# training
+
+
+def command(folder, start, out, settings: dict) -> list[str]:
+    """The module and the arguments of a finetuning phase in a process of its own."""
+    out.mkdir()
+    text = {f"{part}-{side}": folder / f"{part}.{code}" for part in ("train", "dev") for side, code in (("source", "de"), ("target", "en"))}
+    outputs = {"model": out / "model", "curve": out / "curve.tsv", "report": out / "training.json", "checkpoints": out / "checkpoints"}
+    flags = [str(part) for name, path in {"start": start, **text, **outputs}.items() for part in (f"--{name}", path)]
+    return ["workflow_scripts.training.training", "translate", *flags, "--languages", "de", "en", "--settings", json.dumps(settings)]
+
+
+def test_a_killed_phase_goes_on_from_its_checkpoint(tmp_path):
+    files, out = phase_files(tmp_path), tmp_path / "killed"
+    settings = {**SHORT, "updates": 16, "evaluate_every": 4, "bleu_sentences": 0, "log_every": 1, "device": "cuda"}
+    finetune(*files, tmp_path / "whole", Training(**settings))
+    call = command(*files, out, settings)
+    killed = subprocess.run([sys.executable, "tests/signalled.py", "update 9/", str(int(signal.SIGKILL)), "-m", *call])
+    assert killed.returncode == -signal.SIGKILL and list(out.glob("checkpoints/*/checkpoint-8"))
+    done = subprocess.run([sys.executable, "-m", *call], check=True, capture_output=True, text=True)
+    assert "continuing from" in done.stdout
+    near(*(columns(tmp_path / name / "curve.tsv", "loss", "dev_loss") for name in ("whole", "killed")), 5e-3, 0)
+
+
+def test_all_gpus_of_the_node_share_the_work(tmp_path):
+    """Under torchrun with NCCL, a process for each GPU, the losses are those of one; with one GPU this starts NCCL at least."""
+    files, gpus = phase_files(tmp_path), torch.cuda.device_count()
+    settings = {**SHORT, **comparisons.NO_DROPOUT, "bleu_sentences": 0, "device": "cuda", "precision": "float32"}
+    finetune(*files, tmp_path / "one", Training(**settings))
+    run = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus), "-m", "--"]
+    done = subprocess.run([sys.executable, *run, *command(*files, tmp_path / "all", settings)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert read_json(tmp_path / "all/training.json")["processes"] == gpus
+    near(*(columns(tmp_path / name / "curve.tsv", "loss", "dev_loss") for name in ("one", "all")), 5e-3, 0)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_packed_rows_are_padded_rows(tmp_path, precision):
+    """One kernel for all rows, in either precision; in bfloat16 gradients differ as two orders of summing do."""
+    network = load_model(small_model(tmp_path), Training(**comparisons.NO_DROPOUT), 1).cuda().train()
+    rows = [([5, 6, 7, 2, 9] * (1 + i % 5), [7, 2, 8] * (1 + i % 7)) for i in range(40)]
+    weights = torch.randn(sum(len(labels) for _, labels in rows), network.config.d_model, device="cuda")
+    found = []
+    for batch in (collate(rows, 1), pack(rows)):
+        tensors = {name: value.cuda() if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
+        labels = tensors.pop("labels")
+        network.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
+            states = last_states(network, **tensors)
+        states = states[labels != -100].float()
+        (states * weights).sum().backward()
+        found.append((states.detach(), {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}))
+    (one, grads), (other, packed) = found
+    far = {"float32": 1e-3, "bfloat16": 3e-2}[precision]
+    assert float((one - other).norm() / one.norm()) < far
+    largest = max(float(grad.norm()) for grad in grads.values())
+    for name, grad in grads.items():
+        assert float((grad - packed[name]).norm()) < far * (float(grad.norm()) + 0.1 * largest), name
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_dropout_of_packed_attention_has_the_right_mean(causal):
+    """The kernel for nested tensors drops as many weights as are asked for and scales the others."""
+    rows = Segments(torch.tensor([0, 3, 40, 64]).cuda(), 37)
+    query, key, value = (torch.randn(64, 2, 16, device="cuda") for _ in range(3))
+    sure = _in_turn(query, key, value, rows, rows, causal, 0.0, None)
+    drawn = torch.stack([_jagged(query, key, value, rows, rows, causal, 0.25, None) for _ in range(400)])
+    near_enough = 6 * float(drawn.std(dim=0).max()) / 20
+    assert float((drawn.mean(dim=0) - sure).abs().max()) < near_enough and float(drawn.std(dim=0).max()) > 0.05
+
+
+# ---------------------------------------------------------------------------------------------
+# memory
+
+WIDE = Shape(8_000, 512, 2048, 6, 6, 512)
+
+
+def wide_model(shape: Shape):
+    from transformers import MBartConfig, MBartForConditionalGeneration
+
+    heads = {"encoder_attention_heads": 8, "decoder_attention_heads": 8, "decoder_ffn_dim": shape.encoder_ffn_dim}
+    return MBartForConditionalGeneration(MBartConfig(**shape._asdict(), **heads, dropout=0.1, attention_dropout=0.0)).cuda()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "changes"),
+    [(8_192, {}), (32_768, {}), (8_192, {"precision": "float32"}), (8_192, {"loss": "plain"}), (8_192, {"batching": "packed"})],
+)
+def test_memory_is_what_preflight_estimates(tokens, changes):
+    """An update of a model with 50 million parameters, with the optimiser, takes what the estimate says, within 20 %."""
+    settings = Training(batch_tokens=tokens, attention_dropout=0.0, dropout=0.1, **changes)
+    precision = "bfloat16" if settings.precision == "auto" else settings.precision
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    network = wide_model(WIDE).train()
+    optimizer = torch.optim.AdamW(network.parameters(), fused=True)
+    loss = pick_loss(network, settings, precision)
+    rows = [([5] * 64, [6] * 64)] * (tokens // 64)
+    batch = pack(rows) if settings.batching == "packed" else collate(rows, 1)
+    for _ in range(3):
+        tensors = {name: value.cuda() if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
+        labels = tensors.pop("labels")
+        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
+            outputs = network(**tensors, **({} if settings.batching == "packed" else {"use_cache": False}))
+        loss(outputs, labels, labels.numel()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    # the estimate's first term is for CUDA itself and what its allocator keeps, which PyTorch does not count
+    estimate = training_memory(WIDE, of_training("finetune", "x", "x", settings, 1), 1) - 1e9
+    taken = torch.cuda.max_memory_allocated()
+    print(f"{tokens} tokens, {changes}: {taken / 1e9:.2f} GB allocated, {estimate / 1e9:.2f} GB estimated")
+    assert taken == pytest.approx(estimate, rel=0.2)
+
+
+def test_what_fits_is_found_on_a_gpu_with_little_memory():
+    """A limit on this process's memory stands in for a small GPU; after the search, all that it tried is free again."""
+    network = wide_model(Shape(8_000, 512, 2048, 2, 2, 512))
+    settings = Training()
+    attempt = partial(try_part, network, partial(collate, pad=1), pick_loss(network, settings, "float32"), "float32", False)
+    updates = [[([5] * 64, [6] * 64)] * 512]
+    limit = torch.cuda.memory_allocated() + 3 * 2**30
+    torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.get_device_properties(0).total_memory)
+    try:
+        before = torch.cuda.memory_allocated()
+        parts = parts_that_fit(attempt, updates, 1)
+        assert parts > 1 and torch.cuda.memory_allocated() == before
+        attempt(split_batch(updates[0], parts)[0])
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+# ---------------------------------------------------------------------------------------------
+# decoding and mapping
+
+
+def test_ctranslate2_finds_its_libraries_or_names_the_way_out():
+    reason = decoding.why_not_on_gpu()
+    assert not reason, reason
+
+
+@pytest.mark.parametrize("compute_type", ["auto", "float16", "int8_float16", "bfloat16"])
+def test_ctranslate2_translates_in_every_precision(tmp_path, compute_type):
+    import ctranslate2
+
+    if compute_type != "auto" and compute_type not in ctranslate2.get_supported_compute_types("cuda"):
+        pytest.skip(f"this GPU has no {compute_type}")
+    write_lines(tmp_path / "source", manual_pairs(40)[0])
+    model = small_model(tmp_path)
+    for name, settings in (
+        ("reference", decoding.Decoding(device="cpu", compute_type="float32", max_length=12)),
+        ("gpu", decoding.Decoding(device="cuda", compute_type=compute_type, max_length=12)),
+    ):
+        decoding.main(model, tmp_path / "source", tmp_path / name, languages=("de", "en"), settings=settings)
+    # a model with random weights is nearly undecided everywhere, so that rounding changes many of its choices
+    assert same_share(tmp_path / "reference", tmp_path / "gpu") > 0.3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_of_similarities(dtype):
+    """The nearest words by a product in float32 are the CPU's, and by one in bfloat16 nearly all."""
+    x = normalise(torch.randn(3000, 300))
+    z = normalise(x + 0.3 * torch.randn(3000, 300) / 300**0.5)
+    sure = (x @ z.T).argmax(dim=1)
+    found = (x.cuda().to(dtype) @ z.cuda().to(dtype).T).float().argmax(dim=1).cpu()
+    assert float((found == sure).float().mean()) >= {torch.float32: 0.999, torch.bfloat16: 0.98}[dtype]
+    similarities = [Similarities(x.to(where), z.to(where), "float32") for where in ("cpu", "cuda")]
+    means = []
+    for product, where in zip(similarities, ("cpu", "cuda"), strict=True):
+        product.multiply(x.to(where))
+        means.append(neighbourhoods(product, 10).nearest_x.cpu())
+    assert torch.allclose(*means, atol=1e-4)

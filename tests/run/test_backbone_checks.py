@@ -1,0 +1,120 @@
+"""Backbones in the configuration: what they are made from, and the parallel text that they are pretrained on."""
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from workflow_scripts.run import inputs
+from workflow_scripts.run.config import bitext_used, load
+from workflow_scripts.stage import InputError
+
+SPANISH = {
+    "languages": ["es", "en"],
+    "train": {"file": "resources/libreoffice-help/en-es.tsv.xz", "columns": {"document": 1, "en": 3, "es": 4}},
+}
+
+
+def configured(**backbones):
+    """config.yaml with a Spanish corpus and more backbones, from the last of which its experiment starts."""
+    with open("config.yaml", encoding="utf-8") as file:
+        raw = yaml.safe_load(file)
+    raw["corpora"]["spanish"] = {"like": "help", **copy.deepcopy(SPANISH)}
+    raw["backbones"].update(copy.deepcopy(backbones))
+    raw["experiments"]["help-de-en"]["backbone"] = ["bible", *backbones][-1]
+    return load(raw)
+
+
+def made(**block):
+    """A small mBART that is pretrained on bitext alone."""
+    return {"kind": "small", "small": {"bitext": ["help", "spanish"], **block}}
+
+
+def m2m(**block):
+    return {"kind": "continued", "from": "base", "objective": "translation", "continued": {"bitext": ["help", "spanish"], **block}}
+
+
+def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
+    config = configured(base=made(), m2m=m2m(direction="many-to-one"))
+    for name in ("base", "m2m"):
+        asked = SimpleNamespace(backbone=name)
+        assert inputs.backbone_languages(config, asked) == ["de", "en", "es"]
+        assert inputs.backbone_bitext(config, asked, "train") == [
+            f"results/corpora/{folder}/train.{code}" for folder in ("help.de-en", "spanish.es-en") for code in folder[-5:].split("-")
+        ]
+        assert "results/corpora/help.de-en/dev.de" in inputs.backbone_bitext(config, asked, "dev")
+        assert "results/corpora/help.de-en/test/pages.de" in inputs.backbone_held_out(config, asked)
+    assert bitext_used(config) == ["help", "spanish"]
+    assert bitext_used(configured()) == [] and inputs.backbone_bitext(configured(), SimpleNamespace(backbone="bible"), "train") == []
+
+
+@pytest.mark.parametrize(
+    ("backbones", "message"),
+    [
+        ({"base": made(bitext=["help", "spansh"])}, r"base\.small\.bitext: 'spansh' is not defined, did you mean 'spanish'"),
+        ({"base": made(bitext=["help", "help"])}, r"bitext: \['help', 'help'\] names a corpus twice"),
+        ({"base": made(temperature=2)}, r"base\.small\.temperature: 2\.0 is for objectives that learn from the pairs"),
+        ({"base": made(temperature=0.5)}, r"temperature: input should be greater than or equal to 1"),
+        ({"base": made(), "m2m": m2m(bitext=[])}, r"m2m\.continued\.bitext: is missing; objective translation learns from the pairs"),
+        ({"base": made(), "m2m": m2m(text={"de": "x"})}, r"m2m\.continued\.text: is not read by objective translation"),
+        ({"base": made(), "m2m": m2m(direction="many-to-one", bitext=["help"])}, r"all pairs share de and en; say which it is"),
+        ({"base": made(), "m2m": m2m(direction="one-to-many", pivot="de")}, r"the pair es-en is without the pivot 'de'"),
+        ({"base": made(), "m2m": m2m(direction="many")}, r"direction: input should be 'many-to-many', 'many-to-one' or 'one-to-many'"),
+        ({"base": made(bitext=["help"]), "m2m": m2m()}, r"base\.small\.text: no text for 'es', which backbones\.m2m\.continued\.bitext has"),
+        ({"base": made(bitext=["spanish"])}, r"base\.small\.text: no text for 'de', which experiments\.help-de-en needs; it has \['es', 'en'\]"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_bitext(backbones, message):
+    with pytest.raises(InputError, match=message):
+        configured(**backbones)
+
+
+def of_arm(model="help-de-en/csr/seed1/pretext", **also):
+    """config.yaml with a second experiment on the model of an arm of its own, which is trained for that alone."""
+    with open("config.yaml", encoding="utf-8") as file:
+        raw = yaml.safe_load(file)
+    raw["run"] |= {"experiments": ["after"], "arms": ["finetune"]}
+    raw["backbones"]["restored"] = {"kind": "arm", "from": model}
+    raw["corpora"]["spanish"] = {"like": "help", **copy.deepcopy(SPANISH)}
+    raw["experiments"]["after"] = {"like": "help-de-en", "backbone": "restored"}
+    for section, blocks in also.items():
+        for name, block in blocks.items():
+            raw[section][name] = {**raw[section].get(name, {}), **block} if isinstance(block, dict) else block
+    return load(raw)
+
+
+def test_the_model_of_an_arm_is_a_backbone():
+    config, asked = of_arm(), SimpleNamespace(backbone="restored")
+    assert inputs.backbone_start(config, asked) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
+    assert inputs.backbone_task_text(config, asked) == ["results/corpora/help.de-en/train.de", "results/corpora/help.de-en/train.en"]
+    assert "results/corpora/help.de-en/dev.de" in inputs.backbone_held_out(config, asked)
+    # its experiment is not run: only what makes the model
+    assert inputs.backbone_users(config, "bible") == ["after", "help-de-en"] and inputs.backbone_users(config, "restored") == ["after"]
+    assert not any("runs/help-de-en/" in path for path in inputs.report_inputs(config))
+    assert inputs.writes_text(config, "bible")
+    # what the experiment on that model holds out is not in the text that the arm is trained on
+    config = of_arm(experiments={"after": {"like": "help-de-en", "backbone": "restored", "corpus": "spanish", "source": "es"}},
+                    corpora={"help": {}}, backbones={"bible": {"small": {"bitext": ["help", "spanish"]}}})  # fmt: skip
+    asked = SimpleNamespace(corpus="help", a="de", b="en")
+    assert "results/corpora/spanish.es-en/test/pages.en" in inputs.others_held_out(config, asked, "b")
+    assert inputs.others_held_out(config, SimpleNamespace(corpus="spanish", a="es", b="en"), "a") == []
+
+
+@pytest.mark.parametrize(
+    ("model", "also", "message"),
+    [
+        ("help-de-en/csr", {}, r"restored\.from: 'help-de-en/csr' names no model of an arm; give one like help-de-en/csr/seed1/pretext"),
+        ("help-de/csr/seed1/pretext", {}, r"restored\.from: 'help-de' is not defined, did you mean 'help-de-en'"),
+        ("help-de-en/crs/seed1/pretext", {}, r"restored\.from: 'crs' is not defined, did you mean 'csr'"),
+        ("help-de-en/finetune/seed1/pretext", {}, r"restored\.from: arm 'finetune' has no phase pretext"),
+        ("after/finetune/seed1/finetune", {}, r"restored\.from: restored from restored is a circle"),
+        ("help-de-en/csr/seed1/pretext", {"experiments": {"help-de-en": {"backbone": "restored"}}}, r"restored from restored is a circle"),
+        ("help-de-en/csr/seed1/pretext", {"experiments": {"help-de-en": {"corpus": "spanish"}}}, r"help-de-en: source and target .* are not"),
+        ("help-de-en/csr/seed1/pretext", {"backbones": {"bible": {"from": "x"}}}, r"bible\.from: is for kinds continued and converted, or names"),
+        (None, {}, r"restored\.from: None names no model"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_model_of_an_arm(model, also, message):
+    with pytest.raises(InputError, match=message):
+        of_arm(model, **also)

@@ -1,0 +1,153 @@
+"""Parallel text to pretrain on: sampling, directions, what is left out, and the objective that learns from it."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+from test_backbone import run, small
+from test_checkpoints import same
+from test_pretraining import SHORT
+from tiny_models import manual_pairs, small_model
+
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.bitext import Bitext, directions, drawn, read_bitext, shares, unpaired
+from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, read_text
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """Training and dev text of two corpora; English stands in both."""
+    folder = tmp_path_factory.mktemp("corpora")
+    german, english = manual_pairs(260)
+    for name, (code, other), part in (
+        ("a.de-en/train", ("de", "en"), slice(200)),
+        ("a.de-en/dev", ("de", "en"), slice(200, 220)),
+        ("b.en-fr/train", ("en", "fr"), slice(150, 250)),
+        ("b.en-fr/dev", ("en", "fr"), slice(250, 260)),
+    ):
+        for language, lines in ((code, german if code == "de" else english), (other, english if other == "en" else german)):
+            path = folder / f"{name}.{language}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(f"{line}\n" for line in lines[part]), encoding="utf-8")
+    return folder
+
+
+def files(folder, part):
+    return tuple(
+        folder / f"{name}/{part}.{code}" for name, codes in (("a.de-en", ("de", "en")), ("b.en-fr", ("en", "fr"))) for code in codes
+    )
+
+
+def block(**changes) -> Pretraining:
+    return Pretraining(bitext=["a", "b"], dev_lines=10, training=SHORT, **changes)
+
+
+def test_the_temperature_flattens_the_corpora():
+    assert shares([900, 100], 1).tolist() == pytest.approx([0.9, 0.1])
+    assert shares([900, 100], 2).tolist() == pytest.approx([0.75, 0.25])  # roots: 30 and 10
+    assert shares([900, 100], 1e9).tolist() == pytest.approx([0.5, 0.5])
+
+
+def test_no_pair_comes_again_before_all_have_come():
+    epochs = [drawn([90, 10], 2, seed=1, number=number) for number in range(4)]
+    assert [[len(pairs) for pairs in epoch] for epoch in epochs] == [[75, 25]] * 4
+    for place, size in enumerate((90, 10)):
+        counts = Counter(np.concatenate([epoch[place] for epoch in epochs]).tolist())
+        assert len(counts) == size and max(counts.values()) - min(counts.values()) <= 1
+    assert sorted(drawn([90, 10], 1, 1, 3)[0].tolist()) == list(range(90))
+    assert epochs[1][1].tolist() != drawn([90, 10], 2, seed=2, number=1)[1].tolist()
+
+
+def test_directions_go_through_the_pivot():
+    pairs = [("de", "en"), ("en", "fr")]
+    assert directions(pairs, "many-to-one") == [[("de", "en")], [("fr", "en")]]
+    assert directions(pairs, "one-to-many") == [[("en", "de")], [("en", "fr")]]
+    assert directions(pairs, "many-to-many") == [[("de", "en"), ("en", "de")], [("en", "fr"), ("fr", "en")]]
+    assert directions(pairs[:1], "many-to-one", "de") == [[("en", "de")]]
+    with pytest.raises(InputError, match="all pairs share de and en; say which"):
+        directions(pairs[:1], "many-to-one")
+    with pytest.raises(InputError, match="the pairs share none; take many-to-many"):
+        directions([*pairs, ("de", "fr")], "one-to-many")
+    with pytest.raises(InputError, match="the pair en-fr is without the pivot 'de'"):
+        directions(pairs, "one-to-many", "de")
+
+
+def test_no_held_out_sentence_is_in_it(corpora, tmp_path):
+    (tmp_path / "test.en").write_text((corpora / "a.de-en/train.en").read_text().splitlines()[3].upper() + "\n")
+    held_out = (tmp_path / "test.en", corpora / "a.de-en/dev.en")
+    languages = ("de", "en", "fr")
+    train, dev = read_text(block(), languages, (), held_out, files(corpora, "train"), files(corpora, "dev"))
+    keys = {leak_key(line) for path in (*held_out, *files(corpora, "dev")) for line in path.read_text().splitlines()}
+    # the French corpus has sentences of the German one's dev set
+    assert [one.name for one in train.bitext] == ["a.de-en", "b.en-fr"] and train.bitext[1].pairs <= 80
+    assert not keys & {leak_key(line) for one in train.bitext for side in one.sides.values() for line in side}
+    # an experiment's own dev set may be measured on
+    assert [one.pairs for one in dev.bitext] == [10, 10]
+    with pytest.raises(InputError, match=r"train\.de: no pairs are left"):
+        read_bitext(files(corpora, "train"), {leak_key(line) for line in (corpora / "a.de-en/train.en").read_text().splitlines()})
+
+
+@pytest.mark.parametrize("family", ["cc25", "mbart50", "m2m100"])
+def test_a_row_has_the_tags_of_both_languages(corpora, tmp_path, family):
+    codec = load_codec(small_model(tmp_path, family))
+    bitext = [Bitext("a.de-en", {"de": ["Datei"], "en": ["File"]})]
+    made = OBJECTIVES["translation"].prepare(block(), Text({}, bitext), Text({}, bitext), 1, tmp_path / "text")
+    rounds, dev = made.read(codec)
+    german, english = (codec.encode([line], code)[0] for line, code in (("Datei", "de"), ("File", "en")))
+    wanted = [(german, english), (english, german)]
+    assert [tuple(map(list, row)) for row in rounds.epoch(0)] == wanted and rounds.rows == 2
+    assert [(one.language, [tuple(map(list, row)) for row in one.rows]) for one in dev] == [("en", wanted[:1]), ("de", wanted[1:])]
+
+
+def test_settings_that_decide_the_rows_tell_checkpoints_apart(tmp_path):
+    bitext = [Bitext("a.de-en", {"de": ["Datei"], "en": ["File"]})]
+    plans = []
+    for number, changes in enumerate(({}, {"temperature": 2.0}, {"direction": "many-to-one", "pivot": "de"})):
+        made = OBJECTIVES["translation"].prepare(block(**changes), Text({}, bitext), Text({}, bitext), 1, tmp_path / str(number))
+        plans.append(made.text["plan.json"].read_text())
+    assert len({*plans}) == 3
+
+
+def test_translation_and_its_control_go_on_from_one_model(corpora, tmp_path):
+    text = {"languages": ("de", "en", "fr"), "bitext": files(corpora, "train"), "bitext_dev": files(corpora, "dev")}
+    first = run(tmp_path, Backbone(small=small(tmp_path, text={}, bitext=["a", "b"], dev_lines=5, training=SHORT), kind="small"), **text)
+    assert first["objective"] == "denoising" and first["pairs"]["a.de-en"] > 100 and {*first["sentences"]} == {"de", "en", "fr"}
+    assert str(corpora / "b.en-fr/train.fr") in first["checksums"]
+    start = (tmp_path / "out").rename(tmp_path / "first") / "model"
+    reports, weights = {}, {}
+    for name, settings in {
+        "m2m": {"objective": "translation", "continued": block(temperature=2.0)},
+        "m2o": {"objective": "translation", "continued": block(direction="many-to-one")},
+        "control": {"objective": "denoising", "continued": block()},
+    }.items():
+        reports[name] = run(tmp_path, Backbone(kind="continued", from_="first", **settings), start=start, **text)
+        weights[name] = load_file((tmp_path / "out").rename(tmp_path / name) / "model/model.safetensors")
+    assert all(math.isfinite(reports[name]["translation_loss"]) for name in ("m2m", "m2o"))
+    assert reports["m2m"]["sentences"] == {} and reports["m2m"]["pairs"] == reports["control"]["pairs"] == first["pairs"]
+    before = load_file(start / "model.safetensors")
+    assert not any(same(one, other) for one in weights.values() for other in [before, *(w for w in weights.values() if w is not one)])
+
+
+def test_translation_needs_pairs(corpora, tmp_path):
+    run(
+        tmp_path,
+        Backbone(small=small(corpora, text={}, bitext=["a", "b"], dev_lines=5, training=SHORT), kind="small"),
+        **{"languages": ("de", "en", "fr"), "bitext": files(corpora, "train"), "bitext_dev": files(corpora, "dev")},
+    )
+    start = (tmp_path / "out").rename(tmp_path / "first") / "model"
+    with pytest.raises(InputError, match=r"objective translation needs parallel text; name corpora in `continued.bitext`"):
+        run(tmp_path, Backbone(kind="continued", objective="translation", continued=Pretraining()), start=start, languages=())
+    with pytest.raises(InputError, match=r"names no text for tr; it has de, en, fr"):
+        run(tmp_path, Backbone(kind="continued", objective="translation", continued=block()), start=start, languages=("tr",),
+            bitext=files(corpora, "train"), bitext_dev=files(corpora, "dev"))  # fmt: skip
+
+
+def test_without_its_pairing_each_line_comes_once():
+    bitext = [Bitext("a", {"de": ["eins", "zwei"], "en": ["one", "two"]}), Bitext("b", {"en": ["two", "three"], "fr": ["deux", "trois"]})]
+    assert unpaired(bitext) == {"de": ["eins", "zwei"], "en": ["one", "two", "three"], "fr": ["deux", "trois"]}
+    assert unpaired(bitext, 1) == {"de": ["eins"], "en": ["one"], "fr": ["deux"]}

@@ -1,0 +1,82 @@
+"""How an update goes through a device: what fits is found, and packed rows train as padded ones do."""
+
+import pytest
+import torch
+from phases import TINY, finetune, phase_files
+from tiny_models import small_encoder, small_model
+
+from workflow_scripts.models.batches import collate
+from workflow_scripts.models.packing import pack
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.training.fitting import parts_that_fit, pick_batching, try_part
+from workflow_scripts.training.loop import load_model, pick_loss
+from workflow_scripts.training.rows import split_batch
+from workflow_scripts.training.settings import Training
+
+UPDATES = [[([5] * 10, [6] * 8)] * 12, [([5] * 30, [6] * 40)] * 3, [([5] * 4, [6] * 4)] * 20]
+
+
+def device_of(size, tried):
+    """A device that holds parts of so many pieces, padding included."""
+
+    def attempt(rows):
+        tried.append(len(rows) * max(max(map(len, row)) for row in rows))
+        if tried[-1] > size:
+            raise torch.OutOfMemoryError(f"tried {tried[-1]} of {size}")
+
+    return attempt
+
+
+@pytest.mark.parametrize(("size", "processes", "parts"), [(120, 1, 1), (119, 1, 2), (79, 1, 4), (60, 2, 4), (120, 3, 3)])
+def test_an_update_goes_through_in_as_few_parts_as_fit(size, processes, parts):
+    tried = []
+    assert parts_that_fit(device_of(size, tried), UPDATES, processes) == parts
+    assert tried[-1] <= size and all(cells > size for cells in tried[:-1])
+    # the largest of all updates was tried
+    assert tried[-1] == max(len(part) * max(map(len, part[0])) for rows in UPDATES for part in split_batch(rows, parts))
+
+
+def test_a_row_that_does_not_fit_is_told():
+    with pytest.raises(InputError, match=r"a row of 40 pieces does not fit.*lower max_length"):
+        parts_that_fit(device_of(39, []), UPDATES, 1)
+
+
+@pytest.mark.parametrize("batching", ["padded", "packed"])
+def test_trying_changes_nothing(tmp_path, batching):
+    network = load_model(small_model(tmp_path), Training(), 1).eval()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    loss = pick_loss(network, Training(), "float32")
+    state = torch.get_rng_state()
+    seen = []
+
+    def to_batch(rows):
+        seen.append(len(rows))
+        return pack(rows) if batching == "packed" else collate(rows, 1)
+
+    try_part(network, to_batch, loss, "float32", True, UPDATES[1])
+    assert seen == [3] and torch.equal(torch.get_rng_state(), state) and not network.training
+    assert all(p.grad is None for p in network.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+def test_what_cannot_be_packed(tmp_path):
+    encoder = load_model(small_encoder(tmp_path, "bert"), Training(), 1)
+    assert pick_batching(Training(), encoder) == "padded"
+    for settings, reason in ((Training(batching="packed"), "mBERT"), (Training(batching="packed", loss="plain"), "loss: plain")):
+        with pytest.raises(InputError, match=f"{reason}.*set batching: padded"):
+            pick_batching(settings, encoder)
+
+
+def test_a_phase_ends_alike_packed_and_padded(tmp_path):
+    files = phase_files(tmp_path)
+    settings = {**TINY, "updates": 6, "evaluate_every": 3, "checkpoint": "last", "dropout": 0.0, "attention_dropout": 0.0}
+    whole = {"batching": "padded", "micro_batch_tokens": "auto"}
+    parts = {"batching": "packed", "micro_batch_tokens": 200}
+    padded, packed = (finetune(*files, tmp_path / some["batching"], Training(**settings, **some)) for some in (whole, parts))
+    start = finetune(*files, tmp_path / "start", Training(**{**settings, "learning_rate": 1e-12}))
+    for name in padded:
+        moved = float((padded[name] - start[name]).abs().max())
+        assert torch.allclose(padded[name], packed[name], atol=moved / 50 + 1e-6), name
+    said = [read_json(tmp_path / name / "training.json") for name in ("padded", "packed")]
+    assert [report["batching"] for report in said] == ["padded", "packed"]
+    assert [report["micro_batch_tokens"] for report in said] == [settings["batch_tokens"], 200]

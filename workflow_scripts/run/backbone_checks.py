@@ -1,0 +1,149 @@
+"""backbone_checks: checks of backbones, of what they are made from, and of what they are pretrained on."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from workflow_scripts.names import undefined
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.inputs import backbone_users, writes_text
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.experiment import chain, family_in, pretrained_in, starts, trains
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.training.backbone import Backbone, made_of
+from workflow_scripts.training.bitext import directions
+from workflow_scripts.training.pretraining import OBJECTIVES, known_family, objective_for
+
+
+def problems(config: Config) -> Iterator[str]:
+    """Backbones that are made from one that is not defined, or from themselves; settings for another kind, family or objective."""
+    for name, backbone in config.backbones.items():
+        where = f"backbones.{name}"
+        if backbone.kind not in ("continued", "converted", "arm") and backbone.from_:
+            yield f"{where}.from: is for kinds continued and converted, or names the model of an arm (kind arm)"
+        if backbone.kind != "small" and backbone.family:
+            yield f"{where}.family: is for kind small only; a model that is loaded or continued has its own"
+        if backbone.kind in ("hub", "converted") and backbone.objective:
+            yield f"{where}.objective: is for kinds small and continued only"
+        if backbone.kind in ("continued", "converted"):
+            yield from undefined(f"{where}.from", backbone.from_ or "", config.backbones)
+        if backbone.kind == "arm":
+            yield from _arm_problems(config, where, backbone)
+        yield from _conversion_problems(config, name)
+        links = chain(config, name)
+        again = made_of(config.backbones, links[-1], starts(config))
+        if again in links:
+            yield f"{where}.from: {' from '.join([*links, str(again)])} is a circle; one of them must be small or of the hub"
+        objective = backbone.objective
+        family = family_in(config, name)
+        if backbone.pretraining and family:
+            try:
+                objective = objective_for(backbone.objective, known_family(family))
+            except InputError as problem:
+                yield f"{where}.objective: {problem}"
+        yield from _bitext_problems(config, name, objective)
+        yield from _veco_problems(config, name, objective)
+        if family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
+            yield (
+                f"{where}: is an encoder (family xlmr), which cannot write text; for translation and for arms with a pretext phase "
+                "take a backbone of family mbart, one of kind converted (to: encoder-decoder), or arms with `generator: sga`"
+            )
+
+
+def _conversion_problems(config: Config, name: str) -> Iterator[str]:
+    """What is wrong with the form that a backbone is given for a task."""
+    backbone, where = config.backbones[name], f"backbones.{name}"
+    given = (backbone.to, backbone.decoder, backbone.decoder_layers, backbone.decoder_from)
+    if backbone.kind != "converted":
+        if given != (None, "copied", None, "last"):
+            yield f"{where}: `to`, `decoder`, `decoder_layers` and `decoder_from` are for kind converted only"
+        return
+    if backbone.to == "encoder" and given[1:] != ("copied", None, "last"):
+        yield f"{where}: an encoder has no decoder; leave `decoder`, `decoder_layers` and `decoder_from` out, or set to: encoder-decoder"
+    start = backbone.from_ if backbone.from_ in config.backbones else None
+    if start and (family := family_in(config, start)) not in (None, "xlmr"):
+        yield f"{where}.from: {start!r} is of family {family}; only an XLM-R, or a VECO made of one, can be converted"
+    small = config.backbones[chain(config, name)[-1]].small
+    layers = backbone.decoder_layers
+    if small and layers and layers > small.layers and backbone.decoder == "copied":
+        yield f"{where}.decoder_layers: {layers} are more than the {small.layers} of the stack; take at most these, or decoder: random"
+
+
+def _veco_problems(config: Config, name: str, objective: str | None) -> Iterator[str]:
+    """What is wrong with the losses of VECO."""
+    backbone = config.backbones[name]
+    block = backbone.pretraining
+    if block is None:
+        return
+    veco, where = block.veco, f"backbones.{name}.{backbone.kind}.veco"
+    if objective != "veco":
+        if objective and veco != type(veco)():
+            yield f"{where}: is for the objective veco, not for {objective}"
+        return
+    if not (veco.is_mlm or veco.cs_mlm or veco.tlm):
+        yield f"{where}: all losses are off; switch on is_mlm, cs_mlm or tlm"
+    pairs = bool(block.bitext) and veco.parallel
+    if not (veco.is_mlm or veco.cs_mlm) and block.text:
+        yield f"{where}: tlm alone reads bitext only; leave `text` out, or switch on is_mlm or cs_mlm"
+    if not (veco.is_mlm or veco.cs_mlm) and veco.tlm and not pairs:
+        yield f"{where}: tlm alone needs the pairs of `bitext`"
+    first, updates = veco.cross_attention_first, block.training.updates
+    if first and not veco.cs_mlm:
+        yield f"{where}.cross_attention_first: without cs_mlm there is no cross-attention"
+    if first >= updates:
+        yield f"{where}.cross_attention_first: {first} must be less than the {updates} updates of the pretraining"
+
+
+def _arm_problems(config: Config, where: str, backbone: Backbone) -> Iterator[str]:
+    """What is wrong with the model of an arm, and with an experiment of which only that arm is trained."""
+    named = backbone.arm
+    if named is None:
+        yield f"{where}.from: {backbone.from_!r} names no model of an arm; give one like help-de-en/csr/seed1/pretext"
+        return
+    yield from undefined(f"{where}.from", named.experiment, config.experiments)
+    yield from undefined(f"{where}.from", named.arm, config.arms)
+    if named.experiment not in config.experiments or named.arm not in config.arms:
+        return
+    experiment = config.experiments[named.experiment]
+    if not trains(experiment):
+        yield f"{where}.from: {named.experiment} trains nothing"
+    elif named.phase not in [phase.name for phase in config.arms[named.arm]]:
+        yield f"{where}.from: arm {named.arm!r} has no phase {named.phase}"
+    elif named.experiment not in config.run.experiments:
+        # as if it were run with this arm alone
+        alone = dataclasses.replace(experiment, arms=None)
+        experiments = {**config.experiments, named.experiment: alone}
+        run = dataclasses.replace(config.run, experiments=[named.experiment], arms=[named.arm], analyses=[])
+        yield from task_of(alone).problems(dataclasses.replace(config, run=run, experiments=experiments), named.experiment)
+
+
+def _bitext_problems(config: Config, name: str, objective: str | None) -> Iterator[str]:
+    """What is wrong with the parallel text that a backbone is pretrained on by `objective`, None where that is not known."""
+    backbone = config.backbones[name]
+    block, where = backbone.pretraining, f"backbones.{name}.{backbone.kind}"
+    reads = OBJECTIVES[objective].reads if objective else None
+    if block is None:
+        return
+    for corpus in block.bitext:
+        yield from undefined(f"{where}.bitext", corpus, config.corpora)
+    if len({*block.bitext}) < len(block.bitext):
+        yield f"{where}.bitext: {block.bitext} names a corpus twice"
+    if reads == "pairs" and not block.bitext:
+        yield f"{where}.bitext: is missing; objective {objective} learns from the pairs of the corpora that it names"
+    if reads == "pairs" and block.text:
+        yield f"{where}.text: is not read by objective {objective}, which learns from pairs alone; leave it out"
+    if block.temperature != 1 and (reads == "lines" or (reads != "both" and not block.bitext)):
+        yield f"{where}.temperature: {block.temperature} is for objectives that learn from the pairs of `bitext`"
+    named = [config.corpora[corpus] for corpus in block.bitext if corpus in config.corpora]
+    if documents := [corpus for corpus in block.bitext if corpus in config.corpora and config.corpora[corpus].documents]:
+        yield f"{where}.bitext: {documents[0]!r} has documents and summaries; sentences and their translations are needed"
+    if objective == "translation" and named:
+        try:
+            directions([corpus.languages for corpus in named], block.direction, block.pivot)
+        except InputError as problem:
+            yield f"{where}: {problem}"
+    for link in chain(config, name):
+        known = pretrained_in(config, link) if config.backbones[link].pretraining else None
+        for code in dict.fromkeys(code for corpus in named for code in corpus.languages):
+            if known is not None and code not in known:
+                kind = config.backbones[link].kind
+                yield f"backbones.{link}.{kind}.text: no text for {code!r}, which {where}.bitext has; it has {known}"

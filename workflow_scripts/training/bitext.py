@@ -1,0 +1,144 @@
+"""bitext: parallel text of several corpora to pretrain on: how it is read, how often each corpus is drawn, and in which directions.
+
+Corpora of different sizes are sampled with a temperature (Arivazhagan et al. 2019): a corpus of n pairs is drawn with a probability in
+proportion to n^(1/T). With T = 1 each pair comes equally often, with a large T each corpus does. Luo et al. (2021, VECO) have
+T = 2, Tang et al. (2020, mBART-50) the directions many-to-many, many-to-one and one-to-many.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.text.words import read_sentences
+
+if TYPE_CHECKING:
+    from workflow_scripts.models.batches import Row
+
+    Ids = Sequence[int]
+
+Direction = Literal["many-to-many", "many-to-one", "one-to-many"]
+
+
+class Bitext(NamedTuple):
+    """The pairs of one corpus."""
+
+    name: str
+    """The corpus with its languages, as in ``help.de-en``."""
+    sides: dict[str, list[str]]
+    """Its two languages → lines; line i of one is the translation of line i of the other."""
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs it has."""
+        return len(next(iter(self.sides.values())))
+
+
+def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = None) -> list[Bitext]:
+    """The pairs of corpora, without those of which a side has a key of `leak_key` in `forbidden`; at `most` so many of each.
+
+    `files` are both sides of each corpus, one after the other; a file's suffix is its language. Raises `InputError` where the sides
+    of a corpus differ in length, or nothing is left of it.
+    """
+    found = []
+    for paths in zip(files[::2], files[1::2], strict=True):
+        sides = [[" ".join(line.split()) for line in read_sentences(path)] for path in paths]
+        if len(sides[0]) != len(sides[1]):
+            raise InputError(f"{paths[0]} has {len(sides[0])} lines, {paths[1]} {len(sides[1])}; they must be aligned")
+        pairs = [pair for pair in zip(*sides, strict=True) if all(pair) and not forbidden.intersection(map(leak_key, pair))][:most]
+        if not pairs:
+            raise InputError(f"{paths[0]}: no pairs are left that are not in dev and test sets; give another corpus, or more text")
+        lines = [list(side) for side in zip(*pairs, strict=True)]
+        found.append(Bitext(paths[0].parent.name, dict(zip((path.suffix[1:] for path in paths), lines, strict=True))))
+    return found
+
+
+def unpaired(bitext: Sequence[Bitext], most: int | None = None) -> dict[str, list[str]]:
+    """The two sides of all corpora as monolingual text: language → its lines, each once, at `most` so many."""
+    lines: dict[str, dict[str, None]] = {}
+    for one in bitext:
+        for code, side in one.sides.items():
+            lines.setdefault(code, {}).update(dict.fromkeys(side))
+    return {code: list(some)[:most] for code, some in lines.items()}
+
+
+# ---------------------------------------------------------------------------------------------
+# directions
+
+
+def directions(pairs: Sequence[Sequence[str]], direction: Direction, pivot: str | None = None) -> list[list[tuple[str, str]]]:
+    """For each pair of languages the directions (source, target) that are learnt.
+
+    many-to-one goes into the pivot, one-to-many from it: `pivot`, or the one language that all pairs share. Raises `InputError`
+    where there is none.
+    """
+    if direction == "many-to-many":
+        return [[(a, b), (b, a)] for a, b in pairs]
+    shared = set.intersection(*map(set, pairs))
+    if pivot is None and len(shared) != 1:
+        said = f"all pairs share {' and '.join(sorted(shared))}; say which it is" if shared else "the pairs share none; take many-to-many"
+        raise InputError(f"direction {direction} needs one language as its `pivot`: {said}")
+    one = pivot or shared.pop()
+    if outside := ["-".join(pair) for pair in pairs if one not in pair]:
+        raise InputError(f"direction {direction}: the pair {outside[0]} is without the pivot {one!r}; leave it out, or take many-to-many")
+    others = [next(code for code in pair if code != one) for pair in pairs]
+    return [[(other, one) if direction == "many-to-one" else (one, other)] for other in others]
+
+
+# ---------------------------------------------------------------------------------------------
+# sampling
+
+
+def shares(sizes: Sequence[int], temperature: float) -> np.ndarray:
+    """The probability of each corpus, in proportion to n^(1/T)."""
+    # of the sizes' ratios, whose powers neither overflow nor vanish
+    powers = (np.asarray(sizes, dtype=float) / max(sizes)) ** (1 / temperature)
+    return powers / powers.sum()
+
+
+def drawn(sizes: Sequence[int], temperature: float, seed: int, number: int) -> list[np.ndarray]:
+    """For each corpus the numbers of the pairs that are read in an epoch, which has as many pairs as all corpora together.
+
+    A corpus's pairs come in a random order, and each once before any comes again, over epochs as well.
+    """
+    total = sum(sizes)
+    exact = shares(sizes, temperature) * total
+    counts = np.floor(exact).astype(int)
+    # what rounding down leaves goes to those that lose most by it
+    for index in np.argsort(counts - exact, kind="stable")[: total - counts.sum()]:
+        counts[index] += 1
+    return [_pairs(index, size, int(count), seed, number) for index, (size, count) in enumerate(zip(sizes, counts, strict=True))]
+
+
+def _pairs(corpus: int, size: int, count: int, seed: int, number: int) -> np.ndarray:
+    place, stop = number * count, (number + 1) * count
+    found = [np.empty(0, dtype=int)]
+    while place < stop:
+        again, at = divmod(place, size)
+        order = np.random.default_rng([seed, corpus, again]).permutation(size)
+        found.append(order[at : at + stop - place])
+        place += len(found[-1])
+    return np.concatenate(found)
+
+
+class SampledPairs:
+    """Training rows of several corpora, sampled with a temperature anew in each epoch, each pair in all of its corpus's directions."""
+
+    def __init__(self, sides: "Sequence[dict[str, list[Ids]]]", ways: Sequence[Sequence[tuple[str, str]]], temperature: float, seed: int):
+        """`sides` are the ids of each corpus by language, `ways` its directions."""
+        self._sides, self._ways, self._temperature, self._seed = sides, ways, temperature, seed
+        self._sizes = [len(next(iter(ids.values()))) for ids in sides]
+        self.rows = sum(len(pairs) * len(some) for pairs, some in zip(drawn(self._sizes, temperature, seed, 0), ways, strict=True))
+
+    def epoch(self, number: int) -> "list[Row]":
+        """The rows of an epoch."""
+        chosen = drawn(self._sizes, self._temperature, self._seed, number)
+        return [
+            (ids[source][pair], ids[target][pair])
+            for ids, ways, pairs in zip(self._sides, self._ways, chosen, strict=True)
+            for pair in pairs
+            for source, target in ways
+        ]
