@@ -91,10 +91,35 @@ rule classification_finetune:
         "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
 
 
+# One job for all test sets: the model is loaded once, and texts of all languages are batched by length.
 rule classification_prediction:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        examples=of(arms.labelled_file, "test/{testset}", ".tsv"),
+        examples=of(arms.tested_examples),
+    output:
+        folder=directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
+    log:
+        "results/logs/classification/{experiment}/{arm}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(task="classification"),
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        languages=of(arms.tested_languages),
+        settings=settings_of("classification"),
+    shell:
+        "python -m workflow_scripts.tasks.classification predict --model {input.model:q} --examples {input.examples:q} "
+        "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} "
+        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# the files of a test set, where they have always been
+rule classification_answers:
+    input:
+        "results/runs/{experiment}/{arm}/seed{seed}/predictions",
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         probabilities="results/runs/{experiment}/{arm}/seed{seed}/{testset}.probabilities.tsv",
@@ -107,19 +132,11 @@ rule classification_prediction:
         ),
     log:
         "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.log",
-    benchmark:
-        "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
         experiment=experiments_with(task="classification"),
-    conda:
-        "../envs/crossgap.yaml"
-    params:
-        language=lambda w: paths.labelled_language(CONFIG, CONFIG.experiments[w.experiment].corpus, f"test/{w.testset}"),
-        settings=settings_of("classification"),
+    localrule: True
     shell:
-        "python -m workflow_scripts.tasks.classification predict --model {input.model:q} --examples {input.examples:q} "
-        "--hypotheses {output.hypotheses:q} --probabilities {output.probabilities:q} --scores {output.scores:q} "
-        "--language {params.language} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "for file in {output:q}; do cp {input:q}/$(basename $file) $file; done > {log:q} 2>&1"
 
 
 rule classification_significance:

@@ -174,8 +174,11 @@ def test_a_model_learns_and_labels(models, tables, tmp_path, family):
     finetune(tmp_path, models[family], tmp_path, epochs=12, classification={"choose_by": "loss"})
     report = read_json(tmp_path / "training.json")
     assert report["updates"] == {"planned": 84, "made": 84} and report["handed_on"]["dev_loss"] < 0.693
-    names = [tmp_path / name for name in ("x.hyp", "x.tsv", "x.json")]
-    predict(tmp_path / "model", tables / "train.tsv", *names, language="de", threads=1, settings=Classification(**SETTINGS))
+    names = [tmp_path / name for name in ("x.hyp", "x.probabilities.tsv", "x.scores.json")]
+    # labels are those of the same texts alone, whatever else is read with them
+    both = (tables / "dev.tsv", tables / "train.tsv")
+    told = {"testsets": ("other", "x"), "languages": ("en", "de"), "settings": Classification(**SETTINGS)}
+    predict(tmp_path / "model", both, tmp_path, threads=1, **told)
     found = read_json(names[2])
     assert found["accuracy"] > 60 and found["examples"] == 100 and found["chance"] == 50
     head, *rows = (line.split("\t") for line in read_lines(names[1]))

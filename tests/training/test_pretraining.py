@@ -99,9 +99,11 @@ def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
     told = classification.Finetuning(language="en", labels=["odd", "even"], epochs=1, classification=settings)
     classification.finetune(encoder / "out/model", (tmp_path / "train.tsv",), (tmp_path / "dev.tsv",), *outputs, threads=1, settings=told)
-    names = [tmp_path / name for name in ("hyp", "p.tsv", "scores.json")]
-    classification.predict(tmp_path / "model", tmp_path / "dev.tsv", *names, language="en", threads=1, settings=settings)
-    assert read_json(names[2])["examples"] == 20 and set(names[0].read_text().split()) <= {"odd", "even"}
+    classification.predict(
+        tmp_path / "model", (tmp_path / "dev.tsv",), tmp_path, testsets=("x",), languages=("en",), threads=1, settings=settings
+    )
+    assert read_json(tmp_path / "x.scores.json")["examples"] == 20
+    assert set((tmp_path / "x.hyp").read_text().split()) <= {"odd", "even"}
 
 
 def test_killed_while_continuing_it_ends_with_the_same_weights(encoder, tmp_path):

@@ -10,7 +10,8 @@ are baselines. The steps are commands:
 ``finetune``
     some epochs with the labels, with early stopping; goes on from checkpoints like `training`
 ``predict``
-    a label for each example of a test set, and the accuracy, with its interval and what the most frequent label would get
+    a label for each example of all test sets, whatever their languages, in one process; the accuracy of each test set, with its
+    interval and what the most frequent label would get
 ``compare``
     tests of the arms' differences in accuracy, on each test set and on average over them
 """
@@ -150,32 +151,35 @@ def finetune(
 
 def predict(
     model: Path,
-    examples: Path,
-    hypotheses: Path,
-    probabilities: Path,
-    scores: Path,
+    examples: tuple[Path, ...],
+    folder: Path,
     *,
-    language: str,
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
     threads: int = 0,
     settings: Classification = Classification(),
 ) -> None:
-    """Label each example of a table; write the labels, the probabilities of all of them, a column each, and the scores.
+    """Label the examples of all test sets; write into `folder` each one's labels (``NAME.hyp``), probabilities and scores.
 
-    `language` is that of the texts; mBART reads it as a tag. Raises `InputError` for a true label that the model has not learnt.
+    ``NAME.probabilities.tsv`` has a column for each label. `examples`, `testsets` and `languages` are of one order; mBART reads a language
+    as a tag. The model is loaded once, and the texts of all are batched by length. Raises `InputError` for a true label that the model
+    has not learnt.
     """
     if threads:
         torch.set_num_threads(threads)
     reader = Reader(model, settings.max_length)
     network = load_classifier(model, None, settings, seed=0).to(pick_device(settings.device))
     names = [network.config.id2label[i] for i in range(network.config.num_labels)]
-    table = read_table(examples, names)
-    rows = [ids for ids, _ in reader.rows(table, language, names)]
+    tables = [read_table(path, names) for path in examples]
+    rows = [ids for table, code in zip(tables, languages, strict=True) for ids, _ in reader.rows(table, code, names)]
     logits = label_scores(network, reader, rows, pick_precision(settings.precision, network.device))
-    given = [names[i] for i in logits.argmax(dim=1).tolist()]
-    write_lines(hypotheses, given)
-    shares = logits.softmax(dim=1).tolist()
-    write_lines(probabilities, ["\t".join(names), *("\t".join(f"{share:.4f}" for share in row) for row in shares)])
-    write_json(scores, score([example.label for example in table], given, names))
+    of_testset = logits.split([len(table) for table in tables])
+    for testset, table, found in zip(testsets, tables, of_testset, strict=True):
+        given = [names[i] for i in found.argmax(dim=1).tolist()]
+        write_lines(folder / f"{testset}.hyp", given)
+        shares = ("\t".join(f"{share:.4f}" for share in row) for row in found.softmax(dim=1).tolist())
+        write_lines(folder / f"{testset}.probabilities.tsv", ["\t".join(names), *shares])
+        write_json(folder / f"{testset}.scores.json", score([example.label for example in table], given, names))
 
 
 def compare_arms(
