@@ -103,11 +103,20 @@ def phase_settings(config: Config, w: Wildcards, name: str) -> str:
 
 
 def task_flags(config: Config, w: Wildcards) -> list[str]:
-    """The flags of a task phase that writes text at once, or whose source's words are switched; none of a plain one."""
+    """The flags of a task phase that writes text at once, switches its source's words or learns from several corpora; none otherwise."""
     experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
     at_once = ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
     noise = ["--switch", as_json(dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch or 0.0))]
-    return (at_once if phase.generator != "autoregressive" else []) + (noise if phase.switch is not None else [])
+    found = translation.more_sides(config, w.experiment) if getattr(experiment, "together_with", None) else []
+    more = ["--more-languages", *(code for _, _, code in found)] if found else []
+    return (at_once if phase.generator != "autoregressive" else []) + (noise if phase.switch is not None else []) + more
+
+
+def more_text(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """Training text of the corpora that are learnt together with the experiment's."""
+    experiment = config.experiments[w.experiment]
+    found = translation.more_sides(config, w.experiment) if getattr(experiment, "together_with", None) else []
+    return {"more_sources": [source for source, _, _ in found], "more_targets": [target for _, target, _ in found]} if found else {}
 
 
 def switching_lexicon(config: Config, w: Wildcards) -> dict[str, str]:

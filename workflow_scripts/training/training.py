@@ -35,7 +35,7 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.training.curve import handed_on, write_curve
 from workflow_scripts.training.loop import Diverged, load_model, train
-from workflow_scripts.training.rows import Dev, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
+from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
 from workflow_scripts.training.settings import Training
 
 # settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
@@ -146,13 +146,17 @@ def translate(
     sga: str = "{}",
     lexicon: Path | None = None,
     switch: str = "",
+    more_sources: tuple[Path, ...] = (),
+    more_targets: tuple[Path, ...] = (),
+    more_languages: tuple[str, ...] = (),
     settings: Training = Training(),
 ) -> None:
     """Train `start` to write the target of the training text from its source; outputs, settings and errors are those of `restore`.
 
     `languages` are source and target. A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the
     settings `sga`, one JSON value. Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of the
-    noise, `switch`, one JSON value as well.
+    noise, `switch`, one JSON value as well. `more_sources`, in `more_languages`, and `more_targets` are pairs that are learnt together with
+    these.
     """
     phase = Phase(
         start,
@@ -178,12 +182,19 @@ def translate(
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
         rows = encode_pairs(dev_source, dev_target, languages, codec, chosen.max_length)
         dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
+        parts: list[Rounds] = []
         if phase.switch and lexicon:
-            return SwitchedText(train_source, train_target, languages, codec, chosen, lexicon, phase.switch, phase.seed), dev
-        return ParallelText(train_source, train_target, languages, codec, chosen), dev
+            parts += [SwitchedText(train_source, train_target, languages, codec, chosen, lexicon, phase.switch, phase.seed)]
+        else:
+            parts += [ParallelText(train_source, train_target, languages, codec, chosen)]
+        for source, target, code in zip(more_sources, more_targets, more_languages, strict=True):
+            parts.append(ParallelText(source, target, (code, languages[1]), codec, chosen))
+        return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
+    text |= {f"source in {code}": path for code, path in zip(more_languages, more_sources, strict=True)}
+    text |= {f"target of {code}": path for code, path in zip(more_languages, more_targets, strict=True)}
     train_phase(phase, text, read)
 
 
