@@ -81,6 +81,21 @@ def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
     return [f"{paths.run_folder(w.experiment, arm, seed)}/{filled}" for arm in arms(config, w) for seed in config.run.seeds]
 
 
+def first_models(config: Config, w: Wildcards) -> list[str]:
+    """The finetuned models of all arms, with the first seed."""
+    return [f"{paths.run_folder(w.experiment, arm, config.run.seeds[0])}/finetune/model" for arm in arms(config, w)]
+
+
+def first_test(config: Config, w: Wildcards, side: int) -> str:
+    """Source (0) or target (1) side of the experiment's first test set."""
+    return _side(config, w.experiment, f"test/{testsets(config, w.experiment)[0]}", side)[0]
+
+
+def longest_output(config: Config, w: Wildcards) -> int:
+    """The longest output of the experiment's models, in pieces."""
+    return config.experiments[w.experiment].decoding.max_length
+
+
 def comet_scores(config: Config, w: Wildcards) -> list[str]:
     """COMET's scores of all runs on a test set, where the experiment measures them."""
     return of_runs(config, w, "{testset}.comet.json") if getattr(config.experiments[w.experiment], "comet", None) else []

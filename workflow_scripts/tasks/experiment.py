@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts.limits import Share
+from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.sga import SGA, Generator
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
@@ -400,10 +401,9 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
     where, experiment = f"experiments.{name}", config.experiments[name]
     arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
     links = chain(config, backbone)
-    first = config.backbones[links[-1]] if links else None
     at_once = [arm for arm in arms if writes_at_once(config, experiment, arm)]
-    if at_once and first and first.kind == "small" and first.family != "xlmr":
-        yield f"arms.{at_once[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; set its family: xlmr"
+    if at_once and (family := family_in(config, backbone)) and FAMILIES[family].decoder:
+        yield f"arms.{at_once[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
     for each in links:
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
         if missing := config.backbones[each].lacks:
