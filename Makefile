@@ -74,9 +74,10 @@ resume: setup
 
 setup: $(VENV)/.complete
 
+# --use-pep517: the pip of older Pythons builds packages that have no wheel in a way that fails for seqeval
 $(VENV)/.complete: envs/requirements.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement envs/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --requirement envs/requirements.txt
 	touch $@
 
 # what the tests of the report's page need beyond the pipeline; they fetch a Chromium if none is installed

@@ -72,7 +72,7 @@ def experiments_with(**wanted):
 
 wildcard_constraints:
     data=r"[\w-]+",
-    suffix=r"\.(txt|tsv|jsonl)(\.(gz|xz|zst))?",
+    suffix=r"\.(txt|tsv|jsonl|json|conllu)(\.(gz|xz|zst))?",
     corpus=r"[\w-]+",
     labelled=r"[\w-]+",
     lexicon=r"[\w-]+",

@@ -23,8 +23,8 @@ rule corpus:
         sources=of(inputs.corpus_sources),
         held_out_a=of(inputs.held_out, "a"),
         held_out_b=of(inputs.held_out, "b"),
-        others_a=of(inputs.zero_shot_references, "a"),
-        others_b=of(inputs.zero_shot_references, "b"),
+        others_a=of(inputs.others_held_out, "a"),
+        others_b=of(inputs.others_held_out, "b"),
     output:
         a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         b="results/corpora/{corpus}.{a}-{b}/train.{b}",

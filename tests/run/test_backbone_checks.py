@@ -93,6 +93,12 @@ def test_the_model_of_an_arm_is_a_backbone():
     assert inputs.backbone_users(config, "bible") == ["after", "help-de-en"] and inputs.backbone_users(config, "restored") == ["after"]
     assert not any("runs/help-de-en/" in path for path in inputs.report_inputs(config))
     assert inputs.writes_text(config, "bible")
+    # what the experiment on that model holds out is not in the text that the arm is trained on
+    config = of_arm(experiments={"after": {"like": "help-de-en", "backbone": "restored", "corpus": "spanish", "source": "es"}},
+                    corpora={"help": {}}, backbones={"bible": {"small": {"bitext": ["help", "spanish"]}}})  # fmt: skip
+    asked = SimpleNamespace(corpus="help", a="de", b="en")
+    assert "results/corpora/spanish.es-en/test/pages.en" in inputs.others_held_out(config, asked, "b")
+    assert inputs.others_held_out(config, SimpleNamespace(corpus="spanish", a="es", b="en"), "a") == []
 
 
 @pytest.mark.parametrize(
@@ -105,7 +111,7 @@ def test_the_model_of_an_arm_is_a_backbone():
         ("after/finetune/seed1/finetune", {}, r"restored\.from: restored from restored is a circle"),
         ("help-de-en/csr/seed1/pretext", {"experiments": {"help-de-en": {"backbone": "restored"}}}, r"restored from restored is a circle"),
         ("help-de-en/csr/seed1/pretext", {"experiments": {"help-de-en": {"corpus": "spanish"}}}, r"help-de-en: source and target .* are not"),
-        ("help-de-en/csr/seed1/pretext", {"backbones": {"bible": {"from": "x"}}}, r"bible\.from: is for kind continued only, or names"),
+        ("help-de-en/csr/seed1/pretext", {"backbones": {"bible": {"from": "x"}}}, r"bible\.from: is for kinds continued and converted, or names"),
         (None, {}, r"restored\.from: None names no model"),
     ],
 )  # fmt: skip

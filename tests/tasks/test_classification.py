@@ -75,6 +75,31 @@ def finetune(tables: Path, start: Path, out: Path, **changes):
 # what the head reads
 
 
+@pytest.mark.parametrize("family", ["cc25", "mbart50", "nllb"])
+@pytest.mark.parametrize("reads", ["tag", "mean"])
+def test_the_encoder_alone_has_the_head_of_xlmr(tmp_path, family, reads):
+    folder, settings = small_model(tmp_path, family), Classification(parts="encoder", reads=reads)
+    reader, network = Reader(folder, 40), load_classifier(folder, LABELS, settings, seed=1).eval()
+    rows = reader.rows(TEXTS, "en", LABELS)
+    together = label_scores(network, reader, [ids for ids, _ in rows], "float32")
+    head = dict(network.classifier.named_modules())
+    for (ids, _), logits in zip(rows, together, strict=True):
+        states = network.model.encoder(input_ids=torch.tensor([ids])).last_hidden_state[0]
+        read = states.mean(dim=0) if reads == "mean" else states[ids.index(reader.codec.tag("en"))]
+        # XLM-R's: a layer with tanh, then one that puts out the logits
+        torch.testing.assert_close(head["out_proj"](torch.tanh(head["dense"](read))), logits, atol=1e-5, rtol=1e-4)
+    # saved and loaded, it is the same; an encoder has its own head whatever `parts` says
+    network.save_pretrained(tmp_path / "saved")
+    reader.tokenizer.save_pretrained(tmp_path / "saved")
+    again = load_classifier(tmp_path / "saved", None, settings, seed=2)
+    torch.testing.assert_close(label_scores(again, reader, [ids for ids, _ in rows], "float32"), together)
+
+
+def test_an_encoder_has_its_own_head_whatever_part_is_asked_for(models):
+    kinds = {type(load_classifier(models["xlm-roberta"], LABELS, Classification(parts=parts), seed=1)) for parts in ("both", "encoder")}
+    assert len(kinds) == 1
+
+
 @pytest.mark.parametrize("family", ["cc25", "mbart50"])
 def test_the_head_reads_the_decoder_where_all_of_the_text_was_read(models, family):
     reader = Reader(models[family], 40)

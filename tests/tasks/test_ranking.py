@@ -79,6 +79,8 @@ def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
         ("mbart", {"micro_batch": 8}),
         ("mbart50", {"choose_by": "loss", "metric": "ndcg_10"}),
         ("nllb", {}),
+        ("mbart", {"parts": "encoder"}),
+        ("nllb", {"parts": "encoder", "reads": "mean", "loss": "regression"}),
     ],
 )
 def test_finetuning_and_prediction(models, text, tmp_path, family, changes):

@@ -232,6 +232,8 @@ def test_members_of_one_archive_are_downloaded_once(server, tmp_path):
         acquired(tmp_path, Data(url=data.url, sha256=data.sha256, member="X-1/x.tset.tsv"))
     with pytest.raises(InputError, match="holds 2 files, name one of them as `member`"):
         acquired(tmp_path, Data(url=data.url, sha256=data.sha256))
+    both = Data(url=data.url, sha256=data.sha256, member="*/x.*.tsv")
+    assert suffix(both) == ".tsv" and acquired(tmp_path, both).read_bytes() == b"dev\ntest\n"
 
 
 @pytest.mark.parametrize("name", ["../../escaped.txt", "/tmp/crossgap-escaped.txt"])

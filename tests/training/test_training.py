@@ -12,11 +12,12 @@ from tiny_models import manual_pairs
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
 from workflow_scripts.training.loop import load_model
-from workflow_scripts.training.rows import NoisedRounds, ParallelText, compactly, encode_pairs, plan_batches, split_batch
+from workflow_scripts.training.rows import NoisedRounds, ParallelText, SwitchedText, compactly, encode_pairs, plan_batches, split_batch
 from workflow_scripts.training.settings import Training
 
 
@@ -136,6 +137,22 @@ def test_pairs_are_the_same_for_all_seeds(setup):
     assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50)).epoch(3)
     everything = encode_pairs(*files, 256)
     assert all(row in everything for row in some.epoch(0))
+
+
+def test_words_of_the_source_are_switched_anew_in_each_epoch_and_the_target_stays(setup, tmp_path):
+    codec = load_codec(setup[1])
+    lexicon = tmp_path / "de-en.tsv"
+    words = sorted({word for line in manual_pairs(100)[0] for word in line.lower().split() if word.isalpha()})
+    lexicon.write_text("".join(f"{word}\t{word[::-1]}\t1\t1.0\n" for word in words), encoding="utf-8")
+    text = (setup[0] / "train.de", setup[0] / "train.en", ("de", "en"), codec, Training(pairs=60, max_length=256))
+    plain = ParallelText(*text).epoch(0)
+    rows = SwitchedText(*text, lexicon, Noise(rate=0.3), 1)
+    first, second = rows.epoch(0), rows.epoch(1)
+    assert rows.rows == 60 and [target for _, target in first] == [target for _, target in plain] == [target for _, target in second]
+    changed = [new != old for (new, _), (old, _) in zip(first, plain, strict=True)]
+    assert any(changed) and first != second
+    assert rows.epoch(0) == first != SwitchedText(*text, lexicon, Noise(rate=0.3), 2).epoch(0)
+    assert SwitchedText(*text, lexicon, Noise(rate=0.0), 1).epoch(0) == plain
 
 
 def test_scratch_starts_from_other_weights(setup):

@@ -1,16 +1,22 @@
-"""classifier: M2M-100 with a head that classifies texts, which transformers has for mBART alone.
+"""classifier: heads that classify texts, and that transformers lacks.
 
-As in BART (Lewis et al. 2020, section 3.1) encoder and decoder read the same text, and the head reads the decoder's last state, after it
-has read all of the text.
+M2M-100 has mBART's head. As in BART (Lewis et al. 2020, section 3.1) encoder and decoder read the same text, and the head reads the
+decoder's last state, after it has read all of the text.
+
+The encoders of mBART and M2M-100 alone have XLM-R's head, as in Ji et al. (2024), who compare such halves with encoders. XLM-R's reads the
+state of the row's first piece, ``<s>``. The others' rows have no such piece; what is read instead is, by ``head_reads`` in the
+configuration, the state of the language's tag (`first` or `last` in a row), or the `mean` of all states.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from transformers import M2M100Model
+from transformers import M2M100Model, MBartModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.models.m2m_100.modeling_m2m_100 import M2M100PreTrainedModel
-from transformers.models.mbart.modeling_mbart import MBartClassificationHead
+from transformers.models.mbart.modeling_mbart import MBartClassificationHead, MBartPreTrainedModel
+from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaClassificationHead
 
 
 class M2M100ForSequenceClassification(M2M100PreTrainedModel):
@@ -38,3 +44,47 @@ class M2M100ForSequenceClassification(M2M100PreTrainedModel):
         states = self.model(**read, use_cache=False).last_hidden_state
         last = attention_mask.sum(dim=1) - 1
         return SequenceClassifierOutput(logits=self.classification_head(states[torch.arange(len(last), device=last.device), last]))
+
+
+class _EncoderClassifier:
+    """The encoder half of a model with XLM-R's head; the decoder does nothing."""
+
+    body: type
+    config: Any
+    post_init: Callable[[], None]
+
+    def __init__(self, config: Any):
+        super().__init__(config)  # type: ignore[call-arg]  # what stands beside it in the classes below
+        self.num_labels = config.num_labels
+        self.model = self.body(config)
+        self.classifier = XLMRobertaClassificationHead(config)
+        self.post_init()
+
+    @classmethod
+    def from_config(cls, config: Any) -> "_EncoderClassifier":
+        """A model with random weights, as transformers' classes with ``Auto`` in their names make it."""
+        return cls(config)
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: Any) -> SequenceClassifierOutput:
+        """Logits (rows × labels) of rows that are padded on the right."""
+        states = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        if self.config.head_reads == "mean":
+            kept = attention_mask[..., None].to(states.dtype)
+            read = (states * kept).sum(dim=1) / kept.sum(dim=1)
+        else:
+            place = attention_mask.sum(dim=1) - 1 if self.config.head_reads == "last" else attention_mask.new_zeros(len(states))
+            read = states[torch.arange(len(states), device=states.device), place]
+        # the head takes the first state of each row
+        return SequenceClassifierOutput(logits=self.classifier(read[:, None]))
+
+
+class MBartEncoderForSequenceClassification(_EncoderClassifier, MBartPreTrainedModel):
+    """mBART's encoder with XLM-R's head."""
+
+    body = MBartModel
+
+
+class M2M100EncoderForSequenceClassification(_EncoderClassifier, M2M100PreTrainedModel):
+    """M2M-100's encoder with XLM-R's head."""
+
+    body = M2M100Model

@@ -22,6 +22,7 @@ from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.search import Hypothesis, beam_search
+from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.files import read_lines
@@ -47,6 +48,8 @@ class Decoding:
     """CTranslate2's. `auto` is float32 on a CPU and float16 on a GPU that can;
     int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md). Hugging Face's
     `generate` takes float16, bfloat16 and float32, and the others for `auto`."""
+    iterations: Natural | None = None
+    """Of a model that writes at once (SGA): how often a text is denoised at most; as it was trained with by default."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode."""
 
@@ -58,6 +61,7 @@ def main(
     *,
     languages: tuple[str, str],
     n_best: Path | None = None,
+    prompts: Path | None = None,
     documents: bool = False,
     threads: int = 0,
     settings: Decoding = Decoding(),
@@ -65,7 +69,8 @@ def main(
     """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
 
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
-    of `documents`, `</s>` stands between sentences.
+    of `documents`, `</s>` stands between sentences. With a file of `prompts`, `model` is the backbone that they were trained with, which
+    writes texts at once (SGA); the folder of a trained model has its own.
     Raises `InputError` when neither output is asked for, the source is empty, the device cannot compute as wanted, or
     CTranslate2 finds no library for it.
     """
@@ -77,7 +82,7 @@ def main(
         raise InputError(f"{source}: is empty, there is nothing to translate")
     codec = load_codec(model, documents)
     settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
-    with translator(model, codec, threads, settings) as translate:
+    with translator(model, codec, threads, settings, prompts) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)
     if hypotheses:
         with atomic(hypotheses) as file:
@@ -106,9 +111,31 @@ Translate = Callable[[list[str], tuple[str, str], int], list[list[Hypothesis]]]
 """Lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line."""
 
 
-def translator(model: Path, codec: Codec, threads: int, settings: Decoding) -> AbstractContextManager[Translate]:
-    """What translates with a model, which is loaded once, by the engine of the settings."""
+def translator(
+    model: Path, codec: Codec, threads: int, settings: Decoding, prompts: Path | None = None
+) -> AbstractContextManager[Translate]:
+    """What translates with a model, which is loaded once: all at once if the model is of that form, else by the engine of the settings."""
+    if prompts or (model / FILE).exists():
+        return at_once(model, codec, settings, prompts)
     return (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
+
+
+@contextlib.contextmanager
+def at_once(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None) -> Iterator[Translate]:
+    """Translate by CTC or SGA. There is one text for each line, without a score; of the settings, those of the beam mean nothing here."""
+    from workflow_scripts.models.prompt_files import load_generator
+    from workflow_scripts.models.refining import write
+
+    generator = load_generator(model, codec, prompts).to(pick_device(settings.device))
+
+    def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        if n_best > 1:
+            raise InputError(f"{model}: writes one text for each line, so there is no n-best list")
+        rows = codec.encode(lines, languages[0], generator.longest_source)
+        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, settings.iterations, settings.max_length)
+        return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
+
+    yield translate
 
 
 @contextlib.contextmanager

@@ -9,11 +9,13 @@ family       encoder reads       decoder starts      labels
 ``mbart``    ``X </s> LANG``     ``LANG Y``          ``Y </s> LANG``
 ``mbart50``  ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
 ``m2m100``   ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
+``bart``     ``<s> X </s>``      ``</s> <s> Y``      ``<s> Y </s>``
 ``xlmr``     ``<s> X </s>``      (no decoder)        (as the encoder reads)
 ``mbert``    ``[CLS] X [SEP]``   (no decoder)        (as the encoder reads)
 ===========  ==================  ==================  ======================
 
-The decoder's input is always the labels rotated by one place to the right.
+The decoder's input is always the labels rotated by one place to the right. `bart` is the form that XLM-R and VECO take to write text
+(`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its finetuning.
 """
 
 import difflib
@@ -38,7 +40,8 @@ class Family(NamedTuple):
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str]
     """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
-    it, `labelling` tags its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and
+    it, `encoder_classification` does so with the encoder alone of a model that has a decoder, `labelling` tags its words, `answering` marks
+    a span of it. Classes that transformers lacks are in `classifier`, `tagger` and
     `spans`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights."""
@@ -99,6 +102,7 @@ _MBART = Family(
     heads={
         "text": "AutoModelForSeq2SeqLM",
         "classification": "AutoModelForSequenceClassification",
+        "encoder_classification": "MBartEncoderForSequenceClassification",
         "labelling": "MBartForTokenClassification",
         "answering": "MBartForSpans",
     },
@@ -142,6 +146,7 @@ FAMILIES: dict[str, Family] = {
             heads={
                 "text": "AutoModelForSeq2SeqLM",
                 "classification": "M2M100ForSequenceClassification",
+                "encoder_classification": "M2M100EncoderForSequenceClassification",
                 "labelling": "M2M100ForTokenClassification",
                 "answering": "M2M100ForSpans",
             },
@@ -158,7 +163,19 @@ FAMILIES: dict[str, Family] = {
             heads={**_MBERT.heads, "answering": "XLMRobertaForSpans"},
         ),
         _MBERT,
-        # bart (VECO's form for generation) takes its place here
+        _MBART._replace(
+            name="bart",
+            title="BART",
+            model_type="bart",
+            row=("tag", "text", "eos"),
+            heads={
+                "text": "AutoModelForSeq2SeqLM",
+                "classification": "AutoModelForSequenceClassification",
+            },
+            tags=("<s>",),
+            starts_with_end=True,
+            off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
+        ),
     )
 }
 

@@ -38,17 +38,19 @@ def distances(study: Study) -> list[dict[str, Any]]:
 def layers(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Measures by layer (mean over seeds), of the backbone and of each finetuned arm: series for charts, and rows of a table.
 
-    Layer 0 of encoder and decoder are the embeddings.
+    Layer 0 of encoder and decoder are the embeddings. Arms may start from backbones of different depth: a model that lacks a layer has
+    no point and no cell there.
     """
     shown = [row for row in rows if row["phase"] != "pretext"]
-    depth = {side: len(found) for side, found in shown[0]["reports"][0]["layers"].items()}
+    depth = {side: max(len(row["reports"][0]["layers"][side]) for row in shown) for side in ("encoder", "decoder")}
     table: list[dict[str, Any]] = []
     series: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for side, key in itertools.product(depth, ("cosine", "found")):
         series[side, key] = []
         for row in shown:
             values = [
-                summary([_layer(report["layers"][side][layer], key) for report in row["reports"]])["mean"] for layer in range(depth[side])
+                summary([_layer(report["layers"][side][layer], key) for report in row["reports"]])["mean"]
+                for layer in range(len(row["reports"][0]["layers"][side]))
             ]
             series[side, key].append({"name": row["arm"], "colour": row["colour"], "lines": [list(enumerate(values))]})
     for side in depth:
@@ -56,6 +58,7 @@ def layers(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
             cells = {
                 (row["arm"], key): summary([_layer(report["layers"][side][layer], key) for report in row["reports"]])["mean"]
                 for row in shown
+                if layer < len(row["reports"][0]["layers"][side])
                 for key in ("pairs_rms", "cosine", "found")
             }
             table.append({"side": side, "layer": layer, "cells": cells})
@@ -70,7 +73,7 @@ def _layer(measured: dict[str, float], key: str) -> float:
 def projections(study: Study, pairs: int = 150) -> dict[str, Any]:
     """Up to `pairs` sentence pairs of the first seed, projected to the two main components of all models' vectors together.
 
-    Each model's vectors are centred first; axes and scale are the same for all models.
+    Each model's vectors are centred first; axes and scale are the same for all models. Models of another width have axes of their own.
     """
     places = [("backbone", study.run / "backbone.representation.npz")]
     shown = [(arm, "pretext") for arm in study.of_kind("codeswitch")[:1]] + [(arm, "finetune") for arm in study.arms]
@@ -82,13 +85,23 @@ def projections(study: Study, pairs: int = 150) -> dict[str, Any]:
         chosen = evenly(range(len(sides[0])), pairs)
         points = np.concatenate([side[chosen] for side in sides])
         clouds.append(points - points.mean(axis=0))
-    flat, share = plane(np.concatenate(clouds))
-    half = float(np.abs(flat).max())
+    flat: dict[str, np.ndarray] = {}
+    shares = []
+    for width in dict.fromkeys(points.shape[1] for points in clouds):
+        alike = {name: points for (name, _), points in zip(places, clouds, strict=True) if points.shape[1] == width}
+        projected, share = plane(np.concatenate(list(alike.values())))
+        flat |= dict(zip(alike, np.split(projected, len(alike)), strict=True))
+        shares.append(share)
     panels = []
-    for (name, _), points in zip(places, np.split(flat, len(places)), strict=True):
-        source, target = np.split(points, 2)
+    for name, _ in places:
+        source, target = np.split(flat[name], 2)
         panels.append({"name": name, "source": source.tolist(), "target": target.tolist()})
-    return {"panels": panels, "share": share, "half": half}
+    return {
+        "panels": panels,
+        "share": min(shares),
+        "half": float(max(np.abs(points).max() for points in flat.values())),
+        "planes": len(shares),
+    }
 
 
 def plane(vectors: np.ndarray) -> tuple[np.ndarray, float]:

@@ -18,8 +18,10 @@ from workflow_scripts.tasks.experiment import (
     Experiment,
     Phase,
     arms_of,
+    backbone_of,
     grid_of,
     grid_points,
+    phase_sga,
     phase_training,
 )
 from workflow_scripts.tasks.table import task_of
@@ -100,6 +102,32 @@ def phase_settings(config: Config, w: Wildcards, name: str) -> str:
     return as_json(phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)))
 
 
+def task_flags(config: Config, w: Wildcards) -> list[str]:
+    """The flags of a task phase that writes text at once, switches its source's words or learns from several corpora; none otherwise."""
+    experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
+    at_once = ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
+    noise = ["--switch", as_json(dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch or 0.0))]
+    found = translation.more_sides(config, w.experiment) if getattr(experiment, "together_with", None) else []
+    more = ["--more-languages", *(code for _, _, code in found)] if found else []
+    return (at_once if phase.generator != "autoregressive" else []) + (noise if phase.switch is not None else []) + more
+
+
+def more_text(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """Training text of the corpora that are learnt together with the experiment's."""
+    experiment = config.experiments[w.experiment]
+    found = translation.more_sides(config, w.experiment) if getattr(experiment, "together_with", None) else []
+    return {"more_sources": [source for source, _, _ in found], "more_targets": [target for _, target, _ in found]} if found else {}
+
+
+def switching_lexicon(config: Config, w: Wildcards) -> dict[str, str]:
+    """The lexicon by which a task phase switches words of the source, if it does."""
+    phase = phase_of(config, w, "finetune")
+    if phase.switch is None:
+        return {}
+    source, target = direction(config, w)
+    return {"lexicon": f"{translation.lexicon_folder(config, w.experiment, phase.lexicon)}/{source}-{target}.tsv"}
+
+
 def grid_choice(config: Config, w: Wildcards) -> dict[str, str]:
     """What was chosen for an arm, where there is a grid."""
     if grid_point(config, w) is not None or not grid_of(config.experiments[w.experiment]):
@@ -125,7 +153,7 @@ def phase_start(config: Config, w: Wildcards, name: str) -> str:
     phases = config.arms[w.arm.partition(".grid")[0]]
     if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
         return f"{paths.run_folder(w.experiment, _arm_with_pretext(experiment, phases, config, w), w.seed)}/pretext/model"
-    return f"{paths.backbone_folder(experiment.backbone)}/model"
+    return f"{paths.backbone_folder(backbone_of(config, experiment, w.arm.partition('.grid')[0]))}/model"
 
 
 def _arm_with_pretext(experiment: Experiment, phases: list[Phase], config: Config, w: Wildcards) -> str:

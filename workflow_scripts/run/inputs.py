@@ -19,9 +19,12 @@ from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import (
     arm_phases,
     arms_of,
+    backbone_of,
     backbones_of,
     chain,
     experiments_needed,
+    trains,
+    writes_at_once,
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.small import Small
@@ -88,9 +91,13 @@ def held_out(config: Config, w: Wildcards, side: str) -> list[str]:
     return [paths.corpus_text(config, w.corpus, part, getattr(w, side)) for part in paths.held_out_parts(config, w.corpus)]
 
 
-def zero_shot_references(config: Config, w: Wildcards, side: str) -> list[str]:
-    """References of other experiments' test sets in one language, which the training text must not have."""
-    return translation.zero_shot_references(config, w.corpus, getattr(w, side))
+def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
+    """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
+    the dev and test sets of experiments that start from the model of an arm that was trained on it."""
+    own, arms = paths.corpus_folder(config, w.corpus), {name: config.backbones[name].arm for name in backbones_used(config)}
+    learnt = [name for name, arm in arms.items() if arm and config.experiments[arm.experiment].corpus == w.corpus]
+    held_out = {path for name in learnt for path in _of_users(config, name, "held_out_text") if not path.startswith(f"{own}/")}
+    return sorted({*translation.zero_shot_references(config, w.corpus, getattr(w, side)), *held_out})
 
 
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:
@@ -207,18 +214,36 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
-    users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    if not users:
+    names = backbone_users(config, backbone)
+    if not names:
         return not analyses.analyses_of(config, backbone)
-    restores = any(len(arm_phases(config, e, arm)) > 1 for e in users for arm in arms_of(config, e))
+    # the arms of a task start from this backbone itself, or from one that is made from it; in another form it may write text, though itself
+    # it need not
+    users = [config.experiments[name] for name in names]
+    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
+    restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
     restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
-    return restores or any(task_of(e).answers == "text" for e in users)
+    return restores or any(task_of(e).answers == "text" and not writes_at_once(config, e, arm) for e, arm in arms)
+
+
+def _becomes(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it and is not converted on the way."""
+    if not trains(experiment):
+        return True
+    links = chain(config, backbone_of(config, experiment, arm))
+    before = links[: links.index(backbone)] if backbone in links else links
+    return backbone in links and all(config.backbones[link].kind != "converted" for link in before)
+
+
+def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it; models that others trained count by the experiment."""
+    return not trains(experiment) or backbone in chain(config, backbone_of(config, experiment, arm))
 
 
 def _reads_text(config: Config, backbone: str) -> bool:
     """Whether the backbone is made of, or trimmed to, the experiments' text."""
     block = config.backbones[backbone]
-    return block.kind != "hub" or block.trim
+    return block.kind not in ("hub", "converted") or block.trim
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
@@ -262,11 +287,14 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     block = config.backbones[w.backbone]
     if block.arm:
         return {"start": f"{paths.run_folder(block.arm.experiment, block.arm.arm, block.arm.seed)}/{block.arm.phase}/model"}
-    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
+    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind in ("continued", "converted") and block.from_ else {}
 
 
 def keep_head(config: Config, w: Wildcards) -> str:
-    """The flag for a backbone that another one of the run is made from: it keeps the head that it was pretrained with."""
+    """The flag for a backbone that another one of the run is made from, or that writes at once: it keeps the head of its pretraining."""
+    users = [config.experiments[name] for name in backbone_users(config, w.backbone)]
+    if any(writes_at_once(config, e, arm) and _is_made_from(config, e, arm, w.backbone) for e in users for arm in arms_of(config, e)):
+        return "--keep-head"
     made = {config.backbones[name].from_ for name in backbones_used(config)}
     return "--keep-head" if w.backbone in made else ""
 

@@ -28,13 +28,12 @@ from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.evidence.average import Significance, compare_everywhere
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row
-from workflow_scripts.models.networks import load_network
 from workflow_scripts.noise.candidates import Lookups, load_lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch, one_sided, switch_lines
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, describe, some_of, train_head
-from workflow_scripts.tasks.heads import Reader, label_scores
+from workflow_scripts.tasks.finetuning import Batches, TextHeadSettings, describe, some_of, train_head
+from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
 from workflow_scripts.tasks.transfer import Transfer, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
@@ -43,7 +42,7 @@ from workflow_scripts.training.checkpoints import claimed
 
 
 @dataclass
-class Classification(HeadSettings):
+class Classification(TextHeadSettings):
     """Settings of finetuning. The defaults are the paper's, where it names them."""
 
     choose_by: Literal["accuracy", "loss"] = "accuracy"
@@ -221,8 +220,7 @@ def compare_arms(
 
 def load_classifier(folder: Path, labels: list[str] | None, settings: Classification, seed: int, from_scratch: bool = False):
     """The model in `folder` with a head for `labels`, which is drawn from `seed` if the model has none; without `labels`, with its own."""
-    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
+    return load_text_head(folder, labels, settings, seed, from_scratch)
 
 
 def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int) -> list[Example]:

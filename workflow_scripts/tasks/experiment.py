@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from workflow_scripts.limits import Share
+from workflow_scripts.models.sga import SGA, Generator
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.training.backbone import chain_of
@@ -39,6 +41,16 @@ class Phase:
     """Name of the lexicon that switches the words; the experiment's if none is named."""
     training: dict[str, Any] = field(default_factory=dict)
     """Training settings that differ from the experiment's in this phase."""
+    switch: Share | None = None
+    """In the task phase of a translation: the share of the source's words that the lexicon switches, anew in each epoch, as mRASP's random
+    aligned substitution does; spans are those of the experiment's `codeswitch`. None are by default."""
+    backbone: str | None = None
+    """In an arm's first phase: name of the backbone that the arm starts from; the experiment's if none is named."""
+    generator: Generator = "autoregressive"
+    """In the task phase, how text is written. `sga`: at once, by the prompts of a frozen encoder. `ctc`: at once, with all weights of an
+    encoder trained."""
+    sga: dict[str, Any] = field(default_factory=dict)
+    """Settings of `sga` and `ctc` that differ from the experiment's in this phase."""
 
     @property
     def name(self) -> str:
@@ -213,15 +225,32 @@ def phases_of(config: Config, experiment: Any) -> list[tuple[str, Phase]]:
 def backbones_of(config: Config, experiment: Any) -> list[str]:
     """The backbones that an experiment starts from: its own, or those of the models that it names, each once."""
     if trains(experiment):
-        return [experiment.backbone]
+        return list(dict.fromkeys([experiment.backbone, *(backbone_of(config, experiment, arm) for arm in arms_of(config, experiment))]))
     named = (model.backbone or config.experiments[model.experiment].backbone for model in experiment.models.values())
     return list(dict.fromkeys(named))
 
 
+def backbone_of(config: Config, experiment: Any, arm: str) -> str:
+    """The backbone that an arm of an experiment starts from."""
+    return next((phase.backbone for phase in arm_phases(config, experiment, arm) if phase.backbone), experiment.backbone)
+
+
+def writes_at_once(config: Config, experiment: Any, arm: str) -> bool:
+    """Whether an arm makes a generator of an encoder, which needs no decoder but the head that guesses masked pieces."""
+    return any(phase.generator != "autoregressive" for phase in arm_phases(config, experiment, arm))
+
+
 def chain(config: Config, backbone: str) -> list[str]:
     """The names of a backbone and of all that it is made from; an arm's model is made from the backbone of the arm's experiment."""
-    starts = {name: experiment.backbone for name, experiment in config.experiments.items() if trains(experiment)}
-    return chain_of(config.backbones, backbone, starts)
+    return chain_of(config.backbones, backbone, starts(config))
+
+
+def starts(config: Config) -> dict[str, str]:
+    """The backbone of each experiment, and as `experiment/arm` that of each arm that names one of its own."""
+    trained = {name: experiment for name, experiment in config.experiments.items() if trains(experiment)}
+    named = {arm: phase.backbone for arm, phases in config.arms.items() for phase in phases[:1] if phase.backbone}
+    own = {f"{name}/{arm}": backbone for name in trained for arm, backbone in named.items()}
+    return {name: experiment.backbone for name, experiment in trained.items()} | own
 
 
 def experiments_needed(config: Config) -> list[str]:
@@ -239,6 +268,17 @@ def pretrained_in(config: Config, backbone: str) -> list[str]:
     block = config.backbones[backbone].pretraining
     pairs = [config.corpora[name].languages for name in (block.bitext if block else ()) if name in config.corpora]
     return list(dict.fromkeys([*(block.text if block else ()), *(code for pair in pairs for code in pair)]))
+
+
+def family_in(config: Config, backbone: str) -> str | None:
+    """The family of a backbone's models, where the configuration alone tells."""
+    for link in chain(config, backbone):
+        block = config.backbones[link]
+        if block.kind == "converted":
+            return {"encoder": "xlmr", "encoder-decoder": "bart"}.get(block.to or "")
+        if block.kind == "small":
+            return block.family or "mbart"
+    return None
 
 
 def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
@@ -277,6 +317,17 @@ def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] |
     return training_adapter().validate_python(merged)
 
 
+def phase_sga(experiment: Any, phase: Phase) -> SGA:
+    """The settings of a phase that writes text at once: the experiment's, and those of the phase over them."""
+    return sga_adapter().validate_python({**asdict(getattr(experiment, "sga", SGA())), **phase.sga})
+
+
+@functools.cache
+def sga_adapter() -> TypeAdapter[SGA]:
+    """What checks SGA's settings."""
+    return TypeAdapter(SGA)
+
+
 @functools.cache
 def training_adapter() -> TypeAdapter[Training]:
     """What checks training settings; it takes a while to build."""
@@ -296,6 +347,33 @@ def shared_problems(config: Config, name: str) -> Iterator[str]:
         yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
     for number in experiment.published:
         yield from undefined(f"{where}.published: arm", number.arm, config.arms)
+    yield from generator_problems(config, name)
+
+
+def generator_problems(config: Config, name: str) -> Iterator[str]:
+    """Generators and backbones of arms in phases or experiments that have none, and settings that are not SGA's."""
+    experiment = config.experiments[name]
+    for arm in arms_of(config, experiment):
+        phases = config.arms.get(arm, [])
+        for place, phase in enumerate(phases):
+            where = f"arms.{arm}"
+            at_once = phase.generator != "autoregressive"
+            if phase.backbone and place:
+                yield f"{where}.backbone: belongs to the arm's first phase, of what it starts from"
+            if at_once and (phase.data != "task" or len(phases) > 1):
+                yield f"{where}.generator: {phase.generator} is for arms of one `data: task` phase; it restores no text"
+            if at_once and not hasattr(experiment, "sga"):
+                yield f"{where}.generator: {phase.generator} writes text; experiments.{name}, a {experiment.task}, wants none"
+            if phase.sga and not at_once:
+                yield f"{where}.sga: is for phases with generator: sga or ctc"
+            if phase.generator == "sga" and phase.start == "scratch":
+                yield f"{where}.start: generator sga freezes a pretrained encoder; for random weights set generator: ctc"
+            for key in phase.sga:
+                yield from undefined(f"{where}.sga", key, {f.name: 0 for f in fields(SGA)})
+            try:
+                sga_adapter().validate_python({k: v for k, v in phase.sga.items() if hasattr(SGA, k)})
+            except ValidationError as error:
+                yield from (f"{where}.sga.{problem['loc'][0]}: {problem['msg'].lower()}" for problem in error.errors())
 
 
 def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
@@ -305,7 +383,21 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
     """
     where, experiment = f"experiments.{name}", config.experiments[name]
     yield from undefined(f"{where}.backbone", experiment.backbone, config.backbones)
-    links = chain(config, experiment.backbone)
+    for arm in arms_of(config, experiment):
+        yield from undefined(f"arms.{arm}.backbone", backbone_of(config, experiment, arm), {**config.backbones, experiment.backbone: None})
+    for backbone in backbones_of(config, experiment):
+        yield from _problems_with_backbone(config, name, backbone, codes, lengths)
+
+
+def _problems_with_backbone(config: Config, name: str, backbone: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
+    """What is wrong with one of the backbones of an experiment's arms."""
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
+    links = chain(config, backbone)
+    first = config.backbones[links[-1]] if links else None
+    at_once = [arm for arm in arms if writes_at_once(config, experiment, arm)]
+    if at_once and first and first.kind == "small" and first.family != "xlmr":
+        yield f"arms.{at_once[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; set its family: xlmr"
     for each in links:
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
         if missing := config.backbones[each].lacks:
@@ -321,7 +413,7 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
         for each in links:
             if block := config.backbones[each].pretraining:
                 lengths[f"backbones.{each}.{config.backbones[each].kind}.training"] = block.training.max_length
-        for arm in arms_of(config, experiment):
+        for arm in arms:
             own = [phase.training.get("max_length") for phase in config.arms.get(arm, [])]
             lengths[f"arms.{arm}.training"] = max((length for length in own if isinstance(length, int)), default=0)
         for key, longest in lengths.items():

@@ -59,6 +59,16 @@ class HeadSettings:
     """Where to compute."""
 
 
+@dataclass
+class TextHeadSettings(HeadSettings):
+    """Settings of finetuning for tasks whose head reads a text, or a pair of texts, as a whole."""
+
+    parts: Literal["both", "encoder"] = "both"
+    """Of a model with a decoder: whether the head reads the decoder's last state, or is XLM-R's on the encoder's states."""
+    reads: Literal["tag", "mean"] = "tag"
+    """`parts: encoder`: which state the head reads, that of the language's tag or the mean of all."""
+
+
 # settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
 _NOT_SCIENCE = ("device", "micro_batch")
 

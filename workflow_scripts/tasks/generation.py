@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from workflow_scripts import paths
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.models.decoding import Decoding, one_line, positions, translator
+from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks import transfer, translation
-from workflow_scripts.tasks.experiment import Task, arms_of, phases_of, shared_problems
+from workflow_scripts.tasks.experiment import Task, arms_of, backbones_of, phases_of, shared_problems
 from workflow_scripts.tasks.transfer import Transfer
 from workflow_scripts.text.files import read_lines, write_lines, write_pairs
 from workflow_scripts.text.labelled import read_table
@@ -53,6 +54,8 @@ class Generation(Transfer):
     """Beam search."""
     scores: Scores = field(default_factory=Scores)
     """Metrics and significance. The metrics of these tasks are BLEU, ROUGE-L and METEOR by default, BLEU of lower-cased text as well."""
+    sga: SGA = field(default_factory=SGA)
+    """Arms whose `generator` writes at once. These texts could be written in many ways, so `alignment` is mask_predict by default."""
 
 
 TRIVIAL = "trivial/seed0"
@@ -133,7 +136,7 @@ def results(config: Config, name: str) -> set[str]:
     """All files that the report reads: text, scores of every test set, curves, tests of significance, noised text."""
     experiment, own = config.experiments[name], paths.experiment_folder(name)
     tests = list(config.labelled[experiment.corpus].test)
-    files = {f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
+    files = {f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in backbones_of(config, experiment)}
     files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
     files |= {f"{folder}/lexicon.json" for folder in transfer.lexicons(config, name)}
     files |= {f"{own}/{TRIVIAL}/{test}.scores.json" for test in tests}
@@ -186,6 +189,7 @@ GENERATION = Task(
         "scores": {"metrics": ["BLEU", "ROUGE-L", "METEOR"], "lowercase": True},
         "training": {"dev_metric": "ROUGE-L"},
         "choice": {"by": "dev_rouge"},
+        "sga": {"alignment": "mask_predict"},
     },
     sides=sides_of,
     grid=True,

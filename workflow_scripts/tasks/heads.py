@@ -7,12 +7,25 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from workflow_scripts.models.batches import Row, decoder_input
-from workflow_scripts.models.families import longest_row
+from workflow_scripts.models.families import family_of, longest_row
+from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import defuse, load_codec
 from workflow_scripts.text.labelled import Example
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from workflow_scripts.tasks.finetuning import TextHeadSettings
+
+
+def load_text_head(folder: Path, labels: list[str] | None, settings: "TextHeadSettings", seed: int, from_scratch: bool = False) -> Any:
+    """The model in `folder` with a head for whole texts and `labels`, drawn from `seed` if it has none; without `labels`, with its own."""
+    chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    form = family_of(folder)
+    if settings.parts == "both" or not form.decoder:
+        return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
+    reads = "mean" if settings.reads == "mean" else "first" if form.row[0] == "tag" else "last"
+    return load_network(folder, "encoder_classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch, head_reads=reads)
 
 
 class Reader:

@@ -27,10 +27,9 @@ from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, by_length
-from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, describe, some_of, train_head
-from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.tasks.finetuning import Batches, TextHeadSettings, describe, some_of, train_head
+from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
 from workflow_scripts.tasks.transfer import Transfer, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
@@ -38,7 +37,7 @@ from workflow_scripts.training.checkpoints import claimed
 
 
 @dataclass
-class Ranking(HeadSettings):
+class Ranking(TextHeadSettings):
     """Settings of finetuning."""
 
     batch_size: Positive = 32
@@ -251,9 +250,8 @@ class _Output:
 
 def load_ranker(folder: Path, grades: list[str] | None, settings: Ranking, seed: int, from_scratch: bool = False):
     """The model in `folder` with a head for `grades` (with `regression` for one number), drawn from `seed`; without `grades`, its own."""
-    chosen = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
     labels = grades if grades is None or settings.loss == "grades" else ["score"]
-    return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
+    return load_text_head(folder, labels, settings, seed, from_scratch)
 
 
 def loss_of(grades: list[str], kind: str):

@@ -201,6 +201,8 @@ def text_problems(config: Config, name: str, unit: str, lengths: dict[str, int],
     for arm, phase in phases_of(config, experiment):
         if phase.data == "released":
             yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
+        if phase.switch is not None:
+            yield f"arms.{arm}.switch: is for translation; {where} is a {experiment.task}"
     switched = [*(f"arms.{arm}" for arm, phase in phases_of(config, experiment) if phase.name == "pretext"), *switches]
     used = lexicons_used(config, experiment)
     if switched and not used:

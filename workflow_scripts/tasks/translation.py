@@ -19,6 +19,7 @@ from workflow_scripts.evidence.representation import Representation
 from workflow_scripts.evidence.scores import ROUGES, Scores
 from workflow_scripts.evidence.word_accuracy import WordAccuracy
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.models.sga import SGA
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
     Experiment,
@@ -26,7 +27,9 @@ from workflow_scripts.tasks.experiment import (
     Task,
     Trained,
     arms_of,
+    backbone_of,
     backbone_problems,
+    backbones_of,
     grid_points,
     lexicon_corpus,
     lexicons_used,
@@ -53,6 +56,9 @@ class Translation(Experiment):
     """Language that is translated into, or that the summaries are in."""
     lexicon: str
     """Name of a lexicon."""
+    together_with: list[str] = field(default_factory=list)
+    """Names of more corpora, from other languages into the same target, whose training pairs are learnt together with these: one model for
+    many source languages. Dev and test sets are the experiment's own; `run.zero_shot` tests on those of other experiments."""
     task: Literal["translation", "summarisation"] = "translation"
     """What is learnt. Summarisation needs a corpus with `documents`; ROUGE takes BLEU's place then."""
     grid: dict[str, list[Any]] = field(default_factory=dict)
@@ -69,6 +75,8 @@ class Translation(Experiment):
     """Word accuracy by frequency."""
     representation: Representation = field(default_factory=Representation)
     """Distances."""
+    sga: SGA = field(default_factory=SGA)
+    """Arms whose `generator` writes at once: prompts, alignment and denoising."""
 
 
 TRAINING_TYPES = get_type_hints(Training, include_extras=True)
@@ -99,8 +107,12 @@ def zero_shot_tests(config: Config, name: str) -> list[str]:
 
 def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
     """References in the language `code` that models trained on this corpus are measured by elsewhere: no training text may have them."""
-    users = [name for name in config.run.experiments if name in translations(config) and config.experiments[name].corpus == corpus]
-    tests = [test.split("@") for name in users if config.experiments[name].target == code for test in zero_shot_tests(config, name)]
+    known = translations(config)
+    users = [name for name in config.run.experiments if name in known and corpus in (known[name].corpus, *known[name].together_with)]
+    users = [name for name in users if known[name].target == code]
+    tests = [test.split("@") for name in users for test in zero_shot_tests(config, name)]
+    # a model that learns from several corpora is tested on one of them
+    tests += [[name, testset] for name in users if known[name].together_with for testset in config.corpora[known[name].corpus].test]
     corpora = {(config.experiments[other].corpus, testset) for other, testset in tests} - {(corpus, testset) for _, testset in tests}
     return sorted(paths.corpus_text(config, other, f"test/{testset}", code) for other, testset in corpora)
 
@@ -118,14 +130,36 @@ def languages(config: Config, name: str) -> list[str]:
     return [experiment.source, experiment.target]
 
 
+def all_languages(config: Config, name: str) -> list[str]:
+    """Source and target, and the sources of the corpora that are learnt together with the experiment's."""
+    return [*languages(config, name), *(code for _, code in more_sources(config, name))]
+
+
+def more_sources(config: Config, name: str) -> list[tuple[str, str]]:
+    """Corpus and source language of each corpus that is learnt together with the experiment's."""
+    experiment: Translation = config.experiments[name]
+    known = {corpus: config.corpora[corpus].languages for corpus in experiment.together_with if corpus in config.corpora}
+    return [(corpus, code) for corpus, pair in known.items() for code in pair if code != experiment.target]
+
+
+def more_sides(config: Config, name: str) -> list[tuple[str, str, str]]:
+    """Source and target side of the training text of each of these corpora, and the source's language."""
+    target = config.experiments[name].target
+    return [
+        (paths.corpus_text(config, corpus, "train", code), paths.corpus_text(config, corpus, "train", target), code)
+        for corpus, code in more_sources(config, name)
+    ]
+
+
 def sides(config: Config, name: str, part: str) -> list[tuple[str, str]]:
     """Source and target side of a part of the corpus, each with its language."""
     return [(paths.corpus_text(config, config.experiments[name].corpus, part, code), code) for code in languages(config, name)]
 
 
 def training_text(config: Config, name: str) -> list[str]:
-    """Both sides of the training text."""
-    return [path for path, _ in sides(config, name, "train")]
+    """Both sides of the training text, and of that of the corpora that are learnt together with it."""
+    more = [path for source, target, _ in more_sides(config, name) for path in (source, target)]
+    return [path for path, _ in sides(config, name, "train")] + more
 
 
 def held_out_text(config: Config, name: str) -> list[str]:
@@ -147,7 +181,7 @@ def results(config: Config, name: str) -> set[str]:
     all_tests = testsets + zero_shot_tests(config, name)
     files = {
         f"{paths.corpus_folder(config, experiment.corpus)}/corpus.json",
-        f"{paths.backbone_folder(experiment.backbone)}/backbone.json",
+        *(f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in backbones_of(config, experiment)),
         f"{own}/backbone.representation.json",
         f"{own}/frequencies.tsv",
         *(f"{folder}/lexicon.json" for folder in lexicons(config, name)),
@@ -180,7 +214,11 @@ def phases(config: Config, name: str) -> Iterator[Trained]:
             # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
             yield of_training(
-                phase.name, f"experiments.{name}.training", experiment.backbone, phase_training(experiment, phase, point), times
+                phase.name,
+                f"experiments.{name}.training",
+                backbone_of(config, experiment, arm),
+                phase_training(experiment, phase, point),
+                times,
             )
 
 
@@ -225,7 +263,15 @@ def problems(config: Config, name: str) -> Iterator[str]:
     elif corpus and corpus.documents and corpus.documents.language != experiment.source:
         yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
     yield from decoding_problems(where, experiment.decoding)
-    yield from backbone_problems(config, name, pair, {})
+    for other in experiment.together_with:
+        yield from undefined(f"{where}.together_with", other, config.corpora)
+        if other == experiment.corpus:
+            yield f"{where}.together_with: {other!r} is the experiment's own corpus"
+        elif other in config.corpora and experiment.target not in config.corpora[other].languages:
+            yield f"{where}.together_with: {other!r} is in {list(config.corpora[other].languages)}, not into {experiment.target!r}"
+        elif other in config.corpora and config.corpora[other].documents:
+            yield f"{where}.together_with: {other!r} has documents; sentences are needed"
+    yield from backbone_problems(config, name, all_languages(config, name), {})
 
 
 def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
@@ -238,9 +284,11 @@ def _phase_problems(where: str, experiment: Translation, phase: Phase, config: C
     name = phase.lexicon or experiment.lexicon
     if phase.lexicon:
         yield from undefined(f"{where}.lexicon", phase.lexicon, config.lexicons)
-    if phase.data == "task" and phase.lexicon:
-        yield f"{where}.lexicon: the task itself takes none"
-    if phase.data == "task" or name not in config.lexicons:
+    if phase.data == "task" and phase.lexicon and phase.switch is None:
+        yield f"{where}.lexicon: the task itself takes none, unless its words are switched (`switch`)"
+    if phase.data != "task" and phase.switch is not None:
+        yield f"{where}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
+    if (phase.data == "task" and phase.switch is None) or name not in config.lexicons:
         return
     lexicon = config.lexicons[name]
     if lexicon.unit != ("piece" if phase.data == "released" else "word"):
@@ -283,7 +331,7 @@ TRANSLATION = Task(
     text="corpora",
     answers="text",
     length="updates",
-    languages=languages,
+    languages=all_languages,
     trained_languages=languages,
     training_text=training_text,
     held_out_text=held_out_text,

@@ -53,7 +53,8 @@ class Data:
     sha256: str | dict[str, str] | None = None
     """SHA-256 of the downloaded file, or language → SHA-256. For the other origins: SHA-256 of the resulting file (optional)."""
     member: str | list[str] | dict[str, str | list[str]] | None = None
-    """Name of a file in the archive (.tar.*, .tgz, .zip), a list of files to concatenate, or language → file or files."""
+    """Name of a file in the archive (.tar.*, .tgz, .zip), a list of files to concatenate, or language → file or files. A name may have the
+    wildcards of a shell; all files that match are then concatenated in the order of their names."""
     lines: Positive | None = None
     """Download only so many lines from the start of `url` (plain, .gz or .xz); `sha256` is then the checksum of these lines."""
     mtdata: str | None = None
@@ -136,12 +137,15 @@ def suffix(data: Data) -> str:
     if data.huggingface:
         return ".jsonl.zst"
     name = data.member if isinstance(data.member, str) else base_name(data.url) if isinstance(data.url, str) else ""
-    if is_archive(name) or isinstance(data.member, list):
+    if isinstance(data.member, list):
+        name = "files.conllu" if all(one.endswith(".conllu") for one in data.member) else ""
+    if is_archive(name):
         return ".txt"
     path = Path(name.lower())
     packed = path.suffix if path.suffix in (".gz", ".xz", ".zst") else ""
     kind = path.stem if packed else path.name
-    kind = {".jsonl": ".jsonl", ".ndjson": ".jsonl", ".tsv": ".tsv"}.get(Path(kind).suffix, ".txt")
+    kinds = {".jsonl": ".jsonl", ".ndjson": ".jsonl", ".tsv": ".tsv", ".json": ".json", ".conllu": ".conllu"}
+    kind = kinds.get(Path(kind).suffix, ".txt")
     return kind + ("" if data.lines else packed)
 
 
@@ -195,7 +199,7 @@ def _from_url(settings: Data, made: Path) -> dict[str, Any]:
         path, wanted = fetched.get(side) or fetched[""], members.get(side) or members.get("")
         names = wanted if isinstance(wanted, list) else [wanted]
         packed = wanted or is_archive(path.name)  # the address of a download need not end like an archive's name
-        files[side] = [extract(path, name, made.parent / "members" / side) for name in names] if packed else [path]
+        files[side] = [one for name in names for one in extract(path, name, made.parent / "members" / side)] if packed else [path]
     if settings.languages:
         _write_pairs(made, _parallel(files, settings, made.parent))
     elif len(files[""]) == 1 and not is_tagged(files[""][0]):

@@ -131,7 +131,7 @@ def train(
         report: ``corpus.json``.
         others_a: First sides of other corpora's test sets that this corpus's models translate without training on them (zero-shot);
             they are kept out of the training text as well.
-        others_b: Second sides of such test sets.
+        others_b: Second sides of such test sets. Both may have other text as well that must not be in the training text.
         settings: What to read and what to keep.
 
     Raises:

@@ -7,6 +7,7 @@ With `CROSSGAP_OFFLINE=1` (or `HF_HUB_OFFLINE=1`) nothing is downloaded.
 
 import contextlib
 import difflib
+import fnmatch
 import gzip
 import hashlib
 import lzma
@@ -207,13 +208,15 @@ def is_archive(name: str) -> bool:
     return name.endswith((".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip"))
 
 
-def extract(archive: Path, member: str | None, folder: Path) -> Path:
-    """Write one file of an archive (`member`, or the only one) into `folder`, and return its path.
+def extract(archive: Path, member: str | None, folder: Path) -> list[Path]:
+    """Write the files of an archive that `member` names into `folder`, and return their paths.
 
-    Folders in the member's name are ignored and links are refused, so that an archive cannot write anywhere else. Raises `InputError` if
-    the archive cannot be read or has no such file.
+    `member` is a name, or a pattern with the wildcards of a shell, whose files come in the order of their names; without it, it is the
+    only file. Folders in a name are ignored and links are refused, so that an archive cannot write anywhere else. Raises
+    `InputError` if the archive cannot be read or has no such file.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    outputs = []
     try:
         with contextlib.ExitStack() as stack:
             read: Callable[[Any], IO[bytes] | None]
@@ -226,24 +229,27 @@ def extract(archive: Path, member: str | None, folder: Path) -> Path:
                 tarred = stack.enter_context(tarfile.open(archive))
                 members = {info.name.removeprefix("./"): info for info in tarred if info.isreg()}
                 read = tarred.extractfile
-            name = _chosen(archive, member, list(members))
-            # members with the same name in different folders of the archive must not overwrite each other
-            output = folder / f"{len(list(folder.iterdir()))}" / Path(name).name
-            source = read(members[name])
-            assert source is not None  # only regular files are among the members
-            with source, atomic(output, "wb") as file:
-                shutil.copyfileobj(source, file, _BYTES)
+            for name in _chosen(archive, member, list(members)):
+                # members with the same name in different folders of the archive must not overwrite each other
+                output = folder / f"{len(list(folder.iterdir()))}" / Path(name).name
+                source = read(members[name])
+                assert source is not None  # only regular files are among the members
+                with source, atomic(output, "wb") as file:
+                    shutil.copyfileobj(source, file, _BYTES)
+                outputs.append(output)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, RuntimeError) as error:
         raise InputError(f"{archive}: cannot be read as an archive: {error}") from None
-    return output
+    return outputs
 
 
-def _chosen(archive: Path, member: str | None, names: list[str]) -> str:
+def _chosen(archive: Path, member: str | None, names: list[str]) -> list[str]:
     if member is None:
         if len(names) == 1:
-            return names[0]
+            return names
         raise InputError(f"{archive.name}: holds {len(names)} files, name one of them as `member`: {', '.join(names[:20])}")
-    if (name := member.removeprefix("./")) not in names:
-        near = difflib.get_close_matches(name, names, n=3) or names[:20]
-        raise InputError(f"{archive.name}: has no file {member!r}; near it are {', '.join(near) or 'none'}")
-    return name
+    if (name := member.removeprefix("./")) in names:
+        return [name]
+    if set("*?[") & set(member) and (found := sorted(fnmatch.filter(names, name))):
+        return found
+    near = difflib.get_close_matches(name, names, n=3) or names[:20]
+    raise InputError(f"{archive.name}: has no file {member!r}; near it are {', '.join(near) or 'none'}")

@@ -83,8 +83,7 @@ def train(
         network.to(device)  # type: ignore[arg-type]  # transformers' wrapper hides the types of torch's `to`
         parts = parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes > 1), updates, processes)
     else:
-        at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
-        parts = processes * math.ceil(settings.batch_tokens / (processes * at_once))
+        parts = parts_of(settings, processes)
     if taken is not None:
         taken |= {"batching": batching, "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
@@ -117,8 +116,14 @@ def train(
     )
 
 
+def parts_of(settings: Training, processes: int) -> int:
+    """How many parts an update is split into, by the tokens that may go through a device at once."""
+    at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
+    return processes * math.ceil(settings.batch_tokens / (processes * at_once))
+
+
 def fit(
-    network: PreTrainedModel,
+    network: Any,
     batches: Sequence[list],
     accumulated: int,
     collate: Callable[[list], dict[str, torch.Tensor]],
@@ -406,11 +411,8 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
 @torch.no_grad()
 def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
     """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
-    try:
-        from workflow_scripts.evidence.scores import Scores, metrics
-
-        metric = metrics(dev.language, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
-    except (ImportError, OSError):
+    metric = dev_metric(dev.language, settings)
+    if metric is None:
         return None
     rows = dev.rows[: settings.bleu_sentences]
     # a summary is far shorter than its document
@@ -419,6 +421,16 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     at_once = 16_384 if network.device.type == "cuda" else 4_096
     hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
     return metric.corpus_score(hypotheses, [(dev.references or [])[: settings.bleu_sentences]]).score
+
+
+def dev_metric(code: str, settings: Training) -> Any:
+    """What texts of dev sentences in a language are scored by; None if the metric's library or tokeniser is missing."""
+    try:
+        from workflow_scripts.evidence.scores import Scores, metrics
+
+        return metrics(code, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
+    except (ImportError, OSError):
+        return None
 
 
 def load_model(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False) -> PreTrainedModel:

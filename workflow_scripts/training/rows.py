@@ -1,7 +1,7 @@
 """rows: the text of a phase as rows of ids, and the batches that are planned from them."""
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
     from workflow_scripts.noise.masking import Masking
+    from workflow_scripts.noise.spans import Noise
 
 
 class Rounds(Protocol):
@@ -34,16 +35,63 @@ class ParallelText:
 
     def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
         rows = encode_pairs(source, target, languages, codec, settings.max_length)
+        self.chosen = list(range(len(rows)))
+        """Numbers of the lines that are used."""
         if settings.pairs is not None and settings.pairs < len(rows):
             # drawn without the run's seed, so that all seeds and arms share one choice
-            chosen = np.random.default_rng(len(rows)).permutation(len(rows))[: settings.pairs]
-            rows = [rows[i] for i in sorted(chosen)]
-        self._rows = rows
-        self.rows = len(rows)
+            self.chosen = sorted(np.random.default_rng(len(rows)).permutation(len(rows))[: settings.pairs].tolist())
+        self._rows = [rows[i] for i in self.chosen]
+        self.rows = len(self._rows)
 
     def epoch(self, number: int) -> list[Row]:
         """The rows of an epoch."""
         return self._rows
+
+
+class SwitchedText:
+    """Rows of the translation task in which words of the source are switched by a lexicon, anew in each epoch; the target stays.
+
+    This is random aligned substitution (RAS, Lin et al. 2020), which there pretrains a model on many language pairs, here in the task
+    itself. The noise is that of code-switching restore, so that the two differ in what is learnt alone.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        target: Path,
+        languages: tuple[str, str],
+        codec: Codec,
+        settings: Training,
+        lexicon: Path,
+        noise: "Noise",
+        seed: int,
+    ):
+        from workflow_scripts.noise.candidates import Lookup, load_candidates
+
+        plain = ParallelText(source, target, languages, codec, settings)
+        lines = _lines(source)
+        self._lines, self._targets = [lines[i] for i in plain.chosen], [labels for _, labels in plain.epoch(0)]
+        self._encode = partial(codec.encode, code=languages[0], max_length=settings.max_length)
+        self._lookup, self._noise, self._seed = Lookup(load_candidates(lexicon), *languages), noise, seed
+        self.rows = plain.rows
+
+    def epoch(self, number: int) -> list[Row]:
+        """The rows of an epoch; their words are chosen as those of the source's side in a round of code-switched text."""
+        from workflow_scripts.noise.codeswitch import switch_lines
+
+        switched, _ = switch_lines(self._lines, self._lookup, "codeswitch", self._seed, 2 * number, 0, self._noise)
+        return list(zip(compactly(self._encode, switched), self._targets, strict=True))
+
+
+class Joined:
+    """The rows of several texts, epoch by epoch."""
+
+    def __init__(self, parts: Sequence[Rounds]):
+        self._parts, self.rows = parts, sum(part.rows for part in parts)
+
+    def epoch(self, number: int) -> list[Row]:
+        """The rows of an epoch."""
+        return [row for part in self._parts for row in part.epoch(number)]
 
 
 class NoisedRounds:

@@ -14,6 +14,7 @@ The paper's settings (section IV-A): label smoothing 0.2, dropout 0.3, Adam (0.9
 1e-6, linear warm-up and polynomial decay, no gradient clipping.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -26,13 +27,15 @@ import torch
 
 from workflow_scripts.device import given_gpus, keep_memory, pick_precision
 from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.sga import SGA, Generator
 from workflow_scripts.models.tokenisation import Codec, load_codec
-from workflow_scripts.stage import InputError, is_first_process, read_json, run, write_json
+from workflow_scripts.noise.spans import Noise
+from workflow_scripts.stage import InputError, from_plain, is_first_process, read_json, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.training.curve import handed_on, write_curve
 from workflow_scripts.training.loop import Diverged, load_model, train
-from workflow_scripts.training.rows import Dev, NoisedRounds, ParallelText, Rounds, encode_pairs
+from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
 from workflow_scripts.training.settings import Training
 
 # settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
@@ -56,6 +59,9 @@ class Phase(NamedTuple):
     threads: int = 0
     minutes: float = 0
     attempt: int = 1
+    writing: Generator = "autoregressive"
+    sga: SGA = SGA()
+    switch: Noise | None = None
 
 
 def restore(
@@ -136,11 +142,21 @@ def translate(
     threads: int = 0,
     minutes: float = 0,
     attempt: int = 1,
+    generator: Generator = "autoregressive",
+    sga: str = "{}",
+    lexicon: Path | None = None,
+    switch: str = "",
+    more_sources: tuple[Path, ...] = (),
+    more_targets: tuple[Path, ...] = (),
+    more_languages: tuple[str, ...] = (),
     settings: Training = Training(),
 ) -> None:
     """Train `start` to write the target of the training text from its source; outputs, settings and errors are those of `restore`.
 
-    `languages` are source and target.
+    `languages` are source and target. A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the
+    settings `sga`, one JSON value. Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of the
+    noise, `switch`, one JSON value as well. `more_sources`, in `more_languages`, and `more_targets` are pairs that are learnt together with
+    these.
     """
     phase = Phase(
         start,
@@ -158,15 +174,27 @@ def translate(
         minutes,
         attempt,
     )
-    phase = _chosen(phase, choice, "finetune")
+    phase = _chosen(phase, choice, "finetune")._replace(writing=generator, sga=from_plain(SGA, json.loads(sga)))
+    if switch:
+        phase = phase._replace(switch=from_plain(Noise, json.loads(switch)))
     chosen = phase.settings
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
         rows = encode_pairs(dev_source, dev_target, languages, codec, chosen.max_length)
         dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
-        return ParallelText(train_source, train_target, languages, codec, chosen), dev
+        parts: list[Rounds] = []
+        if phase.switch and lexicon:
+            parts += [SwitchedText(train_source, train_target, languages, codec, chosen, lexicon, phase.switch, phase.seed)]
+        else:
+            parts += [ParallelText(train_source, train_target, languages, codec, chosen)]
+        for source, target, code in zip(more_sources, more_targets, more_languages, strict=True):
+            parts.append(ParallelText(source, target, (code, languages[1]), codec, chosen))
+        return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
+    text |= {"lexicon": lexicon} if lexicon else {}
+    text |= {f"source in {code}": path for code, path in zip(more_languages, more_sources, strict=True)}
+    text |= {f"target of {code}": path for code, path in zip(more_languages, more_targets, strict=True)}
     train_phase(phase, text, read)
 
 
@@ -180,7 +208,16 @@ def _chosen(phase: Phase, choice: Path | None, name: str) -> Phase:
     return phase._replace(settings=replace(phase.settings, **part["settings"]), checkpoints=checkpoints)
 
 
-def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]]) -> None:
+class Method(NamedTuple):
+    """How a phase's network is loaded and trained."""
+
+    load: Callable[..., Any] = load_model
+    """Folder, settings, seed, and whether from random weights → the network."""
+    train: Callable[..., list[dict]] = train
+    """As `loop.train`."""
+
+
+def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]], method: Method = Method()) -> None:
     """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
@@ -192,15 +229,28 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
     keep_memory()
     if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != processes:
         raise InputError(f"{processes} processes on more than one node; a phase trains on the GPUs of one node (torchrun --standalone)")
-    description = describe_phase(asdict(settings), text, phase.start, phase.seed, phase.from_scratch, _NOT_SCIENCE)
+    at_once = {"generator": phase.writing, "sga": asdict(phase.sga)} if phase.writing != "autoregressive" else {}
+    switched = {"switch": asdict(phase.switch)} if phase.switch else {}
+    description = describe_phase(
+        {**asdict(settings), **at_once, **switched}, text, phase.start, phase.seed, phase.from_scratch, _NOT_SCIENCE
+    )
     own = phase.checkpoints / fingerprint(description)
     with claimed(phase.checkpoints, description, phase.attempt) if is_first_process() else nullcontext(own) as folder:
         codec = load_codec(phase.start, phase.documents)
         rounds, dev = read(codec)
-        network = load_model(phase.start, settings, phase.seed, phase.from_scratch)
+        network: Any
         diverged, taken = "", dict[str, Any]()
+        if at_once:
+            from workflow_scripts.training.generating import open_generator, train_generator
+
+            network, rounds = open_generator(phase.start, codec, rounds, phase.writing, phase.sga, settings, phase.seed, phase.from_scratch)
+            taken |= {**at_once, "trained": sum(weight.numel() for weight in network.trained().values()), "left_out": rounds.left_out}
+            run_loop: Callable = train_generator
+        else:
+            network = method.load(phase.start, settings, phase.seed, phase.from_scratch)
+            run_loop = method.train
         try:
-            history = train(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
+            history = run_loop(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
         except Diverged as reason:
             if not phase.keep_diverged:
                 raise
@@ -221,6 +271,7 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
                 "device": str(network.device),
                 "precision": pick_precision(settings.precision, network.device),
                 **taken,
+                **switched,
                 "processes": processes,
                 "checkpoints": str(folder),
                 "handed_on": handed_on(history, settings),

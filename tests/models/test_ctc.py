@@ -1,0 +1,63 @@
+"""CTC by few pieces instead of the whole vocabulary, and what fits into how many positions."""
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from workflow_scripts.models import ctc
+from workflow_scripts.models.ctc import best_pieces, collapse, ctc_loss, emissions, fits, positions_needed
+
+VOCABULARY, BLANK = 40, 4
+
+
+@pytest.fixture
+def batch():
+    """States, output layer, labels (with neighbours that are equal, and one row shorter), and the positions of the rows."""
+    torch.manual_seed(0)
+    states = torch.randn(3, 12, 16, dtype=torch.double, requires_grad=True)
+    weight = torch.randn(VOCABULARY, 16, dtype=torch.double)
+    bias = torch.randn(VOCABULARY, dtype=torch.double)
+    labels = torch.tensor([[7, 7, 9, 11, 7], [8, 30, 8, 12, -100], [39, 5, 5, -100, -100]])
+    return states, weight, bias, labels, torch.tensor([12, 9, 11])
+
+
+@pytest.mark.parametrize("entries", [1 << 27, 1], ids=["at once", "row by row"])
+def test_loss_and_gradient_are_those_of_the_whole_vocabulary(batch, entries, monkeypatch):
+    states, weight, bias, labels, positions = batch
+    scores = F.linear(states, weight, bias).log_softmax(-1)
+    lengths = (labels >= 0).sum(1)
+    whole = F.ctc_loss(scores.transpose(0, 1), labels.clamp_min(0), positions, lengths, blank=BLANK, reduction="none")
+    monkeypatch.setattr(ctc, "_ENTRIES", entries)
+    found = emissions(states, weight, bias, labels, BLANK)
+    few = ctc_loss(found, positions, labels)
+    assert found.log_probabilities.shape[2] == labels.shape[1] + 2
+    assert torch.allclose(few, whole, rtol=0, atol=1e-12)
+    of = [torch.autograd.grad(loss.sum(), states, retain_graph=True)[0] for loss in (whole, few)]
+    assert torch.allclose(*of, rtol=0, atol=1e-12)
+    assert torch.equal(found.best, scores.argmax(-1))
+    scores.data[..., BLANK] = -torch.inf
+    assert torch.equal(found.runner_up, scores.argmax(-1))
+
+
+def test_a_target_fits_exactly_where_an_alignment_collapses_to_it():
+    for target in itertools.chain.from_iterable(itertools.product((1, 2), repeat=n) for n in (1, 2, 3)):
+        for positions in range(1, 6):
+            alignments = itertools.product((0, 1, 2), repeat=positions)
+            assert fits(target, positions) == any(collapse(row, 0) == list(target) for row in alignments)
+    assert positions_needed([1, 1, 2, 2]) == 6
+
+
+def test_what_does_not_fit_costs_infinity_and_a_row_without_labels_nothing(batch):
+    states, weight, bias, _, _ = batch
+    labels = torch.tensor([[7, 7, 7], [7, 8, 9], [-100, -100, -100]])
+    loss = ctc_loss(emissions(states, weight, bias, labels, BLANK), torch.tensor([4, 4, 4]), labels)
+    assert loss[0] == torch.inf and torch.isfinite(loss[1]) and loss[2] == 0
+
+
+def test_the_best_pieces_need_no_labels(batch):
+    states, weight, bias, labels, _ = batch
+    best, runner_up = best_pieces(states, weight, bias, BLANK)
+    found = emissions(states, weight, bias, labels, BLANK)
+    assert torch.equal(best, found.best) and torch.equal(runner_up, found.runner_up) and not best.requires_grad

@@ -1,0 +1,108 @@
+"""A frozen encoder with prompts: what is the plain model, what has gradients, what padding may not change."""
+
+import pytest
+import torch
+from tiny_models import small_encoder, small_model
+from transformers import AutoModelForMaskedLM, XLMRobertaConfig
+
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.prompts import Generator, make_generator, trained_parameters
+from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError
+
+SOURCES = [[0, 20, 31, 42, 53, 2], [0, 60, 71, 2]]
+TARGETS = [[30, 30, 41], [52, 63, 74]]
+
+
+@pytest.fixture(scope="module", params=["xlm-roberta", "bert"])
+def folder(request, tmp_path_factory):
+    return small_encoder(tmp_path_factory.mktemp(request.param), request.param)
+
+
+def generator(folder, settings, frozen=True):
+    encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    codec = load_codec(folder)
+    blank = settings.blank if settings.blank in codec.tokenizer.get_vocab() else codec.tokenizer.cls_token
+    settings.blank = blank
+    return make_generator(encoder, codec, settings, frozen, longest_target=10, where=str(folder)).eval()
+
+
+def batch(rows, targets, pad):
+    padded = torch.nn.utils.rnn.pad_sequence
+    ids = padded([torch.tensor(row) for row in rows], batch_first=True, padding_value=pad)
+    mask = padded([torch.ones(len(row), dtype=torch.long) for row in rows], batch_first=True)
+    return {"input_ids": ids, "attention_mask": mask, "targets": torch.tensor(targets)}
+
+
+def test_without_prompts_each_unit_is_the_plain_model(folder):
+    model = generator(folder, SGA(prompt_length=0))
+    plain = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    given = batch(SOURCES, TARGETS, plain.config.pad_token_id)
+    ids, mask = given["input_ids"], given["attention_mask"]
+    wanted = plain(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    guide = model.encode(ids, mask)
+    for (keys, values), states in zip(guide.prefix, wanted.hidden_states[1:], strict=True):
+        for side, project in ((keys, model.project_keys), (values, model.project_values)):
+            assert torch.allclose(side.transpose(1, 2).flatten(2)[mask.bool()], project(states)[mask.bool()], atol=1e-5)
+    # a guide of no positions, too
+    nothing = guide._replace(prefix=[(k[:, :, :0], v[:, :, :0]) for k, v in guide.prefix], mask=guide.mask[:, :0])
+    weight, bias = model.output_layer()
+    for unit in (model.align, model.denoise):
+        scores = unit(nothing, ids, mask) @ weight.T + bias
+        assert torch.allclose(scores[mask.bool()], wanted.logits[mask.bool()], atol=1e-4)
+
+
+@pytest.mark.parametrize("alignment", ["ctc", "mask_predict"])
+def test_gradients_reach_prompts_and_projections_only(folder, alignment):
+    model = generator(folder, SGA(prompt_length=3, alignment=alignment)).train()
+    torch.manual_seed(1)
+    sum(model(**batch(SOURCES, TARGETS, 1)).values()).backward()
+    reached = {name for name, weight in model.named_parameters() if weight.grad is not None and weight.grad.abs().sum() > 0}
+    wanted = {f"{part}.{unit}" for part in ("prompts", "scales") for unit in ("encoding", "alignment", "denoising")}
+    # a key's bias moves no attention weight, as all keys of a source are moved alike: it has a gradient through the prompts beside them
+    wanted |= {f"project_{side}.{kind}" for side in ("keys", "values") for kind in ("weight", "bias")}
+    wanted |= {"length.weight", "length.bias"} if alignment == "mask_predict" else set()
+    assert reached == wanted == model.trained().keys() == model.state_dict().keys()
+
+
+def test_a_sources_padding_changes_nothing(folder):
+    model = generator(folder, SGA(prompt_length=3))
+    pad = model.config.pad_token_id
+    together = model(**batch(SOURCES, TARGETS, pad))
+    alone = [model(**batch([row], [target], pad)) for row, target in zip(SOURCES, TARGETS, strict=True)]
+    for name, loss in together.items():
+        assert loss.item() == pytest.approx(sum(each[name].item() for each in alone), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("size", "denoising", "wanted"), [("base", True, 8_259_075), ("base", False, 5_899_778), ("large", True, 20_973_571)]
+)
+def test_as_many_weights_are_trained_as_were_published(size, denoising, wanted):
+    shapes = {
+        "base": {},
+        "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    }
+    shape = XLMRobertaConfig(vocab_size=250_002, max_position_embeddings=514, type_vocab_size=1, **shapes[size])
+    assert trained_parameters(shape, SGA(denoising=denoising)) == wanted
+
+
+def test_bad_models_and_settings_are_refused(folder, tmp_path):
+    codec, encoder = load_codec(folder), load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    with pytest.raises(InputError, match=r"67 is more than the \d\d positions"):
+        make_generator(encoder, codec, SGA(prompt_length=67, blank=codec.tokenizer.cls_token), where="here")
+    with pytest.raises(InputError, match=r"no piece '▁▁▁' .* set sga.blank: '(<s>|\[CLS\])'"):
+        make_generator(encoder, codec, SGA(prompt_length=2, blank="▁▁▁"), where="here")
+    codec.tokenizer.mask_token = None
+    with pytest.raises(InputError, match="no mask token"):
+        make_generator(encoder, codec, SGA(prompt_length=2), where="here")
+    decoder = small_model(tmp_path)
+    network = load_network(decoder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    with pytest.raises(InputError, match="mBART, which has a decoder"):
+        make_generator(network, load_codec(decoder), SGA(), where="here")
+
+
+def test_all_weights_are_trained_where_the_encoder_is_not_frozen(folder):
+    model = generator(folder, SGA(prompt_length=0, denoising=False), frozen=False)
+    assert isinstance(model, Generator) and model.trained().keys() == {name for name, _ in model.named_parameters()}
+    assert not model.prompts and set(model.state_dict()) == set(model.trained())

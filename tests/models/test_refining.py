@@ -1,0 +1,113 @@
+"""Drafts and their noise, and texts that are denoised until nothing changes."""
+
+import pytest
+import torch
+from tiny_models import small_encoder
+
+from workflow_scripts.models import refining
+from workflow_scripts.models.ctc import collapse
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.prompts import make_generator
+from workflow_scripts.models.refining import mask_predict, replaced, shifted, some_of, within, write
+from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.tokenisation import load_codec
+
+BLANK, PAD = 4, 1
+SOURCES = [[0, 20, 31, 42, 53, 2], [0, 60, 71, 2], [0, 33, 2]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return small_encoder(tmp_path_factory.mktemp("encoder"), "xlm-roberta")
+
+
+def generator(folder, **settings):
+    encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    return make_generator(encoder, load_codec(folder), SGA(prompt_length=2, **settings), longest_target=20).eval()
+
+
+def test_deleted_and_repeated_positions_shift_the_others():
+    draft = torch.tensor([[5, 6, 7, 8, 9], [5, 6, 7, PAD, PAD]])
+    mask = within(torch.tensor([5, 3]))
+    deleted = torch.tensor([[0, 1, 0, 1, 0], [1, 0, 0, 0, 0]], dtype=torch.bool)
+    repeated = torch.tensor([[1, 0, 0, 0, 0], [0, 0, 1, 0, 1]], dtype=torch.bool)
+    assert shifted(draft, mask, deleted, repeated, BLANK).tolist() == [[5, 5, 7, 9, BLANK], [6, 7, 7, BLANK, BLANK]]
+    nothing = torch.zeros_like(deleted)
+    assert shifted(draft, mask, nothing, nothing, BLANK)[mask].tolist() == draft[mask].tolist()
+    # what is too much is cut off
+    assert shifted(draft, mask, nothing, ~nothing, BLANK)[0].tolist() == [5, 5, 6, 6, 7]
+
+
+def test_the_released_noise_takes_blanks_random_pieces_and_pieces_of_the_row():
+    draft = torch.tensor([[50, 51, 52, 53, PAD, PAD]])
+    mask, hit = within(torch.tensor([4]), 6), torch.tensor([[True, True, True, False, True, True]])
+    kind = torch.tensor([[0.1, 0.5, 0.9, 0.9, 0.1, 0.1]])
+    for seed in range(20):
+        torch.manual_seed(seed)
+        row = replaced(draft, mask, hit, kind, BLANK, 40)[0].tolist()
+        assert row[0] == BLANK and row[1] < 40 and row[2] in draft[0, :4] and row[3:] == [53, PAD, PAD]
+
+
+def test_mask_predict_learns_from_one_to_all_pieces_of_a_row():
+    torch.manual_seed(0)
+    lengths = torch.tensor([3, 1, 0]).repeat(200)
+    hidden = some_of(lengths)
+    counts = hidden.sum(1)
+    assert {*counts[0::3].tolist()} == {1, 2, 3} and {*counts[1::3].tolist()} == {1} and not counts[2::3].any()
+    assert not (hidden & ~within(lengths, hidden.shape[1])).any()
+
+
+@pytest.mark.parametrize("noise", ["paper", "released"])
+def test_rows_do_not_know_of_each_other(folder, noise):
+    model = generator(folder, noise=noise)
+    many = write(model, SOURCES, PAD, iterations=3)
+    assert [each for source in SOURCES for each in write(model, [source], PAD, iterations=3)] == many
+    assert write(model, SOURCES, PAD, tokens=20, iterations=3) == many
+    assert all(model.blank not in each.ids and len(each.ids) <= 2 * len(source) for each, source in zip(many, SOURCES, strict=True))
+    assert [each.iterations for each in write(model, SOURCES, PAD, iterations=0)] == [0, 0, 0]
+
+
+def test_denoising_goes_on_until_nothing_changes(folder, monkeypatch):
+    """With a denoiser that mends one position at a time: the first that is not 9."""
+    model = generator(folder)
+
+    def mended(draft, *_):
+        wrong = (draft != 9) & ((draft != 9).cumsum(1) == 1)
+        return torch.where(wrong, 9, draft), draft
+
+    monkeypatch.setattr(model, "denoise", lambda guide, draft, mask: draft.masked_fill(~mask, 9))
+    monkeypatch.setattr(refining, "best_pieces", mended)
+    guide = model.encode(torch.tensor([[0, 20, 2]] * 3), torch.ones(3, 3))
+    draft, places = torch.tensor([[9, 5, 9, 6, 7, 9], [9] * 6, [9, 9, 9, 9, 5, 5]]), torch.tensor([6, 6, 4])
+    best, counts = refining.denoised(model, guide, draft, draft, places, 10)
+    # a row that is right needs one iteration to see it, and what is behind a row's end does not count
+    assert counts.tolist() == [4, 1, 1] and best[:2].tolist() == [[9] * 6] * 2
+    best, counts = refining.denoised(model, guide, draft, draft, places, 2)
+    assert counts.tolist() == [2, 1, 1] and best[0].tolist() == [9, 9, 9, 9, 7, 9]
+
+
+def test_without_denoising_the_alignment_is_the_text(folder):
+    model = generator(folder, denoising=False)
+    found = write(model, SOURCES[:1], PAD)[0]
+    guide = model.encode(torch.tensor(SOURCES[:1]), torch.ones(1, 6))
+    states = model.align(guide, torch.full((1, 12), model.mask), torch.ones(1, 12))
+    weight, bias = model.output_layer()
+    assert found.ids == collapse((states @ weight.T + bias).argmax(-1)[0].tolist(), model.blank)
+
+
+def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
+    model = generator(folder, alignment="mask_predict", alignment_iterations=4)
+    seen = []
+    align = model.align
+    monkeypatch.setattr(model, "align", lambda guide, ids, mask: seen.append(ids.clone()) or align(guide, ids, mask))
+    monkeypatch.setattr(refining, "length_scores", lambda model, guide: torch.nn.functional.one_hot(torch.tensor([7, 3]), 50).float())
+    guide = model.encode(torch.tensor([SOURCES[0], SOURCES[0]]), torch.ones(2, 6))
+    ids, lengths = mask_predict(model, guide)
+    own = within(lengths)
+    hidden = [((row == model.mask) & own).sum(1).tolist() for row in seen]
+    assert lengths.tolist() == [8, 4] and hidden == [[8, 4], [6, 3], [4, 2], [2, 1]]
+    assert ids.shape == (2, 8)
+    # no text is longer than asked for, nor than there are positions for
+    assert mask_predict(model, guide, longest=3)[1].tolist() == [3, 3]
+    written = write(model, SOURCES[:2], PAD)
+    assert all(len(each.ids) <= 16 for each in written)

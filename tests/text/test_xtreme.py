@@ -1,0 +1,115 @@
+"""config/xtreme.yaml on small files in the very format of XTREME's: every part of every task is read."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake.utils import update_config
+
+from workflow_scripts.run.config import load, sources_of
+from workflow_scripts.stage import read_json
+from workflow_scripts.text.aligned import read_aligned
+from workflow_scripts.text.labelled import main, read_table
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = {"en": "english", "fi": "finnish"}
+
+
+def inference(path: Path) -> str:
+    """XNLI's table, which holds all languages and more columns than are read; its training file has three."""
+    if path.name == "multinli.tsv":
+        return (
+            "premise\thypo\tlabel\nIt rains .\tIt is wet .\tentailment\nA dog .\tA cat .\tcontradictory\nHe goes .\tHe hurries .\tneutral\n"
+        )
+    rows = [(code, label, f"{path.name} {code} one {label} .", f"two {label} .") for code in ("en", "fi", "de") for label in LABELS]
+    return "language\tgold_label\tpairID\tsentence1\tsentence2\n" + "".join(f"{a}\t{b}\t7\t{c}\t{d}\n" for a, b, c, d in rows)
+
+
+LABELS = ("neutral", "contradiction", "entailment")
+
+
+def treebank(path: Path) -> str:
+    """CoNLL-U with a multiword token, an empty node, and no blank line at the end."""
+    first = (
+        f"# sent_id = 1\n# text = zum {path.name}\n1-2\tzum\t_\t_\t_\n1\tzu\tzu\tADP\t_\n2\tdem\tder\tDET\t_\n3\t{path.name}\tx\tNOUN\t_\n"
+    )
+    return first + "3.1\tnothing\t_\tVERB\t_\n\n# sent_id = 2\n1\tEnde\tEnde\tNOUN\t_\n2\t.\t.\tPUNCT\t_\n"
+
+
+def names(path: Path) -> str:
+    """WikiANN's lines, which begin with the language."""
+    code = path.parts[-2]
+    return f"{code}:Rome\tB-LOC\n{code}:is\tO\n{code}:{path.name}\tO\n\n{code}:Tom\tB-PER\n{code}:Jones\tI-PER\n"
+
+
+def paraphrases(path: Path) -> str:
+    return f'id\tsentence1\tsentence2\tlabel\n1\tIt "rains" {path.name}\tRain falls .\t1\n2\tA dog {path.name}\tA cat .\t0\n'
+
+
+def squad(path: Path) -> str:
+    """SQuAD's form; TyDiQA's questions have their language in the id, and a file holds all of them."""
+    qas = []
+    for code, name in NAMES.items() if "tydiqa" in path.name else (("en", "q"),):
+        for number in range(40):
+            passage = f"{code} {path.name} {number} : it rains in May ."
+            asked = {"id": f"{name}-{number}-1", "question": "When ?", "answers": [{"text": "May", "answer_start": passage.find("May")}]}
+            qas.append({"title": f"{name} {number}", "paragraphs": [{"context": passage, "qas": [asked]}]})
+    return json.dumps({"version": "1.1", "data": qas})
+
+
+FORMS = {"xnli": inference, "pawsx": paraphrases, "pos": treebank, "panx": names, "xquad": squad, "mlqa": squad, "tydiqa": squad}
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    raw: dict = {}
+    for path in ("config.yaml", "config/xtreme.yaml"):
+        update_config(raw, yaml.safe_load((ROOT / path).read_text(encoding="utf-8")))
+    return load(raw)
+
+
+def laid_out(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, "utf-8")
+
+
+@pytest.mark.parametrize("task", FORMS)
+def test_every_part_of_a_task_is_read(recipe, tmp_path, monkeypatch, task):
+    monkeypatch.chdir(tmp_path)
+    settings = recipe.labelled[f"xtreme-{task}"]
+    for source in sources_of(settings).values():
+        for path in map(Path, source.paths()):
+            laid_out(path, FORMS[task](path))
+    other = "fi" if "fi" in settings.test else "de"
+    tables = {}
+    for part in ("train", "dev", "test/en", f"test/{other}"):
+        main(tmp_path / "x.tsv", tmp_path / "x", tmp_path / "x.json", part=part, settings=settings)
+        tables[part], report = read_table(tmp_path / "x.tsv"), read_json(tmp_path / "x.json")
+        assert tables[part] and report["language"] == (part.partition("/")[2] or "en")
+    last = tables[f"test/{other}"]
+    if task == "xnli":
+        assert [one.text.split()[1] for one in last] == ["de"] * 3
+    if task == "pawsx":
+        assert last[0].label == "paraphrase" and last[0].text.startswith('It "rains"')
+    if task == "pos":
+        assert [one.label for one in last] == ["ADP DET NOUN", "NOUN PUNCT"]
+    if task == "panx":
+        assert last[0].text.startswith("Rome is") and last[1].label == "B-PER I-PER" and report["changed"]["language prefix cut off"] == 5
+    if task == "tydiqa":
+        assert len(last) == 40 and all(one.pair.startswith("fi ") for one in last) and tables["dev"]
+        assert all(one.pair.startswith("en ") for one in [*tables["train"], *tables["dev"]])
+
+
+def test_tatoeba_and_bucc_are_read(recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tatoeba, bucc = recipe.aligned["xtreme-tatoeba"].test["sw"], recipe.aligned["xtreme-bucc"]
+    assert tatoeba.files["sw"].endswith("tatoeba.swh-eng.swh")
+    for code, path in tatoeba.files.items():
+        laid_out(Path(path), f"one in {code} .\ntwo in {code} .\n")
+    assert read_aligned(tatoeba) == ((["one in sw .", "two in sw ."], ["one in en .", "two in en ."]), [(0, 0), (1, 1)])
+    for source in (bucc.test["zh"], bucc.dev["zh"]):
+        for code, path in source.files.items():
+            laid_out(Path(path), "".join(f"{code}-00000000{n}\t{n} in {code} .\n" for n in (1, 2, 3)))
+        laid_out(Path(source.gold), "zh-000000001\ten-000000003\n")
+        assert read_aligned(source)[1] == [(0, 2)]

@@ -1,0 +1,117 @@
+"""A frozen encoder learns to write: what is trained and written, what goes on after a kill, and the files of prompts."""
+
+import json
+import shutil
+import signal
+import subprocess
+
+import pytest
+import torch
+from phases import TINY, finetune, phase_files
+from safetensors.torch import load_file
+from test_checkpoints import command, run_until
+from tiny_models import small_encoder
+
+from workflow_scripts.models import decoding
+from workflow_scripts.models.prompt_files import FILE, load_generator
+from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.training.generating import fitting_rows
+from workflow_scripts.training.settings import Training
+
+SETTINGS = {**TINY, "max_length": 32, "attention_dropout": 0.1, "dropout": 0.1, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
+SMALL = json.dumps({"prompt_length": 4})
+
+
+@pytest.fixture(scope="module")
+def setup(tmp_path_factory):
+    """Text, and an encoder that writes none."""
+    folder, _ = phase_files(tmp_path_factory.mktemp("generating"))
+    encoder = tmp_path_factory.mktemp("xlmr")
+    return folder, small_encoder(encoder, "xlm-roberta")
+
+
+@pytest.fixture(scope="module")
+def trained(setup, tmp_path_factory):
+    """The folder of a phase that trained prompts."""
+    out = tmp_path_factory.mktemp("trained")
+    finetune(*setup, out, Training(**SETTINGS), generator="sga", sga=SMALL)
+    return out
+
+
+def test_prompts_change_and_the_encoder_stays_bit_by_bit(setup, trained):
+    before, after = (load_file(folder / "model.safetensors") for folder in (setup[1], trained / "model"))
+    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+    prompts = load_file(trained / "model" / FILE)
+    report = read_json(trained / "training.json")
+    assert sum(weight.numel() for weight in prompts.values()) == report["trained"] < report["parameters"]
+    assert (trained / "model" / FILE).stat().st_size < 4 * report["trained"] + 4_000
+    # a checkpoint has the prompts alone
+    (checkpoint,) = trained.glob("checkpoints/*/checkpoint-6")
+    kept = load_file(checkpoint / "model.safetensors")
+    assert kept.keys() == prompts.keys() and all(torch.equal(kept[name], prompts[name]) for name in kept)
+
+
+def test_killed_it_ends_with_the_same_prompts(setup, tmp_path):
+    told = {"generator": "sga", "sga": json.dumps({"prompt_length": 4, "alignment": "mask_predict", "noise": "released"})}
+    settings = {**SETTINGS, "log_every": 1}
+    finetune(*setup, tmp_path / "whole", Training(**settings), **told)
+    line = [*command(*setup, tmp_path / "cut", settings), "--generator", "sga", "--sga", told["sga"]]
+    assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
+    finished = subprocess.run(line, capture_output=True, text=True)
+    assert finished.returncode == 0 and "checkpoint-3" in finished.stdout, finished.stderr[-2000:]
+    whole, cut = (load_file(tmp_path / name / "model" / FILE) for name in ("whole", "cut"))
+    assert whole.keys() == cut.keys() and all(torch.equal(whole[name], cut[name]) for name in whole)
+
+
+def test_ctc_from_random_weights_trains_all_of_them(setup, tmp_path):
+    finetune(*setup, tmp_path, Training(**SETTINGS), generator="ctc", sga=SMALL, from_scratch=True)
+    report = read_json(tmp_path / "training.json")
+    assert report["trained"] == report["parameters"] and report["from_scratch"]
+    before, after = (load_file(folder / "model.safetensors") for folder in (setup[1], tmp_path / "model"))
+    assert not any(torch.equal(before[name], after[name]) for name in before if name.endswith("query.weight"))
+    codec = load_codec(tmp_path / "model")
+    assert load_generator(tmp_path / "model", codec).settings.prompt_length == 0
+
+
+def test_a_file_of_prompts_translates_with_its_backbone_and_no_other(setup, trained, tmp_path):
+    source = setup[0] / "dev.de"
+    shutil.copy(trained / "model" / FILE, tmp_path / "mine.safetensors")
+    told = {"languages": ("de", "en"), "threads": 1}
+    decoding.main(trained / "model", source, tmp_path / "folder.hyp", **told)
+    decoding.main(setup[1], source, tmp_path / "file.hyp", prompts=tmp_path / "mine.safetensors", **told)
+    assert (tmp_path / "folder.hyp").read_bytes() == (tmp_path / "file.hyp").read_bytes()
+    assert len((tmp_path / "file.hyp").read_text().splitlines()) == len(source.read_text().splitlines())
+    other = load_file(setup[1] / "model.safetensors")
+    shutil.copytree(setup[1], tmp_path / "other")
+    from safetensors.torch import save_file
+
+    name = next(name for name in other if name.endswith("query.weight"))
+    save_file({**other, name: other[name] + 1e-6}, tmp_path / "other/model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(InputError, match="was trained with the backbone 'xlmr0'"):
+        decoding.main(tmp_path / "other", source, tmp_path / "x.hyp", prompts=tmp_path / "mine.safetensors", **told)
+    with pytest.raises(InputError, match="no file of prompts"):
+        decoding.main(setup[1], source, tmp_path / "x.hyp", prompts=setup[1] / "model.safetensors", **told)
+    with pytest.raises(InputError, match="no n-best list"):
+        decoding.main(trained / "model", source, n_best=tmp_path / "n.tsv", **told)
+    (tmp_path / "empty").touch()
+    with pytest.raises(InputError, match="is empty"):
+        decoding.main(trained / "model", tmp_path / "empty", tmp_path / "x.hyp", **told)
+
+
+def test_targets_without_room_are_counted_and_left_out(setup):
+    codec = load_codec(setup[1])
+    blank = codec.tokenizer.get_vocab()["▁"]
+    source = [0, 20, 2]
+    rows = [(source, [0, 9, 8, 9, 8, 9, 8, 2]), (source, [0, *[9] * 4, 2]), (source, [0, blank, 9, 2]), (source, [0, blank, 2])]
+    kept, counts = fitting_rows(rows, codec, SGA(), 32)
+    assert kept == [(source, [9, 8, 9, 8, 9, 8]), (source, [9])]
+    assert counts == {"targets_too_long": 1, "targets_empty": 1, "blanks_removed": 2}
+    free, counts = fitting_rows(rows[:2], codec, SGA(alignment="mask_predict"), 5)
+    assert free == [(source, [9] * 4)] and counts["targets_too_long"] == 1
+
+
+def test_alignments_longer_than_the_positions_are_refused(setup, tmp_path):
+    with pytest.raises(InputError, match=r"40 pieces make alignments of 80 positions; .* has 64. Lower it to 32"):
+        finetune(*setup, tmp_path, Training(**{**SETTINGS, "max_length": 40}), generator="sga", sga=SMALL)

@@ -1,0 +1,77 @@
+"""A tiny run of ways to write: mBART, also of switched words, a frozen encoder, and CTC from random weights; titles by mask-predict."""
+
+import csv
+import json
+
+import pytest
+from safetensors import safe_open
+from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
+
+from workflow_scripts.stage import read_json
+from workflow_scripts.text.files import read_lines
+
+ARMS = ["finetune", "ras", "nat", "sga", "sga_without_denoising"]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A folder in which it has run."""
+    folder = lay_out(tmp_path_factory.mktemp("sga"))
+    text = {"file": "manual.tsv", "columns": {"document": 1, "heading": 2, "text": 3}}
+    manual = {"unit": "target", "language": "en", "train": text, "dev": {"held_out": 0.1}, "test": {"pages": {"held_out": 0.1}}}
+    encoder = {**TINY["backbones"]["tiny"], "family": "xlmr"}
+    task = {"data": "task", "updates": 16}
+    at_once = {**task, "backbone": "encoder"}
+    tiny = {**TINY["experiments"]["tiny"], "sga": {"prompt_length": 4}}
+    titles = {key: tiny[key] for key in ("training", "scores", "sga")}
+    content = {
+        **TINY,
+        "run": {"experiments": ["tiny", "titles"], "arms": ARMS, "seeds": [1]},
+        "labelled": {"manual": {**manual, "min_words": 5}},
+        "backbones": {**TINY["backbones"], "encoder": encoder},
+        "arms": {
+            "finetune": [task],
+            "ras": [{**task, "switch": 0.3}],
+            "nat": [{**at_once, "generator": "ctc", "start": "scratch"}],
+            "sga": [{**at_once, "generator": "sga"}],
+            "sga_without_denoising": [{**at_once, "generator": "sga", "sga": {"denoising": False}}],
+        },
+        "experiments": {
+            "tiny": tiny,
+            "titles": {
+                **titles,
+                "task": "titles",
+                "corpus": "manual",
+                "backbone": "encoder",
+                "arms": ["sga"],
+                "decoding": {"max_length": 12},
+            },
+        },
+    }
+    snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, content), "--cores", "2")
+    return folder / "results"
+
+
+def test_all_arms_come_to_scores_and_report(done):
+    with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert {row["arm"] for row in rows if row["experiment"] == "tiny"} == {*ARMS}
+    assert {row["arm"] for row in rows if row["experiment"] == "titles"} == {"sga"}
+    page = (done / "report.html").read_text(encoding="utf-8")
+    assert "This part could not be made" not in page
+    sentences = len(list(read_lines(next((done / "corpora/tiny.en-de/test").glob("pages.en")))))
+    assert all(len(list(read_lines(done / f"runs/tiny/{arm}/seed1/pages.hyp"))) == sentences for arm in ARMS)
+
+
+def test_what_is_trained_and_what_is_frozen(done):
+    reports = {arm: read_json(done / f"runs/tiny/{arm}/seed1/finetune/training.json") for arm in ARMS}
+    assert reports["sga"]["trained"] == 3 * (2 * 4 * 32 + 1) + 2 * (32 * 32 + 32)
+    assert reports["sga_without_denoising"]["trained"] == 2 * (2 * 4 * 32 + 1) + 2 * (32 * 32 + 32)
+    assert reports["nat"]["trained"] == reports["nat"]["parameters"] and reports["nat"]["generator"] == "ctc"
+    assert "generator" not in reports["finetune"] and reports["sga"]["left_out"].keys() >= {"targets_too_long"}
+    backbone = done / "backbones/encoder/model/model.safetensors"
+    weights = {arm: done / f"runs/tiny/{arm}/seed1/finetune/model/model.safetensors" for arm in ("sga", "nat")}
+    assert weights["sga"].read_bytes() == backbone.read_bytes() != weights["nat"].read_bytes()
+    with safe_open(weights["sga"].with_name("prompts.safetensors"), "pt") as file:
+        told = json.loads(file.metadata()["crossgap"])
+    assert told["backbone"] == "encoder" and told["frozen"] is True

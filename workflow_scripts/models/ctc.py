@@ -1,0 +1,120 @@
+"""ctc: connectionist temporal classification (Graves et al. 2006), by which a whole text is written at once.
+
+A model gives every position a piece or the *blank*. An output is read from the positions by merging equal neighbours and then leaving
+out the blanks, so many rows of positions (alignments) stand for one text. The loss is minus the logarithm of the summed probability of
+all alignments of the target (Libovický and Helcl 2018 translate this way).
+
+A target of u pieces, of which r are equal to the one before, fits into n positions only if u + r ≤ n, as equal neighbours need a blank
+between them. Rows that do not fit have no probability at all; `fits` tells which these are, so that they can be counted and left out
+before training.
+
+With 250,002 pieces the scores of a batch take gigabytes, and PyTorch's loss would hold several such arrays. It needs few of them: those of
+the blank, of the row's own labels, and one number for all other pieces together (`emissions`). The result is the same, gradients
+included. PyTorch's gradient takes for granted that the probabilities of a position sum to one, hence the class of all others.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+# scores that are held at a time: 0.5 GB in float32
+_ENTRIES = 1 << 27
+# the log-probability of what cannot be: far below any other, and finite, so that gradients are too
+_NEVER = -1e4
+
+
+def positions_needed(target: Sequence[int]) -> int:
+    """The smallest number of positions that a target fits into."""
+    return len(target) + sum(a == b for a, b in pairwise(target))
+
+
+def fits(target: Sequence[int], positions: int) -> bool:
+    """Whether a target can be written into so many positions."""
+    return positions_needed(target) <= positions
+
+
+def collapse(row: Sequence[int], blank: int) -> list[int]:
+    """The output that an alignment stands for: equal neighbours merged, then blanks left out."""
+    return [piece for place, piece in enumerate(row) if piece != blank and (place == 0 or piece != row[place - 1])]
+
+
+class Emissions(NamedTuple):
+    """What CTC needs of the scores of all positions of a batch, and the best pieces."""
+
+    log_probabilities: torch.Tensor
+    """Rows × positions × classes: the blank (class 0), one class for each label of the row, all other pieces together (the last)."""
+    classes: torch.Tensor
+    """Rows × labels: the class of each label. Equal labels share the first one's; 0 where a row has no more labels."""
+    best: torch.Tensor
+    """Rows × positions: the most probable piece."""
+    runner_up: torch.Tensor
+    """Rows × positions: the most probable piece other than the blank."""
+
+
+def emissions(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, labels: torch.Tensor, blank: int) -> Emissions:
+    """Log-probabilities of the pieces that matter, from the `states` (rows × positions × width) before the output layer.
+
+    `weight` (vocabulary × width) and `bias` (vocabulary) are that layer's; `labels` (rows × labels) has −100 where a row has no more.
+    Rows go through the output layer some at a time; if there are several such portions, their scores are calculated again on the way
+    back instead of being kept.
+    """
+    real = labels >= 0
+    columns = torch.cat([labels.new_full((len(labels), 1), blank), labels.clamp_min(0)], dim=1)
+    # a label's class is the place of the first label equal to it
+    first = (labels[:, :, None] == labels[:, None, :]).int().argmax(dim=2)
+    used = F.pad(real & (first == torch.arange(labels.shape[1], device=labels.device)), (1, 0), value=True)
+    rows = max(1, _ENTRIES // (states.shape[1] * len(weight)))
+    portions = [slice(start, start + rows) for start in range(0, len(states), rows)]
+    again = len(portions) > 1 and torch.is_grad_enabled()
+    run: Callable = (lambda *given: checkpoint(_portion, *given, use_reentrant=False)) if again else _portion
+    parts = [run(states[part], weight, bias, columns[part], used[part]) for part in portions]
+    joined = [torch.cat(column) for column in zip(*parts, strict=True)]
+    return Emissions(joined[0], torch.where(real, first + 1, 0), joined[1], joined[2])
+
+
+def _portion(
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, columns: torch.Tensor, used: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    scores = F.linear(states, weight.to(states.dtype), bias.to(states.dtype))
+    if scores.dtype != torch.float64:
+        scores = scores.float()
+    width = states.shape[1]
+    chosen = scores.gather(2, columns[:, None].expand(-1, width, -1)) - scores.logsumexp(dim=2, keepdim=True)
+    named = torch.where(used[:, None], chosen, _NEVER)
+    smallest = torch.finfo(scores.dtype).eps
+    others = (1 - named.exp().sum(dim=2, keepdim=True)).clamp_min(smallest).log()
+    with torch.no_grad():
+        best = scores.argmax(dim=2)
+        runner_up = scores.detach().index_fill(2, columns[0, :1], -torch.inf).argmax(dim=2)
+    return torch.cat([named, others], dim=2), best, runner_up
+
+
+def best_pieces(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, blank: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """`best` and `runner_up` of `emissions` alone, to decode with."""
+    with torch.no_grad():
+        found = emissions(states, weight, bias, torch.full((len(states), 1), -100, device=states.device), blank)
+    return found.best, found.runner_up
+
+
+def ctc_loss(found: Emissions, positions: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Minus the log-probability of each row's labels, in nats (rows).
+
+    `positions` (rows) is how many positions each row has. A row whose labels do not fit costs infinity, so that it cannot go unnoticed;
+    a row without labels, which only fills a batch up, costs nothing.
+    """
+    lengths = (labels >= 0).sum(dim=1)
+    # PyTorch has no CTC in half precision; its fast CUDA version is not exact for long targets, and is not chosen for int64
+    loss = F.ctc_loss(
+        found.log_probabilities.transpose(0, 1),
+        found.classes,
+        positions,
+        lengths,
+        blank=0,
+        reduction="none",
+        zero_infinity=False,
+    )
+    return torch.where(lengths > 0, loss, torch.zeros_like(loss))

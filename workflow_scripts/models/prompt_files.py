@@ -1,0 +1,76 @@
+"""prompt_files: trained prompts in a file of some megabytes, and a generator made of such a file and its backbone.
+
+The file is safetensors. Its metadata, under `crossgap`, is JSON: the settings of SGA, the name of the backbone and the checksum of its
+weights. Prompts mean nothing to other weights, so a backbone with another checksum is refused. The checksum is that of the numbers, not of
+a file: it is the same in whatever format and split a model was stored.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.prompts import Generator, make_generator
+from workflow_scripts.models.sga import FILE, SGA
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.stage import InputError, from_plain
+
+
+def save_prompts(model: Generator, path: Path) -> None:
+    """Write what a generator has besides its encoder."""
+    from safetensors.torch import save_file
+
+    told = {
+        "backbone": model.backbone,
+        "checksum": checksum_of(model.encoder),
+        "frozen": model.frozen,
+        "length_width": model.length_width,
+        "sga": asdict(model.settings),
+    }
+    weights = {name: weight.contiguous().cpu() for name, weight in model.state_dict().items() if not name.startswith("encoder.")}
+    save_file(weights, path, metadata={"format": "pt", "crossgap": json.dumps(told)})
+
+
+def read_prompts(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """The weights in a file of prompts, and what it says of them; raises `InputError` for another kind of file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            told = json.loads((file.metadata() or {})["crossgap"])
+            return {name: file.get_tensor(name) for name in file.keys()}, told  # noqa: SIM118 (it is no dictionary)
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise InputError(f"{path}: is no file of prompts that Crossgap wrote ({type(error).__name__}: {error})") from None
+
+
+def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> Generator:
+    """The generator in a folder, or the one that a backbone's `folder` becomes by a file of `prompts`.
+
+    Raises `InputError` where the prompts were trained with other weights.
+    """
+    path = prompts or folder / FILE
+    weights, told = read_prompts(path)
+    settings = from_plain(SGA, told["sga"])
+    encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0)
+    if (checksum := checksum_of(encoder)) != told["checksum"]:
+        raise InputError(
+            f"{path}: was trained with the backbone {told['backbone']!r}, whose weights have the checksum {told['checksum'][:16]}…; "
+            f"those in {folder} have {checksum[:16]}…. Give the folder of that backbone"
+        )
+    model = make_generator(encoder, codec, settings, told["frozen"], told["length_width"] * settings.length_classes, str(folder))
+    model.backbone = told["backbone"]
+    model.load_state_dict(weights, strict=False)
+    return model
+
+
+def checksum_of(encoder: Any) -> str:
+    """SHA-256 of the names and numbers (float32) of a model's weights; of weights that are shared, once."""
+    digest = hashlib.sha256()
+    for name, weight in sorted(encoder.named_parameters()):
+        digest.update(f"{name}{tuple(weight.shape)}".encode())
+        digest.update(weight.detach().to("cpu", torch.float32).contiguous().numpy().data)
+    return digest.hexdigest()

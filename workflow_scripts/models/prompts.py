@@ -1,0 +1,250 @@
+"""prompts: semantic-guided generation (SGA), an encoder that writes text (section 4 of the paper).
+
+A pretrained masked language model is run three times, by *units* that share all its weights. What differs from unit to unit is a
+*prompt*: keys and values for every layer, which are concatenated with those of the text (section 3).
+
+1. **Semantic encoding** (4.2, equations 1 and 2). The source runs through the model with the encoding prompt. The output of each layer is
+   projected by W_K and W_V, which all layers share, into more keys and values of that layer: the semantic guide.
+2. **Alignment** (4.3, equations 3 and 4). A row of `<mask>` runs through the model with the guide and the alignment prompt, and all pieces
+   of the target come out at once. What is written for a translation is an alignment of CTC (`ctc`); for other texts, a row of the
+   length that was predicted, of which the most doubtful pieces are masked and guessed again (mask-predict, Ghazvininejad et al. 2019).
+3. **Denoising** (4.4, equations 5 and 6). What came out runs through the model with the guide and the denoising prompt, again and again
+   until nothing changes. It always writes CTC's alignments.
+
+The loss is the sum of that of alignment and that of denoising (equation 7). Only prompts, W_K and W_V are trained, and a classifier of the
+target's length where it is predicted. What the denoiser reads while it is trained, and how texts are decoded, is in `refining`.
+
+With `frozen: false` all weights are trained. Without prompts and denoising this is translation by CTC alone, and from random weights
+the paper's baseline NAT.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+from workflow_scripts.models.families import family_of, longest_row
+from workflow_scripts.models.networks import last_states, output_layer
+from workflow_scripts.models.sga import FILE, SGA
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.stage import InputError
+
+UNITS = ("encoding", "alignment", "denoising")
+
+Prefix = list[tuple[torch.Tensor, torch.Tensor]]
+"""For each layer, keys and values (rows × heads × length × width of a head) that stand before those of the text."""
+
+
+def attend_with_prefix(
+    module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, **given: Any
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Attention of transformers with the layer's own prefix before keys and values; without one, plain attention."""
+    prefix: Prefix | None = given.pop("prefix", None)
+    if prefix is not None:
+        before = prefix[module.layer_idx]
+        key, value = torch.cat([before[0], key], dim=2), torch.cat([before[1], value], dim=2)
+    return sdpa_attention_forward(module, query, key, value, mask, **given)
+
+
+def drawn_prompt(layers: int, length: int, width: int) -> torch.Tensor:
+    """Keys and values of every layer (layers × 2 × length × width) by Xavier's uniform initialisation, each matrix by itself."""
+    prompt = torch.empty(layers, 2, length, width)
+    for matrix in prompt.flatten(0, 1):
+        nn.init.xavier_uniform_(matrix)
+    return prompt
+
+
+ATTENTION = "crossgap_prefix"
+AttentionInterface.register(ATTENTION, attend_with_prefix)
+AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+
+
+class Guide(NamedTuple):
+    """What a source tells the units that write: keys and values of each layer, and the rows' masks and lengths."""
+
+    prefix: Prefix
+    mask: torch.Tensor
+    """Rows × source positions: whether there is a piece."""
+    lengths: torch.Tensor
+    """Pieces of each source, special ones included."""
+    mean: torch.Tensor
+    """Rows × width: the mean state of the last layer, from which the target's length is guessed."""
+
+    def rows(self, kept: torch.Tensor) -> "Guide":
+        """Some of the rows."""
+        return Guide([(k[kept], v[kept]) for k, v in self.prefix], self.mask[kept], self.lengths[kept], self.mean[kept])
+
+
+class Generator(nn.Module):
+    """An encoder with the prompts that make it a generator."""
+
+    def __init__(self, encoder: Any, settings: SGA, blank: int, mask: int, frozen: bool = True, length_width: int = 1):
+        """`encoder` is a masked language model of transformers; `blank` and `mask` are ids of pieces. A class of lengths has `length_width`
+        lengths. Prompts are drawn from PyTorch's generator (Xavier)."""
+        super().__init__()
+        self.encoder, self.settings, self.blank, self.mask = encoder, settings, blank, mask
+        self.backbone = ""  # its name, which a file of prompts tells
+        self.frozen, self.length_width = frozen, length_width
+        encoder.set_attn_implementation(ATTENTION)
+        encoder.requires_grad_(not frozen)
+        size = family_of(encoder.config).size
+        layers, width = (getattr(encoder.config, size[name]) for name in ("layers", "width"))
+        self.heads = getattr(encoder.config, size["heads"])
+        self.units = UNITS if settings.denoising else UNITS[:2]
+        self.prompts = nn.ParameterDict(
+            {unit: drawn_prompt(layers, settings.prompt_length, width) for unit in self.units} if settings.prompt_length else {}
+        )
+        # the learned scale of multi-stage prompting (Tan et al. 2022, section 3.3), whose prompts the paper follows
+        self.scales = nn.ParameterDict({unit: torch.ones(()) for unit in self.prompts})
+        self.project_keys, self.project_values = nn.Linear(width, width), nn.Linear(width, width)
+        self.length = nn.Linear(width, settings.length_classes) if settings.alignment == "mask_predict" else None
+
+    @property
+    def config(self) -> Any:
+        """The encoder's configuration."""
+        return self.encoder.config
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.project_keys.weight.device
+
+    @property
+    def longest_source(self) -> int:
+        """The longest source, special pieces included, whose alignment has room in the model's positions; with mask-predict, text."""
+        return longest_row(self.config) // self.settings.upsampling
+
+    def trained(self) -> dict[str, nn.Parameter]:
+        """The weights that are trained, by name."""
+        return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
+
+    def state_dict(self, *given: Any, **named: Any) -> Any:
+        """The weights that are trained: a checkpoint of a frozen encoder has its prompts alone."""
+        whole, trained = super().state_dict(*given, **named), self.trained()
+        return {name: weight for name, weight in whole.items() if name.removeprefix(named.get("prefix", "")) in trained}
+
+    @property
+    def _keys_to_ignore_on_save(self) -> list[str]:
+        """What the Trainer need not miss in a checkpoint: all that is not trained, or that shares a trained weight."""
+        return [name for name in super().state_dict() if name not in self.trained()]
+
+    def tie_weights(self) -> None:
+        """Have the output layer share the embeddings, as transformers' models do."""
+        self.encoder.tie_weights()
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Write the encoder in Hugging Face's format, so that whatever reads encoders reads it, and the prompts beside it."""
+        from workflow_scripts.models.prompt_files import save_prompts
+
+        self.encoder.save_pretrained(folder)
+        save_prompts(self, Path(folder) / FILE)
+
+    # -----------------------------------------------------------------------------------------
+    # the units
+
+    def encode(self, ids: torch.Tensor, mask: torch.Tensor) -> Guide:
+        """Semantic encoding of a source (rows × positions), equations 1 and 2."""
+        prefix = self.prefix("encoding", len(ids))
+        states = self.encoder.base_model(**self._inputs(ids, mask, prefix, None), output_hidden_states=True).hidden_states[1:]
+        guide = [(self.by_head(self.project_keys(layer)), self.by_head(self.project_values(layer))) for layer in states]
+        weights = mask.to(states[-1].dtype)
+        mean = torch.einsum("rp,rpw->rw", weights / weights.sum(dim=1, keepdim=True), states[-1])
+        return Guide(guide, mask.bool(), mask.sum(dim=1), mean)
+
+    def align(self, guide: Guide, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """States before the output layer of a row of `<mask>`, some of which may be filled in; equations 3 and 4."""
+        return last_states(self.encoder, **self._inputs(ids, mask, self.prefix("alignment", len(ids)), guide))
+
+    def denoise(self, guide: Guide, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """States before the output layer of what is to be denoised; equations 5 and 6."""
+        return last_states(self.encoder, **self._inputs(ids, mask, self.prefix("denoising", len(ids)), guide))
+
+    def prefix(self, unit: str, rows: int) -> Prefix | None:
+        """A unit's prompt for so many rows; None where prompts have no length."""
+        if unit not in self.prompts:
+            return None
+        prompt = self.scales[unit].clamp_min(1.0) * self.prompts[unit]
+        return [tuple(self.by_head(side[None].expand(rows, -1, -1)) for side in layer) for layer in prompt]  # type: ignore[misc]
+
+    def by_head(self, states: torch.Tensor) -> torch.Tensor:
+        """Rows × length × width → rows × heads × length × width of a head."""
+        return states.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+    def _inputs(self, ids: torch.Tensor, mask: torch.Tensor, prefix: Prefix | None, guide: Guide | None) -> dict[str, Any]:
+        """What the encoder is given: places are counted without the prefix, and no padding is looked at."""
+        seen = mask.bool()
+        if prefix is not None:
+            length = prefix[0][0].shape[2]
+            seen = torch.cat([seen.new_ones(len(ids), length), seen], dim=1)
+        if guide is not None:
+            seen = torch.cat([guide.mask, seen], dim=1)
+            if prefix is None:
+                prefix = guide.prefix
+            else:
+                pairs = zip(guide.prefix, prefix, strict=True)
+                prefix = [(torch.cat([a, k], dim=2), torch.cat([b, v], dim=2)) for (a, b), (k, v) in pairs]
+        first = family_of(self.config).reserved_positions
+        places = torch.arange(first, first + ids.shape[1], device=ids.device)[None].expand(len(ids), -1)
+        return {
+            "input_ids": ids,
+            "position_ids": places,
+            "attention_mask": seen[:, None, None].expand(-1, -1, ids.shape[1], -1),
+            **({"prefix": prefix} if prefix is not None else {}),
+        }
+
+    # -----------------------------------------------------------------------------------------
+    # training
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The summed losses of a batch, each in nats; see `refining.losses`."""
+        from workflow_scripts.models.refining import losses
+
+        return losses(self, input_ids, attention_mask, targets)
+
+    def output_layer(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The matrix and the bias that make a piece's score from the states."""
+        return output_layer(self.encoder)
+
+
+# ---------------------------------------------------------------------------------------------
+# made from a backbone
+
+
+def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = True, longest_target: int = 0, where: str = "") -> Generator:
+    """A generator of a masked language model and its codec; `where` names the model in messages.
+
+    `longest_target`, in pieces, decides how many lengths a class of lengths has.
+
+    Raises `InputError` for a model with a decoder, one without `<mask>` or without the blank, and for prompts that are longer than the
+    rows that the model can read.
+    """
+    if codec.form.decoder:
+        raise InputError(
+            f"{where}: is a model of the family {codec.form.title}, which has a decoder; SGA and CTC make a generator of an encoder alone, "
+            "such as an XLM-R or mBERT"
+        )
+    tokenizer = codec.tokenizer
+    if tokenizer.mask_token is None:
+        raise InputError(f"{where}: its vocabulary has no mask token, of which the alignment starts; choose a masked language model")
+    blank = tokenizer.get_vocab().get(settings.blank)
+    if blank is None:
+        own = tokenizer.bos_token or tokenizer.cls_token
+        raise InputError(f"{where}: its vocabulary has no piece {settings.blank!r} to stand for the blank; set sga.blank: {own!r}")
+    if settings.prompt_length > (longest := longest_row(encoder.config)):
+        raise InputError(f"sga.prompt_length: {settings.prompt_length} is more than the {longest} positions of {where}")
+    width = -(-longest_target // settings.length_classes) or 1
+    return Generator(encoder, settings, blank, tokenizer.mask_token_id, frozen, width)
+
+
+def trained_parameters(shape: Any, settings: SGA) -> int:
+    """How many weights a frozen encoder of this configuration has trained; nothing is built."""
+    import transformers
+
+    with torch.device("meta"):
+        encoder = transformers.AutoModelForMaskedLM.from_config(shape)
+        generator = Generator(encoder, settings, 0, 0)
+    return sum(weight.numel() for weight in generator.trained().values())

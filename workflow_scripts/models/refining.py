@@ -1,0 +1,225 @@
+"""refining: how SGA's drafts become texts: the losses that alignment and denoising learn by, the noise of drafts, and decoding.
+
+A *draft* is what the denoiser reads: an alignment of CTC with all its positions, or the pieces of mask-predict, each written twice. In
+training drafts are made noisy, so that the denoiser does not learn to copy (section 4.4). Two kinds of noise are known:
+
+``paper``
+    positions are deleted, or repeated
+``released``
+    what the published code does: every blank gives way to the second best piece; then 40 % of the noisy positions become the blank, 30 % a
+    random piece, and 30 % another piece of the row
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+from workflow_scripts.models.batches import by_length
+from workflow_scripts.models.ctc import best_pieces, collapse, ctc_loss, emissions
+from workflow_scripts.models.prompts import Generator, Guide
+
+# ---------------------------------------------------------------------------------------------
+# training
+
+
+def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The loss of alignment, that of denoising (equation 7 adds them), and with mask-predict that of the length; sums over rows, in nats.
+
+    `input_ids` and `attention_mask` (rows × positions) are the source's; `targets` (rows × labels) has −100 where a row has no more. A row
+    without labels costs nothing. Each piece that mask-predict does not have to guess is paid for by those that it has to.
+    """
+    guide = model.encode(input_ids, attention_mask)
+    weight, bias = model.output_layer()
+    found: dict[str, torch.Tensor] = {}
+    if model.settings.alignment == "ctc":
+        places = model.settings.upsampling * guide.lengths
+        mask = within(places)
+        ids = torch.full(mask.shape, model.mask, device=mask.device)
+        aligned = emissions(model.align(guide, ids, mask), weight, bias, targets, model.blank)
+        found["alignment"] = ctc_loss(aligned, places, targets).sum()
+        draft = as_draft(model, aligned.best, aligned.runner_up)
+    else:
+        lengths = (targets >= 0).sum(dim=1)
+        real, mask = targets >= 0, within(lengths.clamp_min(1), targets.shape[1])
+        hidden = some_of(lengths) if model.training else real
+        ids = torch.where(hidden, model.mask, targets.clamp_min(0))
+        states = model.align(guide, ids, mask)
+        scores = F.linear(states[hidden], weight.to(states.dtype), bias.to(states.dtype)).float()
+        costs = F.cross_entropy(scores, targets[hidden], reduction="none")
+        share = (lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden)[hidden]
+        found["alignment"] = (costs * share).sum()
+        guessed = torch.where(lengths > 0, length_class(model, lengths), -100)
+        found["length"] = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
+        filled = ids.masked_scatter(hidden, scores.detach().argmax(dim=1))
+        draft, places = doubled(model, filled, lengths.clamp_min(1))
+    if model.settings.denoising:
+        mask = within(places, draft.shape[1])
+        if model.training:
+            draft = noisy(model, draft, mask)
+        denoised = emissions(model.denoise(guide, draft, mask), weight, bias, targets, model.blank)
+        found["denoising"] = ctc_loss(denoised, places, targets).sum()
+    return found
+
+
+def within(lengths: torch.Tensor, width: int | None = None) -> torch.Tensor:
+    """Rows × positions (of the longest row, or `width`): whether a position is one of the row's own."""
+    return torch.arange(width or int(lengths.max()), device=lengths.device)[None] < lengths[:, None]
+
+
+def some_of(lengths: torch.Tensor) -> torch.Tensor:
+    """Positions to be guessed, as mask-predict chooses them in training: from one to all of a row, each number being as likely."""
+    counts = (torch.rand(len(lengths), device=lengths.device) * lengths).floor() + 1
+    own = within(lengths.clamp_min(1))
+    order = torch.rand(own.shape, device=lengths.device).masked_fill(~own, 2.0).argsort(dim=1).argsort(dim=1)
+    return own & (order < counts[:, None]) & (lengths > 0)[:, None]
+
+
+def as_draft(model: Generator, best: torch.Tensor, runner_up: torch.Tensor) -> torch.Tensor:
+    """The denoiser's input of the best and second best pieces of an alignment."""
+    return torch.where(best == model.blank, runner_up, best) if model.settings.noise == "released" else best
+
+
+def doubled(model: Generator, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of pieces with each piece written several times in a row, and their lengths."""
+    return ids.repeat_interleave(model.settings.upsampling, dim=1), lengths * model.settings.upsampling
+
+
+def noisy(model: Generator, draft: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """A draft (rows × positions) with noise. Random numbers are PyTorch's, whose state is in every checkpoint."""
+    hit = torch.rand(draft.shape, device=draft.device) < model.settings.noise_rate * torch.rand(len(draft), 1, device=draft.device)
+    kind = torch.rand(draft.shape, device=draft.device)
+    if model.settings.noise == "released":
+        return replaced(draft, mask, hit, kind, model.blank, model.config.vocab_size)
+    return shifted(draft, mask, hit & (kind < 0.5), hit & (kind >= 0.5), model.blank)
+
+
+def shifted(draft: torch.Tensor, mask: torch.Tensor, deleted: torch.Tensor, repeated: torch.Tensor, blank: int) -> torch.Tensor:
+    """A draft without the positions `deleted`, and with those `repeated` twice.
+
+    A row keeps its length: what is too much is cut off, and what is missing is filled up with blanks.
+    """
+    times = torch.where(deleted, 0, torch.where(repeated, 2, 1)) * mask
+    ends = times.cumsum(dim=1)
+    # the place that a new position is taken from is the first one that ends behind it
+    places = torch.arange(draft.shape[1], device=draft.device).expand_as(draft).contiguous()
+    origin = torch.searchsorted(ends, places, right=True)
+    taken = draft.gather(1, origin.clamp_max(draft.shape[1] - 1))
+    return torch.where(origin < draft.shape[1], taken, blank)
+
+
+def replaced(draft: torch.Tensor, mask: torch.Tensor, hit: torch.Tensor, kind: torch.Tensor, blank: int, vocabulary: int) -> torch.Tensor:
+    """A draft in which the positions `hit` became blanks, random pieces or other pieces of the row, by `kind` (0 to 1)."""
+    lengths = mask.sum(dim=1, keepdim=True)
+    elsewhere = draft.gather(1, (torch.rand(draft.shape, device=draft.device) * lengths).long())
+    anything = torch.randint_like(draft, vocabulary)
+    other = torch.where(kind < 0.4, blank, torch.where(kind < 0.7, anything, elsewhere))
+    return torch.where(hit & mask, other, draft)
+
+
+def length_scores(model: Generator, guide: Guide) -> torch.Tensor:
+    """Rows × classes: scores of the classes of the target's length."""
+    assert model.length is not None
+    return model.length(guide.mean)
+
+
+def length_class(model: Generator, lengths: torch.Tensor) -> torch.Tensor:
+    """The class of each target's length: class c has the lengths from c·w + 1 to (c + 1)·w."""
+    return ((lengths - 1).clamp_min(0) // model.length_width).clamp_max(model.settings.length_classes - 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# decoding
+
+
+class Written(NamedTuple):
+    """What was written for a row."""
+
+    ids: list[int]
+    """The pieces of the text."""
+    iterations: int
+    """How often it was denoised."""
+
+
+@torch.no_grad()
+def write(
+    model: Generator, rows: Sequence[Sequence[int]], pad: int, tokens: int = 4_096, iterations: int | None = None, longest: int = 0
+) -> list[Written]:
+    """The texts of encoded sources, in the order of the rows.
+
+    As many rows are written at once as fit into `tokens` with padding. Denoising is repeated until nothing changes, and `iterations` times
+    at most (by default as the settings say; 0 leaves it out). With mask-predict no text has more than `longest` pieces (0: as many as the
+    model has positions for).
+    """
+    model.eval()
+    most = model.settings.iterations if iterations is None else iterations
+    found: list[Written] = [Written([], 0)] * len(rows)
+    for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens) if rows else ():
+        sources = [torch.tensor(rows[i]) for i in batch]
+        ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
+        guide = model.encode(ids, within(torch.tensor([len(row) for row in sources], device=model.device)))
+        if model.settings.alignment == "ctc":
+            places = model.settings.upsampling * guide.lengths
+            mask = within(places)
+            states = model.align(guide, torch.full(mask.shape, model.mask, device=model.device), mask)
+            best, runner_up = best_pieces(states, *model.output_layer(), model.blank)
+            draft = as_draft(model, best, runner_up)
+        else:
+            guessed, lengths = mask_predict(model, guide, longest)
+            if not (model.settings.denoising and most):
+                for place, row, length in zip(batch, guessed.tolist(), lengths.tolist(), strict=True):
+                    found[place] = Written(row[:length], 0)
+                continue
+            draft, places = doubled(model, guessed, lengths)
+            best = torch.full_like(draft, -1)
+        counts = torch.zeros(len(batch), dtype=torch.long, device=model.device)
+        if model.settings.denoising and most:
+            best, counts = denoised(model, guide, draft, best, places, most)
+        for place, row, length, count in zip(batch, best.tolist(), places.tolist(), counts.tolist(), strict=True):
+            found[place] = Written(collapse(row[:length], model.blank), count)
+    return found
+
+
+def denoised(
+    model: Generator, guide: Guide, draft: torch.Tensor, best: torch.Tensor, places: torch.Tensor, most: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Alignments after denoising `draft` until the `best` pieces stay the same, and how often each row was denoised (equation 6)."""
+    best, counts = best.clone(), torch.zeros_like(places)
+    weight, bias = model.output_layer()
+    left = torch.arange(len(draft), device=draft.device)
+    for _ in range(most):
+        mask = within(places[left], draft.shape[1])
+        now, runner_up = best_pieces(model.denoise(guide, draft, mask), weight, bias, model.blank)
+        changed = ((now != best[left]) & mask).any(dim=1)
+        best[left], counts[left] = now, counts[left] + 1
+        if not changed.any():
+            break
+        draft = as_draft(model, now, runner_up)[changed]
+        guide, left = guide.rows(changed), left[changed]
+    return best, counts
+
+
+def mask_predict(model: Generator, guide: Guide, longest: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of pieces by mask-predict, and their predicted lengths.
+
+    All pieces are guessed at first. In iteration t of n the share (n − t) / n of a row, the pieces with the least probability, is masked
+    and guessed again. A class of lengths stands for its middle.
+    """
+    settings, width = model.settings, model.length_width
+    lengths = length_scores(model, guide).argmax(dim=1) * width + (width + 1) // 2
+    lengths = lengths.clamp_max(min(longest or model.longest_source, model.longest_source))
+    mask = within(lengths)
+    ids = torch.full(mask.shape, model.mask, device=model.device)
+    chances = torch.zeros(mask.shape, device=model.device)
+    weight, bias = model.output_layer()
+    for iteration in range(settings.alignment_iterations):
+        share = (settings.alignment_iterations - iteration) / settings.alignment_iterations
+        doubtful = chances.masked_fill(~mask, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
+        hidden = mask & (doubtful < (lengths * share).floor().clamp_min(1)[:, None])
+        ids = torch.where(hidden, model.mask, ids)
+        states = model.align(guide, ids, mask)
+        scores = F.linear(states, weight.to(states.dtype), bias.to(states.dtype)).float().log_softmax(dim=2)
+        probability, guess = scores.max(dim=2)
+        ids, chances = torch.where(hidden, guess, ids), torch.where(hidden, probability, chances)
+    return ids, lengths

@@ -1,0 +1,39 @@
+"""sga: the settings of texts that are written at once: by CTC, and by semantic-guided generation (SGA, see `prompts`)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from workflow_scripts.limits import Natural, Positive, Share
+
+Generator = Literal["autoregressive", "ctc", "sga"]
+"""How a model writes: piece by piece; all at once, with all weights trained (CTC); all at once, by the prompts of a frozen encoder."""
+FILE = "prompts.safetensors"
+"""The file of prompts in the folder of a trained model. Its being there tells that the model writes at once."""
+
+
+@dataclass
+class SGA:
+    """Settings of semantic-guided generation. The defaults are the paper's, as far as it has them."""
+
+    prompt_length: Natural = 128
+    """Keys and values of each layer's prompt, in each unit."""
+    denoising: bool = True
+    """Whether there is a third unit, which denoises."""
+    alignment: Literal["ctc", "mask_predict"] = "ctc"
+    """How the second unit writes: `ctc` for translations, `mask_predict` for texts that could be written in many ways."""
+    upsampling: Positive = 2
+    """Positions for each piece of the source in CTC's alignment; with `mask_predict`, for each piece that the denoiser reads."""
+    blank: str = "▁"
+    """The piece that stands for CTC's blank. The paper's is `▁`, the beginning of a word alone; targets lose it, which is counted.
+    `<s>` (`[CLS]` in mBERT) is in no target."""
+    noise: Literal["paper", "released"] = "paper"
+    """Noise of what the denoiser reads in training. `paper`: positions are deleted or repeated. `released`, as in the published code:
+    every blank gives way to the second best piece, and pieces are replaced by blanks, by random pieces or by others of the sentence."""
+    noise_rate: Share = 0.2
+    """Each row draws its share of noisy positions evenly from 0 to this."""
+    iterations: Natural = 4
+    """Denoising is repeated until nothing changes, and so often at most."""
+    alignment_iterations: Positive = 4
+    """With `mask_predict`: how often the alignment is guessed."""
+    length_classes: Positive = 50
+    """With `mask_predict`: classes of the target's length; each has as many lengths as the longest target asks for."""

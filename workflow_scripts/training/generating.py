@@ -1,0 +1,209 @@
+"""generating: how a text is learnt to be written at once, by CTC and by SGA, in the loop that all training shares.
+
+What a phase needs besides the loop of `loop`: the rows whose targets have room (`Fitting`), a generator made of a backbone
+(`open_generator`), its loss in training and on the dev set, and texts of the dev sentences. The network itself is `models.prompts`.
+
+Label smoothing has no part in this: CTC's loss has none. A phase's dropout is that of the encoder, frozen or not.
+"""
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig
+
+from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.models.batches import Row, by_length
+from workflow_scripts.models.ctc import fits
+from workflow_scripts.models.families import longest_row
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.prompts import Generator, make_generator
+from workflow_scripts.models.refining import write
+from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.sga import Generator as Writing
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.training.checkpoints import Deadline
+from workflow_scripts.training.curve import LOSS_ONLY, judge
+from workflow_scripts.training.loop import Progress, Watch, dev_metric, fit, parts_of
+from workflow_scripts.training.rows import Dev, Rounds, plan_batches, split_batch
+from workflow_scripts.training.settings import Training
+
+
+class Fitting:
+    """Rows (source, pieces of the target alone) of `rounds` whose targets have room in the alignment; the others are counted."""
+
+    def __init__(self, rounds: Rounds, codec: Codec, settings: SGA, longest: int):
+        self._rounds, self._fit = rounds, lambda rows: fitting_rows(rows, codec, settings, longest)
+        self._current: tuple[int, list[Row]] = -1, []
+        first, self.left_out = self._fit(rounds.epoch(0))
+        if not first:
+            raise InputError(f"no target has room in its alignment ({self.left_out}); raise sga.upsampling")
+        self._current = 0, first
+        self.rows = len(first)
+        self.longest_target = max(len(target) for _, target in first)
+
+    def epoch(self, number: int) -> list[Row]:
+        """The rows of an epoch."""
+        if self._current[0] != number:
+            self._current = number, self._fit(self._rounds.epoch(number))[0]
+        return self._current[1]
+
+
+def fitting_rows(rows: Iterable[Row], codec: Codec, settings: SGA, longest: int) -> tuple[list[Row], dict[str, int]]:
+    """The rows whose targets have room, and how many were left out: `targets_too_long`, `targets_empty`, and `blanks_removed`.
+
+    A target loses what frames a text in its family, and the blank, if that is a piece that texts may have. `longest` is the most pieces
+    that a target may have with mask-predict; CTC's have room by the length of their source.
+    """
+    frame = {getattr(codec.tokenizer, f"{part}_token_id") for part in codec.form.row if part not in ("text", "tag")}
+    blank = codec.tokenizer.get_vocab()[settings.blank]
+    kept: list[Row] = []
+    counts = {"targets_too_long": 0, "targets_empty": 0, "blanks_removed": 0}
+    for source, labels in rows:
+        target = [piece for piece in labels if piece not in frame]
+        length = len(target)
+        target = [piece for piece in target if piece != blank]
+        counts["blanks_removed"] += length - len(target)
+        room = settings.upsampling * len(source) if settings.alignment == "ctc" else settings.upsampling * len(target)
+        if not target:
+            counts["targets_empty"] += 1
+        elif not fits(target, room) or (settings.alignment != "ctc" and len(target) > longest):
+            counts["targets_too_long"] += 1
+        else:
+            kept.append((source, target))
+    return kept, counts
+
+
+def open_generator(
+    start: Path, codec: Codec, rounds: Rounds, writing: Writing, sga: SGA, settings: Training, seed: int, from_scratch: bool = False
+) -> tuple[Generator, Fitting]:
+    """A generator of the encoder in `start`, and its rows.
+
+    `ctc` trains all weights, without prompts and denoising. Raises `InputError` for a model that is no masked language model, and for rows
+    whose alignments are longer than it can read.
+    """
+    if writing == "ctc":
+        sga = replace(sga, prompt_length=0, denoising=False)
+    config = AutoConfig.from_pretrained(start)
+    if not codec.form.decoder and not any("MaskedLM" in name for name in config.architectures or ()):
+        raise InputError(f"{start}: has no head that guesses masked pieces ({config.architectures}); SGA needs the pretrained one")
+    dropout, attention = settings.dropout, settings.attention_dropout
+    encoder = load_network(start, "text", dropout=dropout, attention_dropout=attention, seed=seed, from_scratch=from_scratch)
+    # checks the vocabulary before rows are read by it
+    make_generator(encoder, codec, sga, writing == "sga", where=str(start))
+    longest = longest_row(config) // sga.upsampling
+    if settings.max_length > longest:
+        raise InputError(
+            f"training.max_length: {settings.max_length} pieces make alignments of {sga.upsampling * settings.max_length} positions; "
+            f"{start} has {longest_row(config)}. Lower it to {longest}"
+        )
+    fitting = Fitting(rounds, codec, sga, longest)
+    torch.manual_seed(seed)
+    model = make_generator(encoder, codec, sga, writing == "sga", fitting.longest_target, str(start))
+    model.backbone = backbone_name(start)
+    return model, fitting
+
+
+def backbone_name(start: Path) -> str:
+    """What the backbone in a folder is called: its name on the hub, or in the run."""
+    report = start.parent / "backbone.json"
+    settings = read_json(report).get("settings", {}) if report.exists() else {}
+    return settings.get("model") or (start.parent if start.name == "model" else start).name
+
+
+def collate_sources(rows: list[Row], pad: int) -> dict[str, torch.Tensor]:
+    """A batch of tensors: ids and mask of the sources, targets (−100 where padded). The Trainer takes `labels` away, and counts them."""
+    padded = torch.nn.utils.rnn.pad_sequence
+    sources, targets = ([torch.tensor(row[side], dtype=torch.long) for row in rows] for side in (0, 1))
+    labels = padded(targets, batch_first=True, padding_value=-100)
+    return {
+        "input_ids": padded(sources, batch_first=True, padding_value=pad),
+        "attention_mask": padded([torch.ones_like(source) for source in sources], batch_first=True, padding_value=0),
+        "targets": labels,
+        "labels": labels,
+    }
+
+
+def summed(outputs: dict[str, torch.Tensor], labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
+    """The Trainer's loss: that of all units by label of the update (equation 7)."""
+    return sum(outputs.values(), torch.zeros((), device=labels.device)) / (
+        num_items_in_batch if num_items_in_batch is not None else (labels != -100).sum()
+    )
+
+
+def train_generator(
+    model: Generator,
+    codec: Codec,
+    rows: Fitting,
+    dev: list[Dev],
+    folder: Path,
+    seed: int,
+    settings: Training,
+    minutes: float,
+    taken: dict[str, Any],
+) -> list[dict]:
+    """Train `model` in place and return the history; all else is as in `loop.train`."""
+    device = pick_device(settings.device)
+    precision = pick_precision(settings.precision, device)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    parts = parts_of(settings, processes)
+    taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
+    updates = list(plan_batches(rows, settings.batch_tokens, settings.updates, seed))
+    pad = codec.tokenizer.pad_token_id
+    # texts are compared with all references; the loss is that of targets with room
+    fitting, _ = fitting_rows((row for part in dev for row in part.rows), codec, model.settings, model.longest_source)
+
+    def measured() -> dict[str, float]:
+        return dev_losses(model, fitting, pad, precision)
+
+    def loss_only() -> dict[str, float]:
+        return {LOSS_ONLY: sum(measured().values())}
+
+    def look() -> dict[str, float]:
+        found = measured()
+        metrics = {"eval_loss": sum(found.values()), **{f"eval_{name}_loss": value for name, value in found.items()}}
+        for part in dev if settings.bleu_sentences else []:
+            if part.references and (metric := dev_metric(part.language, settings)):
+                sources = [row[0] for row in part.rows[: settings.bleu_sentences]]
+                texts = codec.decode([written.ids for written in write(model, sources, pad)])
+                score = metric.corpus_score(texts, [part.references[: settings.bleu_sentences]]).score
+                metrics[f"eval_{settings.dev_metric.partition('-')[0].lower()}"] = score
+        return metrics
+
+    # what guessing costs at most: each position costs the logarithm of the vocabulary, in each unit that writes
+    rows_read = [row for update in updates for row in update]
+    positions = sum(model.settings.upsampling * max(len(source), len(target)) for source, target in rows_read)
+    guess = (1 + model.settings.denoising) * math.log(model.config.vocab_size) * positions / sum(len(target) for _, target in rows_read)
+    watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {guess:.3g} at most", 1.5 * guess, judge(settings))
+    watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4)
+    return fit(
+        model,
+        [part for update in updates for part in split_batch(update, parts)],
+        parts // processes,
+        lambda some: collate_sources(some, pad),
+        summed,
+        look,
+        watch,
+        Progress([sum(len(target) for _, target in update) for update in updates]),
+        seed,
+    )
+
+
+@torch.no_grad()
+def dev_losses(model: Generator, rows: list[Row], pad: int, precision: str = "float32", tokens: int = 4_096) -> dict[str, float]:
+    """The loss of each unit by label, in nats, without noise."""
+    model.eval()
+    total: dict[str, float] = {}
+    for chosen in by_length([max(map(len, row)) for row in rows], tokens):
+        batch = {name: tensor.to(model.device) for name, tensor in collate_sources([rows[i] for i in chosen], pad).items()}
+        batch.pop("labels")
+        with torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            found: dict[str, Any] = model(**batch)
+        total = {name: total.get(name, 0.0) + float(value) for name, value in found.items()}
+    labels = sum(len(target) for _, target in rows)
+    return {name: value / labels for name, value in total.items()}
