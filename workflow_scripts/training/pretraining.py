@@ -337,7 +337,8 @@ def read_text(
             raise InputError(f"{source}: {len(text)} lines are left for {code}; at least {4 * block.dev_lines} are needed")
     train, dev = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines, None), slice(block.dev_lines)))
     begin = {code: [number - block.dev_lines for number in some if number > block.dev_lines] for code, some in breaks.items()}
-    return Text(train, read_bitext(bitext, forbidden, block.bitext_pairs), begin), Text(dev, read_bitext(bitext_dev, others, block.dev_lines), breaks)
+    pairs, dev_pairs = read_bitext(bitext, forbidden, block.bitext_pairs), read_bitext(bitext_dev, others, block.dev_lines)
+    return Text(train, pairs, begin), Text(dev, dev_pairs, breaks)
 
 
 def merged(text: Text, most: int | None = None) -> Text:
