@@ -354,7 +354,7 @@ TRANSLATION = Task(
         "representation_backbone": "representation.batch_tokens",
     },
     sides=sides,
-    grid=True,
+    grid="training",
 )
 SUMMARISATION = TRANSLATION._replace(
     defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}
