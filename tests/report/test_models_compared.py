@@ -9,7 +9,9 @@ from test_labels import RIGHT, configuration, results
 from test_report import put
 
 from workflow_scripts.report.__main__ import write_report
+from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.transfers import against_base, transfer
+from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.training.backbone import Backbone
 
@@ -89,3 +91,23 @@ def test_a_difference_is_always_the_models_from_the_base(run):
     pairs = [{"testset": "de", "seed": None, "arm": "base", "other": "new", "difference": 2.0, "low": -1.0, "high": 5.0, "p": 0.2}]
     test = against_base(study, "b", {"b": "base", "n": "new"}, pairs)["n", "de"]
     assert (test["difference"], test["low"], test["high"]) == (-2.0, -5.0, 1.0)
+
+
+def test_measures_are_ranked_beside_the_mean_over_tasks():
+    means = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 5.0}
+    assert correlation(means, {"a": 9, "b": 8, "c": 7, "d": 1, "e": 0}, [*means]) == pytest.approx(-1)
+    # ties share a rank: ranks 1.5, 1.5, 3, 4, 5 beside 1, 2, 3, 4, 5
+    assert correlation(means, {"a": 1, "b": 1, "c": 2, "d": 3, "e": 4}, [*means]) == pytest.approx(9.5 / (10 * 9.5) ** 0.5)
+    assert correlation(means, {"a": 1, "b": 2, "c": 3, "d": 4}, [*means]) is None  # four models have it
+    assert correlation(means, dict.fromkeys(means, 1.0), [*means]) is None
+    spectra = {"cells": {(model, 0, kind): {"norm": 3.0, "distance": 4.0} for model in ("a", "b") for kind in ("K", "Q")}}
+    one = {
+        "name": "insides",
+        "names": {"a": "A", "b": "B"},
+        "stages": {"spectra": spectra},
+        "settings": Analysis(models=["a", "b", "z"], base="a"),
+    }
+    (found,) = predictors({"averages": means}, [one])
+    assert found["models"] == ["a", "b"] and found["measures"]["d to A, all matrices together"] == {"b": pytest.approx(32**0.5)}
+    assert found["measures"]["‖σ‖ of all matrices together"]["a"] == pytest.approx(18**0.5)
+    assert predictors({}, [one]) == []
