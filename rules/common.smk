@@ -86,7 +86,7 @@ wildcard_constraints:
     a=r"[a-z]{2,3}",
     b=r"[a-z]{2,3}",
     part=r"dev|test/[\w-]+",
-    labelled_part=r"train|dev|test/[\w-]+",
+    labelled_part=r"train|dev|(test|translations|more_dev)/[\w-]+",
     aligned=r"[\w-]+",
     aligned_part=r"(dev|test)/[\w-]+",
     noise=r"(codeswitch|mask|random|released)(\.[\w-]+)?",

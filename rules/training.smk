@@ -42,6 +42,7 @@ rule finetune:
     input:
         unpack(of(arms.grid_choice)),
         unpack(of(arms.switching_lexicon)),
+        unpack(of(arms.more_text)),
         start=of(arms.phase_start, "finetune"),
         train_source=of(arms.experiment_text, "train", 0),
         train_target=of(arms.experiment_text, "train", 1),
@@ -76,13 +77,13 @@ rule finetune:
         choice=lambda w, input: flags(input, "choice"),
         keep_diverged=of(arms.keep_diverged),
         task=of(arms.task_flags),
-        lexicon=lambda w, input: flags(input, "lexicon"),
+        more=lambda w, input: flags(input, "lexicon", "more_sources", "more_targets"),
         settings=of(arms.phase_settings, "finetune"),
     shell:
         "exec python -m workflow_scripts.training.training translate --start {input.start:q} "
         "--train-source {input.train_source:q} --train-target {input.train_target:q} "
         "--dev-source {input.dev_source:q} --dev-target {input.dev_target:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.keep_diverged} {params.task:q} {params.lexicon:q} "
+        "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.keep_diverged} {params.task:q} {params.more:q} "
         "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
         "--settings {params.settings:q} > {log:q} 2>&1"

@@ -27,6 +27,7 @@ from transformers import (
 )
 from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
 
+from workflow_scripts.models.conversion import convert
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.small import mbart_tokenizer
 
@@ -75,8 +76,11 @@ def train_sentencepiece(folder: Path, size: int = 400, normaliser: str = "identi
 def small_model(folder: Path, family: str = "mbart") -> Path:
     """A tiny model that writes text, with random weights.
 
-    `mbart` is as Crossgap makes it, `cc25` and `mbart50` have the tokenizers of the hub's models; `nllb` and `m2m100` are small_m2m100's.
+    `mbart` is as Crossgap makes it, `cc25` and `mbart50` have the tokenizers of the hub's models; `nllb` and `m2m100` are small_m2m100's,
+    `bart` is small_bart's.
     """
+    if family == "bart":
+        return small_bart(folder)
     if family in ("nllb", "m2m100"):
         return small_m2m100(folder, family)
     model = train_sentencepiece(folder)
@@ -141,6 +145,12 @@ def small_m2m100(folder: Path, kind: str = "nllb") -> Path:
     M2M100ForConditionalGeneration(config).save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
     return folder / "model"
+
+
+def small_bart(folder: Path, kind: str = "bart") -> Path:
+    """A tiny XLM-R with random weights in the form that it takes to write text."""
+    convert(small_encoder(folder, "xlm-roberta"), folder / kind, "encoder-decoder", decoder="random")
+    return folder / kind
 
 
 def small_encoder(folder: Path, kind: str) -> Path:

@@ -21,6 +21,7 @@ MADE = {
     "m2m100": "m2m100",
     "bert": "mbert",
     "xlm-roberta": "xlmr",
+    "bart": "bart",
 }
 
 

@@ -113,7 +113,7 @@ def test_the_model_of_an_arm_is_a_backbone():
         ("after/finetune/seed1/finetune", {}, r"restored\.from: restored from restored is a circle"),
         ("help-de-en/csr/seed1/pretext", {"experiments": {"help-de-en": {"backbone": "restored"}}}, r"restored from restored is a circle"),
         ("help-de-en/csr/seed1/pretext", {"experiments": {"help-de-en": {"corpus": "spanish"}}}, r"help-de-en: source and target .* are not"),
-        ("help-de-en/csr/seed1/pretext", {"backbones": {"bible": {"from": "x"}}}, r"bible\.from: is for kind continued only, or names"),
+        ("help-de-en/csr/seed1/pretext", {"backbones": {"bible": {"from": "x"}}}, r"bible\.from: is for kinds continued and converted, or names"),
         (None, {}, r"restored\.from: None names no model"),
     ],
 )  # fmt: skip

@@ -9,11 +9,13 @@ family       encoder reads       decoder starts      labels
 ``mbart``    ``X </s> LANG``     ``LANG Y``          ``Y </s> LANG``
 ``mbart50``  ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
 ``m2m100``   ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
+``bart``     ``<s> X </s>``      ``</s> <s> Y``      ``<s> Y </s>``
 ``xlmr``     ``<s> X </s>``      (no decoder)        (as the encoder reads)
 ``mbert``    ``[CLS] X [SEP]``   (no decoder)        (as the encoder reads)
 ===========  ==================  ==================  ======================
 
-The decoder's input is always the labels rotated by one place to the right.
+The decoder's input is always the labels rotated by one place to the right. `bart` is the form that XLM-R and VECO take to write text
+(`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its finetuning.
 """
 
 import difflib
@@ -161,7 +163,19 @@ FAMILIES: dict[str, Family] = {
             heads={**_MBERT.heads, "answering": "XLMRobertaForSpans"},
         ),
         _MBERT,
-        # bart (VECO's form for generation) takes its place here
+        _MBART._replace(
+            name="bart",
+            title="BART",
+            model_type="bart",
+            row=("tag", "text", "eos"),
+            heads={
+                "text": "AutoModelForSeq2SeqLM",
+                "classification": "AutoModelForSequenceClassification",
+            },
+            tags=("<s>",),
+            starts_with_end=True,
+            off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
+        ),
     )
 }
 

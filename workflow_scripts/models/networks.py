@@ -66,7 +66,11 @@ def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:
         return packed_states(network, **inputs)
     if family_of(network.config).decoder:
         return network.base_model(**inputs, use_cache=False).last_hidden_state
-    states = network.base_model(**inputs).last_hidden_state
+    return head_states(network, network.base_model(**inputs).last_hidden_state)
+
+
+def head_states(network: "PreTrainedModel", states: torch.Tensor) -> torch.Tensor:
+    """What the output layer of an encoder multiplies, of its last states: the masked language model's head has a layer before it."""
     head: Any = getattr(network, "lm_head", None)
     if head is None:
         bert: Any = network

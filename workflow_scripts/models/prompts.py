@@ -50,6 +50,14 @@ def attend_with_prefix(
     return sdpa_attention_forward(module, query, key, value, mask, **given)
 
 
+def drawn_prompt(layers: int, length: int, width: int) -> torch.Tensor:
+    """Keys and values of every layer (layers × 2 × length × width) by Xavier's uniform initialisation, each matrix by itself."""
+    prompt = torch.empty(layers, 2, length, width)
+    for matrix in prompt.flatten(0, 1):
+        nn.init.xavier_uniform_(matrix)
+    return prompt
+
+
 ATTENTION = "crossgap_prefix"
 AttentionInterface.register(ATTENTION, attend_with_prefix)
 AttentionMaskInterface.register(ATTENTION, sdpa_mask)
@@ -88,9 +96,7 @@ class Generator(nn.Module):
         self.heads = getattr(encoder.config, size["heads"])
         self.units = UNITS if settings.denoising else UNITS[:2]
         self.prompts = nn.ParameterDict(
-            {unit: nn.init.xavier_uniform_(torch.empty(layers, 2, settings.prompt_length, width)) for unit in self.units}
-            if settings.prompt_length
-            else {}
+            {unit: drawn_prompt(layers, settings.prompt_length, width) for unit in self.units} if settings.prompt_length else {}
         )
         # the learned scale of multi-stage prompting (Tan et al. 2022, section 3.3), whose prompts the paper follows
         self.scales = nn.ParameterDict({unit: torch.ones(()) for unit in self.prompts})

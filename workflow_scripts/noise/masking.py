@@ -1,10 +1,12 @@
-"""masking: BERT's masks, single pieces that a model guesses from the others (Devlin et al. 2019, section 3.1).
+"""masking: BERT's masks, pieces that a model guesses from the others (Devlin et al. 2019, section 3.1).
 
 Of a row's pieces 15 % are to be guessed. Most of these are read as `<mask>`, some as another piece, and some as they are, so that
-the model has to represent every piece. Randomness is counter-based, as in `spans`: seed, round and row decide.
+the model has to represent every piece. They are single pieces as in BERT, whole words as in its later version, or spans of words as in
+SpanBERT (Joshi et al. 2020). Randomness is counter-based, as in `spans`: seed, round and row decide.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numba import njit
@@ -23,18 +25,38 @@ class Masking:
     """Share of these that are read as `<mask>`."""
     replaced: Share = 0.1
     """Share of these that are read as another piece, drawn from the vocabulary; the others stay as they are."""
+    unit: Literal["piece", "word", "span"] = "piece"
+    """What is guessed together: single pieces, all pieces of a word, or spans of words, whose length is drawn from a geometric
+    distribution (0.2, at most 10 words, as in SpanBERT). The fate of a span (`masked`, `replaced`) is that of all its pieces."""
+
+
+_ENDS, _LONGEST = 0.2, 10
 
 
 def mask_pieces(
-    ids: np.ndarray, before: np.ndarray, pieces: np.ndarray, mask: int, masking: Masking, seed: int, stream: int
+    ids: np.ndarray,
+    before: np.ndarray,
+    pieces: np.ndarray,
+    mask: int,
+    masking: Masking,
+    seed: int,
+    stream: int,
+    starts: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """What is read, and the labels (−100 where nothing is to be guessed), of rows that stand one after the other in `ids`.
 
     `before` says how many ids come before each row, and in all; `pieces` are the ids, ascending, that may be masked or drawn, which
-    special tokens are not. `stream` tells rounds apart.
+    special tokens are not. `stream` tells rounds apart. `starts` says of each id of the vocabulary whether a word begins with it, for
+    masks of words and spans.
     """
     ordinary = pieces[np.minimum(np.searchsorted(pieces, ids), len(pieces) - 1)] == ids
-    return _mask(ids, ordinary, before, pieces, mask, masking.rate, masking.masked, masking.replaced, seed, stream)
+    rates = masking.rate, masking.masked, masking.replaced
+    if masking.unit == "piece":
+        return _mask(ids, ordinary, before, pieces, mask, *rates, seed, stream)
+    if starts is None:
+        raise ValueError("masks of words need to know which pieces begin one")
+    longest = _LONGEST if masking.unit == "span" else 1
+    return _mask_words(ids, ordinary, starts[ids], before, pieces, mask, *rates, longest, seed, stream)
 
 
 @njit(cache=True)
@@ -59,4 +81,52 @@ def _mask(ids, ordinary, before, pieces, mask, rate, masked, replaced, seed, str
                 read[place] = mask
             elif fate < masked + replaced:
                 read[place] = pieces[philox.integer(state, len(pieces))]
+    return read, labels
+
+
+@njit(cache=True)
+def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, replaced, longest, seed, stream):
+    read, labels = ids.copy(), np.full(len(ids), -100, ids.dtype)
+    state = np.empty(philox.STATE, np.uint64)
+    words = np.empty(len(ids) + 1, np.int64)
+    order = np.empty(len(ids), np.int64)
+    for row in range(len(before) - 1):
+        philox.start(state, seed, stream, row)
+        count = number = 0
+        for place in range(before[row], before[row + 1]):
+            if ordinary[place]:
+                count += 1
+                # a word also begins where the one before was cut off by a special token
+                if starts[place] or number == 0 or not ordinary[place - 1]:
+                    words[number] = place
+                    order[number] = number
+                    number += 1
+        budget = min(count, max(1, int(rate * count + 0.5)))
+        # words in random order are the beginnings of spans; what would go over the budget is left out, but for the first
+        spent = 0
+        for turn in range(number):
+            other = turn + philox.integer(state, number - turn)
+            order[turn], order[other] = order[other], order[turn]
+            if spent >= budget:
+                break
+            length = 1
+            while length < longest and philox.random(state) >= _ENDS:
+                length += 1
+            fate = philox.random(state)
+            for word in range(order[turn], min(number, order[turn] + length)):
+                end = words[word]
+                while end < before[row + 1] and ordinary[end] and (end == words[word] or word + 1 == number or end < words[word + 1]):
+                    end += 1
+                size = end - words[word]
+                if labels[words[word]] != -100 or (spent and spent + size > budget):
+                    break
+                spent += size
+                for place in range(words[word], end):
+                    labels[place] = ids[place]
+                    if longest == 1:
+                        fate = philox.random(state)
+                    if fate < masked:
+                        read[place] = mask
+                    elif fate < masked + replaced:
+                        read[place] = pieces[philox.integer(state, len(pieces))]
     return read, labels

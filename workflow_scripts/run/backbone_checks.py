@@ -7,7 +7,7 @@ from workflow_scripts.names import undefined
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import backbone_users, writes_text
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import chain, pretrained_in, starts, trains
+from workflow_scripts.tasks.experiment import chain, family_in, pretrained_in, starts, trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import Backbone, made_of
 from workflow_scripts.training.bitext import directions
@@ -18,33 +18,79 @@ def problems(config: Config) -> Iterator[str]:
     """Backbones that are made from one that is not defined, or from themselves; settings for another kind, family or objective."""
     for name, backbone in config.backbones.items():
         where = f"backbones.{name}"
-        if backbone.kind not in ("continued", "arm") and backbone.from_:
-            yield f"{where}.from: is for kind continued only, or names the model of an arm (kind arm)"
+        if backbone.kind not in ("continued", "converted", "arm") and backbone.from_:
+            yield f"{where}.from: is for kinds continued and converted, or names the model of an arm (kind arm)"
         if backbone.kind != "small" and backbone.family:
             yield f"{where}.family: is for kind small only; a model that is loaded or continued has its own"
-        if backbone.kind == "hub" and backbone.objective:
+        if backbone.kind in ("hub", "converted") and backbone.objective:
             yield f"{where}.objective: is for kinds small and continued only"
-        if backbone.kind == "continued":
+        if backbone.kind in ("continued", "converted"):
             yield from undefined(f"{where}.from", backbone.from_ or "", config.backbones)
         if backbone.kind == "arm":
             yield from _arm_problems(config, where, backbone)
+        yield from _conversion_problems(config, name)
         links = chain(config, name)
-        origin = config.backbones[links[-1]]
         again = made_of(config.backbones, links[-1], starts(config))
         if again in links:
             yield f"{where}.from: {' from '.join([*links, str(again)])} is a circle; one of them must be small or of the hub"
         objective = backbone.objective
-        if backbone.pretraining and origin.kind == "small":
+        family = family_in(config, name)
+        if backbone.pretraining and family:
             try:
-                objective = objective_for(backbone.objective, known_family(origin.family or "mbart"))
+                objective = objective_for(backbone.objective, known_family(family))
             except InputError as problem:
                 yield f"{where}.objective: {problem}"
         yield from _bitext_problems(config, name, objective)
-        if origin.kind == "small" and origin.family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
+        yield from _veco_problems(config, name, objective)
+        if family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
             yield (
                 f"{where}: is an encoder (family xlmr), which cannot write text; for translation and for arms with a pretext phase "
-                "take a backbone of family mbart, or arms with `generator: sga`"
+                "take a backbone of family mbart, one of kind converted (to: encoder-decoder), or arms with `generator: sga`"
             )
+
+
+def _conversion_problems(config: Config, name: str) -> Iterator[str]:
+    """What is wrong with the form that a backbone is given for a task."""
+    backbone, where = config.backbones[name], f"backbones.{name}"
+    given = (backbone.to, backbone.decoder, backbone.decoder_layers, backbone.decoder_from)
+    if backbone.kind != "converted":
+        if given != (None, "copied", None, "last"):
+            yield f"{where}: `to`, `decoder`, `decoder_layers` and `decoder_from` are for kind converted only"
+        return
+    if backbone.to == "encoder" and given[1:] != ("copied", None, "last"):
+        yield f"{where}: an encoder has no decoder; leave `decoder`, `decoder_layers` and `decoder_from` out, or set to: encoder-decoder"
+    start = backbone.from_ if backbone.from_ in config.backbones else None
+    if start and (family := family_in(config, start)) not in (None, "xlmr"):
+        yield f"{where}.from: {start!r} is of family {family}; only an XLM-R, or a VECO made of one, can be converted"
+    small = config.backbones[chain(config, name)[-1]].small
+    layers = backbone.decoder_layers
+    if small and layers and layers > small.layers and backbone.decoder == "copied":
+        yield f"{where}.decoder_layers: {layers} are more than the {small.layers} of the stack; take at most these, or decoder: random"
+
+
+def _veco_problems(config: Config, name: str, objective: str | None) -> Iterator[str]:
+    """What is wrong with the losses of VECO."""
+    backbone = config.backbones[name]
+    block = backbone.pretraining
+    if block is None:
+        return
+    veco, where = block.veco, f"backbones.{name}.{backbone.kind}.veco"
+    if objective != "veco":
+        if objective and veco != type(veco)():
+            yield f"{where}: is for the objective veco, not for {objective}"
+        return
+    if not (veco.is_mlm or veco.cs_mlm or veco.tlm):
+        yield f"{where}: all losses are off; switch on is_mlm, cs_mlm or tlm"
+    pairs = bool(block.bitext) and veco.parallel
+    if not (veco.is_mlm or veco.cs_mlm) and block.text:
+        yield f"{where}: tlm alone reads bitext only; leave `text` out, or switch on is_mlm or cs_mlm"
+    if not (veco.is_mlm or veco.cs_mlm) and veco.tlm and not pairs:
+        yield f"{where}: tlm alone needs the pairs of `bitext`"
+    first, updates = veco.cross_attention_first, block.training.updates
+    if first and not veco.cs_mlm:
+        yield f"{where}.cross_attention_first: without cs_mlm there is no cross-attention"
+    if first >= updates:
+        yield f"{where}.cross_attention_first: {first} must be less than the {updates} updates of the pretraining"
 
 
 def _arm_problems(config: Config, where: str, backbone: Backbone) -> Iterator[str]:
@@ -85,7 +131,7 @@ def _bitext_problems(config: Config, name: str, objective: str | None) -> Iterat
         yield f"{where}.bitext: is missing; objective {objective} learns from the pairs of the corpora that it names"
     if reads == "pairs" and block.text:
         yield f"{where}.text: is not read by objective {objective}, which learns from pairs alone; leave it out"
-    if block.temperature != 1 and (reads == "lines" or not block.bitext):
+    if block.temperature != 1 and (reads == "lines" or (reads != "both" and not block.bitext)):
         yield f"{where}.temperature: {block.temperature} is for objectives that learn from the pairs of `bitext`"
     named = [config.corpora[corpus] for corpus in block.bitext if corpus in config.corpora]
     if documents := [corpus for corpus in block.bitext if corpus in config.corpora and config.corpora[corpus].documents]:

@@ -276,6 +276,8 @@ def backbones(config: Config) -> Iterator[Finding]:
                 yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
         elif block.kind == "arm":
             yield Finding("ok", f"backbones.{name}", f"the model of {block.from_}, which the run trains")
+        elif not block.model:
+            continue  # made of another backbone
         elif folder := located(block.model, block.revision):
             yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name))
         else:
@@ -403,7 +405,9 @@ def shape_of(config: Config, name: str) -> Shape | None:
     """The size of a backbone; None where neither its files nor its name tell."""
     backbone = config.backbones[chain(config, name)[-1]]
     if small := backbone.small:
+        converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
         decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
+        decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers
         return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
     model = backbone.model or ""
     if model and (folder := located(model, backbone.revision)):

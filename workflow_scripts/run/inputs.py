@@ -27,6 +27,7 @@ from workflow_scripts.tasks.experiment import (
     writes_at_once,
 )
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.text import labelled
 from workflow_scripts.training.small import Small
 
 
@@ -80,7 +81,8 @@ def corpus_sources(config: Config, w: Wildcards) -> list[str]:
 def corpus_settings(config: Config, w: Wildcards) -> str:
     """The corpus's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.corpora[w.corpus])
-    for source in (block["train"], block["dev"], *block["test"].values()):
+    several = (source for kind in ("test", "translations", "more_dev") for source in block[kind].values())
+    for source in (block["train"], block["dev"], *several):
         source["file"] = source["file"] and resource(source["file"])
         source["files"] = {lang: resource(path) for lang, path in source["files"].items()}
     return json.dumps(block, ensure_ascii=False)
@@ -102,8 +104,7 @@ def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
 
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:
     """The files of all parts: what one has, others leave out."""
-    labelled = config.labelled[w.labelled]
-    return list(dict.fromkeys(resource(path) for s in (labelled.train, labelled.dev, *labelled.test.values()) for path in s.paths()))
+    return list(dict.fromkeys(map(resource, labelled.paths(config.labelled[w.labelled]))))
 
 
 def labelled_settings(config: Config, w: Wildcards) -> str:
@@ -112,6 +113,14 @@ def labelled_settings(config: Config, w: Wildcards) -> str:
     for source in (block["train"], block["dev"], *block["test"].values()):
         source |= {key: source[key] and resource(source[key]) for key in ("file", "targets", "queries", "documents")}
     return json.dumps(block, ensure_ascii=False)
+
+
+def translating_model(config: Config, w: Wildcards) -> str:
+    """The model that translates the training text of a labelled text, see `LabelledSource.by`."""
+    by = config.labelled[w.labelled].translations[w.name].by
+    if "backbone" in by:
+        return f"{paths.backbone_folder(by['backbone'])}/model"
+    return f"{paths.run_folder(by['experiment'], by['arm'], config.run.seeds[0])}/finetune/model"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -214,14 +223,25 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
-    users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    if not users:
+    names = backbone_users(config, backbone)
+    if not names:
         return not analyses.analyses_of(config, backbone)
-    # the arms of a task start from this backbone itself, or from one that is made from it
-    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _is_made_from(config, e, arm, backbone)]
+    # the arms of a task start from this backbone itself, or from one that is made from it; in another form it may write text, though itself
+    # it need not
+    users = [config.experiments[name] for name in names]
+    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
     restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
     restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
     return restores or any(task_of(e).answers == "text" and not writes_at_once(config, e, arm) for e, arm in arms)
+
+
+def _becomes(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it and is not converted on the way."""
+    if not trains(experiment):
+        return True
+    links = chain(config, backbone_of(config, experiment, arm))
+    before = links[: links.index(backbone)] if backbone in links else links
+    return backbone in links and all(config.backbones[link].kind != "converted" for link in before)
 
 
 def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
@@ -232,7 +252,7 @@ def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> b
 def _reads_text(config: Config, backbone: str) -> bool:
     """Whether the backbone is made of, or trimmed to, the experiments' text."""
     block = config.backbones[backbone]
-    return block.kind != "hub" or block.trim
+    return block.kind not in ("hub", "converted") or block.trim
 
 
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
@@ -276,7 +296,7 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     block = config.backbones[w.backbone]
     if block.arm:
         return {"start": f"{paths.run_folder(block.arm.experiment, block.arm.arm, block.arm.seed)}/{block.arm.phase}/model"}
-    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind == "continued" and block.from_ else {}
+    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind in ("continued", "converted") and block.from_ else {}
 
 
 def keep_head(config: Config, w: Wildcards) -> str:

@@ -17,6 +17,7 @@ from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.representation import Representation
 from workflow_scripts.evidence.scores import ROUGES, Scores
+from workflow_scripts.evidence.speed import Speed
 from workflow_scripts.evidence.word_accuracy import WordAccuracy
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
@@ -56,6 +57,9 @@ class Translation(Experiment):
     """Language that is translated into, or that the summaries are in."""
     lexicon: str
     """Name of a lexicon."""
+    together_with: list[str] = field(default_factory=list)
+    """Names of more corpora, from other languages into the same target, whose training pairs are learnt together with these: one model for
+    many source languages. Dev and test sets are the experiment's own; `run.zero_shot` tests on those of other experiments."""
     task: Literal["translation", "summarisation"] = "translation"
     """What is learnt. Summarisation needs a corpus with `documents`; ROUGE takes BLEU's place then."""
     grid: dict[str, list[Any]] = field(default_factory=dict)
@@ -68,6 +72,8 @@ class Translation(Experiment):
     """Metrics and significance."""
     comet: Comet | None = None
     """COMET, in an environment of its own; `{}` measures it with its defaults."""
+    speed: Speed | None = None
+    """How fast the arms write, and how good that is; `{}` measures it with its defaults, by itself on the machine."""
     word_accuracy: WordAccuracy = field(default_factory=WordAccuracy)
     """Word accuracy by frequency."""
     representation: Representation = field(default_factory=Representation)
@@ -104,8 +110,12 @@ def zero_shot_tests(config: Config, name: str) -> list[str]:
 
 def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
     """References in the language `code` that models trained on this corpus are measured by elsewhere: no training text may have them."""
-    users = [name for name in config.run.experiments if name in translations(config) and config.experiments[name].corpus == corpus]
-    tests = [test.split("@") for name in users if config.experiments[name].target == code for test in zero_shot_tests(config, name)]
+    known = translations(config)
+    users = [name for name in config.run.experiments if name in known and corpus in (known[name].corpus, *known[name].together_with)]
+    users = [name for name in users if known[name].target == code]
+    tests = [test.split("@") for name in users for test in zero_shot_tests(config, name)]
+    # a model that learns from several corpora is tested on one of them
+    tests += [[name, testset] for name in users if known[name].together_with for testset in config.corpora[known[name].corpus].test]
     corpora = {(config.experiments[other].corpus, testset) for other, testset in tests} - {(corpus, testset) for _, testset in tests}
     return sorted(paths.corpus_text(config, other, f"test/{testset}", code) for other, testset in corpora)
 
@@ -123,14 +133,36 @@ def languages(config: Config, name: str) -> list[str]:
     return [experiment.source, experiment.target]
 
 
+def all_languages(config: Config, name: str) -> list[str]:
+    """Source and target, and the sources of the corpora that are learnt together with the experiment's."""
+    return [*languages(config, name), *(code for _, code in more_sources(config, name))]
+
+
+def more_sources(config: Config, name: str) -> list[tuple[str, str]]:
+    """Corpus and source language of each corpus that is learnt together with the experiment's."""
+    experiment: Translation = config.experiments[name]
+    known = {corpus: config.corpora[corpus].languages for corpus in experiment.together_with if corpus in config.corpora}
+    return [(corpus, code) for corpus, pair in known.items() for code in pair if code != experiment.target]
+
+
+def more_sides(config: Config, name: str) -> list[tuple[str, str, str]]:
+    """Source and target side of the training text of each of these corpora, and the source's language."""
+    target = config.experiments[name].target
+    return [
+        (paths.corpus_text(config, corpus, "train", code), paths.corpus_text(config, corpus, "train", target), code)
+        for corpus, code in more_sources(config, name)
+    ]
+
+
 def sides(config: Config, name: str, part: str) -> list[tuple[str, str]]:
     """Source and target side of a part of the corpus, each with its language."""
     return [(paths.corpus_text(config, config.experiments[name].corpus, part, code), code) for code in languages(config, name)]
 
 
 def training_text(config: Config, name: str) -> list[str]:
-    """Both sides of the training text."""
-    return [path for path, _ in sides(config, name, "train")]
+    """Both sides of the training text, and of that of the corpora that are learnt together with it."""
+    more = [path for source, target, _ in more_sides(config, name) for path in (source, target)]
+    return [path for path, _ in sides(config, name, "train")] + more
 
 
 def held_out_text(config: Config, name: str) -> list[str]:
@@ -163,6 +195,7 @@ def results(config: Config, name: str) -> set[str]:
             files.add(f"{lexicon_folder(config, name, used)}/mapping.json")
     if experiment.grid:
         files |= {f"{own}/{arm}/choice.json" for arm in arms}
+    files |= {f"{own}/speed.json"} if experiment.speed else set()
     kinds = ["scores", "comet"] if experiment.comet else ["scores"]
     for seed in config.run.seeds:
         files |= {f"{own}/significance/{test}.seed{seed}.json" for test in all_tests}
@@ -234,7 +267,15 @@ def problems(config: Config, name: str) -> Iterator[str]:
     elif corpus and corpus.documents and corpus.documents.language != experiment.source:
         yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
     yield from decoding_problems(where, experiment.decoding)
-    yield from backbone_problems(config, name, pair, {})
+    for other in experiment.together_with:
+        yield from undefined(f"{where}.together_with", other, config.corpora)
+        if other == experiment.corpus:
+            yield f"{where}.together_with: {other!r} is the experiment's own corpus"
+        elif other in config.corpora and experiment.target not in config.corpora[other].languages:
+            yield f"{where}.together_with: {other!r} is in {list(config.corpora[other].languages)}, not into {experiment.target!r}"
+        elif other in config.corpora and config.corpora[other].documents:
+            yield f"{where}.together_with: {other!r} has documents; sentences are needed"
+    yield from backbone_problems(config, name, all_languages(config, name), {})
 
 
 def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
@@ -294,7 +335,7 @@ TRANSLATION = Task(
     text="corpora",
     answers="text",
     length="updates",
-    languages=languages,
+    languages=all_languages,
     trained_languages=languages,
     training_text=training_text,
     held_out_text=held_out_text,
@@ -308,11 +349,12 @@ TRANSLATION = Task(
         "decoding": "decoding.batch_tokens",
         "n_best": "decoding.batch_tokens",
         "comet": "comet.batch_size",
+        "speed": "speed.batch_tokens",
         "representation": "representation.batch_tokens",
         "representation_backbone": "representation.batch_tokens",
     },
     sides=sides,
-    grid=True,
+    grid="training",
 )
 SUMMARISATION = TRANSLATION._replace(
     defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}

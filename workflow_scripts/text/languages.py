@@ -86,7 +86,8 @@ th Thai th_TH Thai;            tl Tagalog tl_XX Latin;        uk Ukrainian uk_UA
 ur Urdu ur_PK Arabic;          xh Xhosa xh_ZA Latin;          gl Galician gl_ES Latin
 sl Slovene sl_SI Latin;        bg Bulgarian bg_BG Cyrillic;   el Greek el_GR Greek
 eu Basque eu_ES Latin;         hu Hungarian hu_HU Latin;      jv Javanese jv_ID Latin
-ms Malay ms_MY Latin;          yo Yoruba yo_NG Latin
+ms Malay ms_MY Latin;          yo Yoruba yo_NG Latin;    be Belarusian be_BY Cyrillic
+bs Bosnian bs_BA Latin
 """
 
 # of Arabic the standard language, of Chinese simplified characters
@@ -97,7 +98,7 @@ nl nld_Latn; ro ron_Latn; ru rus_Cyrl; si sin_Sinh; tr tur_Latn; vi vie_Latn; zh
 bn ben_Beng; fa pes_Arab; he heb_Hebr; hr hrv_Latn; id ind_Latn; ka kat_Geor; km khm_Khmr; mk mkd_Cyrl; ml mal_Mlym
 mn khk_Cyrl; mr mar_Deva; pl pol_Latn; ps pbt_Arab; pt por_Latn; sv swe_Latn; sw swh_Latn; ta tam_Taml; te tel_Telu
 th tha_Thai; tl tgl_Latn; uk ukr_Cyrl; ur urd_Arab; xh xho_Latn; gl glg_Latn; sl slv_Latn; bg bul_Cyrl
-el ell_Grek; eu eus_Latn; hu hun_Latn; jv jav_Latn; ms zsm_Latn; yo yor_Latn
+el ell_Grek; eu eus_Latn; hu hun_Latn; jv jav_Latn; ms zsm_Latn; yo yor_Latn; be bel_Cyrl; bs bos_Latn
 """
 _NLLB = dict(row.split() for row in _NLLB_ROWS.strip().replace("\n", ";").split(";"))
 

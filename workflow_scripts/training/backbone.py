@@ -2,7 +2,8 @@
 
 Either one that exists (`facebook/mbart-large-cc25`, `facebook/nllb-200-distilled-600M`, a local folder), or a small one that is
 made and pretrained here (`small`), or another backbone whose pretraining is continued (`pretraining` has the objectives), or what an arm
-of an experiment was trained to (`arm`), such as the model after code-switching restore, whose transfer is measured like the others'.
+of an experiment was trained to (`arm`), such as the model after code-switching restore, whose transfer is measured like the others', or a
+VECO or an XLM-R in its form for a task (`converted`; see `models/conversion.py`).
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts.limits import Positive
 from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_key
@@ -28,9 +30,9 @@ from workflow_scripts.training.small import MAKERS, Small, build_model
 class Backbone:
     """Where the model comes from."""
 
-    kind: Literal["small", "hub", "continued", "arm"] = "hub"
+    kind: Literal["small", "hub", "continued", "arm", "converted"] = "hub"
     """`small` is made and pretrained here, `hub` is loaded, `continued` is another backbone, pretrained further, `arm` is what an arm was
-    trained to."""
+    trained to, `converted` another backbone, a VECO or an XLM-R, as an encoder alone or as an encoder with a decoder."""
     model: str | None = None
     """`hub`: a Hugging Face id or a local folder, of an mBART-25, mBART-50, M2M-100 or NLLB model; to classify, also of an encoder."""
     revision: str | None = None
@@ -40,11 +42,20 @@ class Backbone:
     family: Literal[tuple(MAKERS)] | None = None  # type: ignore[valid-type]
     """`small`: an mBART (`mbart`, the default), or an encoder alone, an XLM-R (`xlmr`)."""
     objective: Literal[tuple(OBJECTIVES)] | None = None  # type: ignore[valid-type]
-    """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders, `translation` reads bitext; by
-    default the family's own."""
+    """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders, `veco` is for encoders that
+    become a decoder as well, `translation` reads bitext; by default the family's own."""
     from_: Annotated[str | None, Field(alias="from")] = None
-    """`continued`: name of the backbone that it starts from. `arm`: the model, `experiment/arm/seed1/pretext` (or `finetune`); the
-    experiment need not be one of `run.experiments`."""
+    """`continued` and `converted`: name of the backbone that it starts from. `arm`: the model, `experiment/arm/seed1/pretext` (or
+    `finetune`); the experiment need not be one of `run.experiments`."""
+    to: Literal["encoder", "encoder-decoder"] | None = None
+    """`converted`: a plain XLM-R, to understand text with; or a BART, to write text with."""
+    decoder: Literal["copied", "random"] = "copied"
+    """`converted` to an encoder-decoder: whether the decoder is made of the encoder's layers, or drawn at random. An XLM-R has no
+    cross-attention; that is always drawn."""
+    decoder_layers: Positive | None = None
+    """`converted` to an encoder-decoder: the decoder's layers; by default as many as the encoder's."""
+    decoder_from: Literal["first", "last"] = "last"
+    """`converted` to an encoder-decoder: which of the encoder's layers a copied decoder is made of."""
     small: Small | None = None
     """`small`: shape and pretraining."""
     continued: Pretraining | None = None
@@ -58,8 +69,8 @@ class Backbone:
     @property
     def lacks(self) -> str | None:
         """The key that its kind needs, if it is missing."""
-        key = {"hub": "model", "arm": "from_"}.get(self.kind, self.kind)
-        return None if getattr(self, key) else key.rstrip("_")
+        keys = {"hub": ("model",), "arm": ("from_",), "converted": ("from_", "to")}.get(self.kind, (self.kind,))
+        return next((key.rstrip("_") for key in keys if not getattr(self, key)), None)
 
     @property
     def arm(self) -> "ArmModel | None":
@@ -82,7 +93,7 @@ def made_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, s
     block = backbones[name]
     if block.kind == "arm":
         return starts.get(f"{block.arm.experiment}/{block.arm.arm}", starts.get(block.arm.experiment)) if block.arm else None
-    return block.from_ if block.kind == "continued" else None
+    return block.from_ if block.kind in ("continued", "converted") else None
 
 
 def chain_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, str] | None = None) -> list[str]:
@@ -141,6 +152,9 @@ def main(
     elif settings.kind == "arm":
         details = take_over(start, output, task_text, held_out)
         write_curve(curve, [])
+    elif settings.kind == "converted":
+        details = change(settings, start, output, encoder_will_do, seed)
+        write_curve(curve, [])
     elif settings.kind == "small":
         if settings.small is None:
             raise InputError("backbone of kind small needs a block `small`")
@@ -167,6 +181,18 @@ def main(
             **pretrain(settings.continued, settings.objective, *text, lambda *_: start, "continued", **job),
         }
     write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
+
+
+def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do: bool, seed: int) -> dict:
+    """Write the model in `start` in its form for a task; returns what ``backbone.json`` says of it."""
+    from workflow_scripts.models.conversion import convert
+
+    if settings.to is None or start is None:
+        raise InputError("backbone of kind converted needs `to`, and --start, the model that it is made of")
+    if settings.to == "encoder" and not encoder_will_do:
+        raise InputError("backbone of kind converted: an encoder cannot write text; set to: encoder-decoder")
+    told = convert(start, output, settings.to, settings.decoder, settings.decoder_layers, settings.decoder_from, seed)
+    return {"start": str(start), "family": family_of(output).model_type, **told}
 
 
 # ---------------------------------------------------------------------------------------------

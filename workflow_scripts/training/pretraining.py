@@ -11,6 +11,9 @@ the one between such a model and a bilingual task. Parallel text (`bitext`) clos
 ``translation``
     each side of a pair is written from the other, as mBART-50 goes on from mBART (Tang et al. 2020): the continued pretraining of
     Ji et al. (2024)
+``veco``
+    an encoder and a decoder that share their layers guess masked pieces, of adjacent segments and of translations (Luo et al. 2021);
+    `segments` has its text, `veco_losses` its losses
 
 `denoising` and `mlm` read the two sides of bitext as monolingual text: a control that sees the same text without its pairing.
 """
@@ -34,12 +37,15 @@ from workflow_scripts.stage import InputError, checksums
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.words import read_sentences, words_of
+from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, unpaired
+from workflow_scripts.training.segments import Veco
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.rows import Dev, Rounds
+    from workflow_scripts.training.training import Method
 
 
 @dataclass
@@ -57,7 +63,8 @@ class Pretraining:
     bitext_pairs: Positive | None = None
     """Read so many pairs of each corpus only, chosen at random once for all models. All by default."""
     temperature: Annotated[float, Limits(ge=1)] = 1.0
-    """Pairs: a corpus of n pairs is drawn in proportion to n^(1/temperature); 1 reads each pair equally often."""
+    """Pairs: a corpus of n pairs is drawn in proportion to n^(1/temperature); 1 reads each pair equally often. Objective `veco` draws
+    languages in this way as well."""
     direction: Direction = "many-to-many"
     """Objective `translation`: into both languages of each pair, into the pivot (`many-to-one`), or from it (`one-to-many`)."""
     pivot: str | None = None
@@ -65,7 +72,9 @@ class Pretraining:
     noise: Noise = field(default_factory=Noise)
     """Objective `denoising`: mBART's span noise."""
     masking: Masking = field(default_factory=Masking)
-    """Objective `mlm`: BERT's masks."""
+    """Objectives `mlm` and `veco`: BERT's masks."""
+    veco: Veco = field(default_factory=Veco)
+    """Objective `veco`: its losses."""
     training: Training = field(default_factory=Training)
     """The pretraining phase."""
 
@@ -77,6 +86,8 @@ class Text(NamedTuple):
     """Language → monolingual lines."""
     bitext: list[Bitext] = []  # noqa: RUF012 (a named tuple's default, which nothing changes)
     """The pairs of each corpus."""
+    breaks: dict[str, list[int]] = {}  # noqa: RUF012
+    """Language → the numbers of the lines with which a document begins, of those that a blank line ends."""
 
 
 class Material(NamedTuple):
@@ -86,6 +97,12 @@ class Material(NamedTuple):
     """Files that, together with the settings, decide the result."""
     read: "Callable[[Codec], tuple[Rounds, list[Dev]]]"
     """Function that makes training rows, and dev rows of each language, from these files."""
+    method: "Callable[[], Method] | None" = None
+    """Function that returns how the network is loaded and trained, where it is not as in other phases."""
+    losses: "Callable[[Any, Codec, list[Any]], dict[str, float]] | None" = None
+    """Network, codec and dev rows → losses in nats per label; by default one, that of the objective."""
+    finish: Callable[[Path], None] | None = None
+    """Adds to the folder of the finished model."""
 
 
 class Objective(NamedTuple):
@@ -185,11 +202,41 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     return Material({path.name: path for path in (*files.values(), plan)}, read)
 
 
-# veco takes its place here
+def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
+    """Rows of two segments (masked pieces, the pieces to guess), masked anew in each epoch, and the losses of VECO on them."""
+    if not block.veco.parallel:
+        train_text, dev_text = (merged(text, most)._replace(bitext=[]) for text, most in ((train_text, None), (dev_text, block.dev_lines)))
+    train, dev = (segments.Part.write(folder, name, text) for name, text in (("train", train_text), ("dev", dev_text)))
+    plan = segments.write_plan(folder, block.veco, block.masking, block.temperature)
+
+    def read(codec: "Codec") -> Any:
+        return segments.read(train, codec, block, seed), segments.held_back(dev, codec, block, seed)
+
+    def method() -> "Method":
+        from workflow_scripts.training import veco_losses as losses
+        from workflow_scripts.training.training import Method
+
+        return Method(partial(losses.load, veco=block.veco), partial(losses.train, veco=block.veco))
+
+    def measured(network: Any, codec: "Codec", held: list[Any]) -> dict[str, float]:
+        from workflow_scripts.training.veco_losses import measured
+
+        return measured(network, codec, held, block.veco)
+
+    def finish(model: Path) -> None:
+        from workflow_scripts.models.conversion import add_generator
+
+        if block.veco.cs_mlm:
+            add_generator(model)
+
+    return Material({**train.files(), **dev.files(), plan.name: plan}, read, method, measured, finish)
+
+
 OBJECTIVES: dict[str, Objective] = {
     "denoising": Objective(denoising, decoder=True),
     "mlm": Objective(mlm, decoder=False),
     "translation": Objective(translation, decoder=True, reads="pairs"),
+    "veco": Objective(veco, decoder=False, reads="both"),
 }
 
 
@@ -250,7 +297,9 @@ def pretrain(
             train, dev = merged(train), merged(dev, block.dev_lines)
         material = OBJECTIVES[used].prepare(block, train, dev, job["seed"], folder / "text")
         phase = Phase(start=start, report=folder / "training.json", languages=languages, settings=block.training, **job)
-        train_phase(phase, material.text, material.read)
+        train_phase(phase, material.text, material.read, *([material.method()] if material.method else []))
+        if material.finish:
+            material.finish(phase.model)
         read = [block.text[code] for code in languages if block.text.get(code, "task") != "task"]
         return {
             "objective": used,
@@ -279,37 +328,53 @@ def read_text(
 
     others = keys(path for path in held_out if path not in bitext_dev)
     forbidden = others | keys(bitext_dev)
-    lines = {code: list(own_lines(block, languages, code, forbidden, task_text)) for code in languages if code in block.text}
+    found = {code: list(own_documents(block, languages, code, forbidden, task_text)) for code in languages if code in block.text}
+    lines = {code: [line for line, _ in some] for code, some in found.items()}
+    breaks = {code: [number for number, (_, begins) in enumerate(some) if begins] for code, some in found.items()}
     for code, text in lines.items():
         if len(text) < 4 * block.dev_lines:
             source = "the task's own text" if block.text[code] == "task" else block.text[code]
             raise InputError(f"{source}: {len(text)} lines are left for {code}; at least {4 * block.dev_lines} are needed")
     train, dev = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines, None), slice(block.dev_lines)))
-    return Text(train, read_bitext(bitext, forbidden, block.bitext_pairs)), Text(dev, read_bitext(bitext_dev, others, block.dev_lines))
+    begin = {code: [number - block.dev_lines for number in some if number > block.dev_lines] for code, some in breaks.items()}
+    pairs, dev_pairs = read_bitext(bitext, forbidden, block.bitext_pairs), read_bitext(bitext_dev, others, block.dev_lines)
+    return Text(train, pairs, begin), Text(dev, dev_pairs, breaks)
 
 
 def merged(text: Text, most: int | None = None) -> Text:
     """`text` with the sides of its bitext among its lines; of those at `most` so many in each language."""
     sides = unpaired(text.bitext, most)
     lines = {code: [*text.lines.get(code, []), *sides.get(code, [])] for code in {**text.lines, **sides}}
-    return Text(lines, text.bitext)
+    # the sides of bitext come after a language's own lines
+    ends = {code: [len(text.lines[code])] for code in sides if text.lines.get(code)}
+    return Text(lines, text.bitext, {code: [*text.breaks.get(code, []), *ends.get(code, [])] for code in lines})
 
 
 def own_lines(
     block: Pretraining, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()
 ) -> Iterator[str]:
     """The pretraining lines of one language: its share, without empty lines and dev or test sentences."""
+    return (line for line, _ in own_documents(block, languages, code, forbidden, task_text))
+
+
+def own_documents(
+    block: Pretraining, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()
+) -> Iterator[tuple[str, bool]]:
+    """The same lines, each with whether a document begins with it: after a blank line, and in another file."""
     place = list(languages).index(code)
     files = [Path(block.text[code])]
     if block.text[code] == "task":
         files = [path for path in task_text if path.suffix == f".{code}"]
     for path in files:
+        begins = True
         for number, line in enumerate(read_sentences(path)):
+            begins |= not line
             if block.disjoint and number % len(languages) != place:
                 continue
             # tabs separate the noised half of a row from the original
             if (line := " ".join(line.split())) and leak_key(line) not in forbidden:
-                yield line
+                yield line, begins
+                begins = False
 
 
 def measure(model: Path, objective: str, material: Material, training: Training) -> dict:
@@ -321,7 +386,8 @@ def measure(model: Path, objective: str, material: Material, training: Training)
     from workflow_scripts.training.loop import dev_loss, load_model
 
     codec = load_codec(model)
-    network = load_model(model, training, seed=0)
+    load = material.method().load if material.method else load_model
+    network = load(model, training, 0, False)
     rounds, dev = material.read(codec)
     counts = Counter(i for _, labels in rounds.epoch(0) for i in labels if i != -100)
     total = sum(counts.values()) + len(codec.tokenizer)
@@ -330,7 +396,7 @@ def measure(model: Path, objective: str, material: Material, training: Training)
         "family": codec.family if codec.form.decoder else codec.form.model_type,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
-        f"{objective}_loss": dev_loss(network, codec, dev),
+        **(material.losses(network, codec, dev) if material.losses else {f"{objective}_loss": dev_loss(network, codec, dev)}),
         "unigram_loss": -sum(math.log((counts[i] + 1) / total) for i in labels) / len(labels),
     }
 

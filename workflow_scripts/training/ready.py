@@ -58,6 +58,9 @@ def made_from(
     # the files stand for the corpora; without any, a backbone is the same as before there were such settings
     about_bitext = {name: settings.pop(name) for name in ("bitext", "bitext_pairs", "temperature", "direction", "pivot")}
     del settings["ready"]
+    about_veco = settings.pop("veco")
+    if settings["masking"]["unit"] == "piece":
+        del settings["masking"]["unit"]
     for name in _NOT_SCIENCE:
         del settings["training"][name]
     origin: dict[str, Any] = {
@@ -70,6 +73,8 @@ def made_from(
         "task_text": sorted(map(checksum, task_text)),
         "held_out": sorted(map(checksum, held_out)),
     }
+    if objective == "veco":
+        origin["settings"]["veco"] = about_veco
     if bitext:
         origin["settings"] |= about_bitext
         origin |= {"bitext": list(map(checksum, bitext)), "bitext_dev": list(map(checksum, bitext_dev))}

@@ -1,7 +1,7 @@
 """rows: the text of a phase as rows of ids, and the batches that are planned from them."""
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -81,6 +81,17 @@ class SwitchedText:
 
         switched, _ = switch_lines(self._lines, self._lookup, "codeswitch", self._seed, 2 * number, 0, self._noise)
         return list(zip(compactly(self._encode, switched), self._targets, strict=True))
+
+
+class Joined:
+    """The rows of several texts, epoch by epoch."""
+
+    def __init__(self, parts: Sequence[Rounds]):
+        self._parts, self.rows = parts, sum(part.rows for part in parts)
+
+    def epoch(self, number: int) -> list[Row]:
+        """The rows of an epoch."""
+        return [row for part in self._parts for row in part.epoch(number)]
 
 
 class NoisedRounds:

@@ -35,7 +35,7 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.training.curve import handed_on, write_curve
 from workflow_scripts.training.loop import Diverged, load_model, train
-from workflow_scripts.training.rows import Dev, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
+from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
 from workflow_scripts.training.settings import Training
 
 # settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
@@ -146,13 +146,17 @@ def translate(
     sga: str = "{}",
     lexicon: Path | None = None,
     switch: str = "",
+    more_sources: tuple[Path, ...] = (),
+    more_targets: tuple[Path, ...] = (),
+    more_languages: tuple[str, ...] = (),
     settings: Training = Training(),
 ) -> None:
     """Train `start` to write the target of the training text from its source; outputs, settings and errors are those of `restore`.
 
     `languages` are source and target. A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the
     settings `sga`, one JSON value. Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of the
-    noise, `switch`, one JSON value as well.
+    noise, `switch`, one JSON value as well. `more_sources`, in `more_languages`, and `more_targets` are pairs that are learnt together with
+    these.
     """
     phase = Phase(
         start,
@@ -178,12 +182,19 @@ def translate(
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
         rows = encode_pairs(dev_source, dev_target, languages, codec, chosen.max_length)
         dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
+        parts: list[Rounds] = []
         if phase.switch and lexicon:
-            return SwitchedText(train_source, train_target, languages, codec, chosen, lexicon, phase.switch, phase.seed), dev
-        return ParallelText(train_source, train_target, languages, codec, chosen), dev
+            parts += [SwitchedText(train_source, train_target, languages, codec, chosen, lexicon, phase.switch, phase.seed)]
+        else:
+            parts += [ParallelText(train_source, train_target, languages, codec, chosen)]
+        for source, target, code in zip(more_sources, more_targets, more_languages, strict=True):
+            parts.append(ParallelText(source, target, (code, languages[1]), codec, chosen))
+        return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
+    text |= {f"source in {code}": path for code, path in zip(more_languages, more_sources, strict=True)}
+    text |= {f"target of {code}": path for code, path in zip(more_languages, more_targets, strict=True)}
     train_phase(phase, text, read)
 
 
@@ -197,7 +208,16 @@ def _chosen(phase: Phase, choice: Path | None, name: str) -> Phase:
     return phase._replace(settings=replace(phase.settings, **part["settings"]), checkpoints=checkpoints)
 
 
-def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]]) -> None:
+class Method(NamedTuple):
+    """How a phase's network is loaded and trained."""
+
+    load: Callable[..., Any] = load_model
+    """Folder, settings, seed, and whether from random weights → the network."""
+    train: Callable[..., list[dict]] = train
+    """As `loop.train`."""
+
+
+def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]], method: Method = Method()) -> None:
     """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
@@ -227,8 +247,8 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
             taken |= {**at_once, "trained": sum(weight.numel() for weight in network.trained().values()), "left_out": rounds.left_out}
             run_loop: Callable = train_generator
         else:
-            network = load_model(phase.start, settings, phase.seed, phase.from_scratch)
-            run_loop = train
+            network = method.load(phase.start, settings, phase.seed, phase.from_scratch)
+            run_loop = method.train
         try:
             history = run_loop(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
         except Diverged as reason:
@@ -261,12 +281,16 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
         )
 
 
-def launch() -> None:
-    """Run this module under torchrun, a process for each GPU, where the job was given several; else return.
+def launch(module: str = "workflow_scripts.training.training", command: str = "") -> None:
+    """Run `module` under torchrun, a process for each GPU, where the job was given several; else return.
+
+    With a `command`, only where that one was called.
 
     Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be another job's.
     """
     arguments = sys.argv[1:]
+    if command and arguments[:1] != [command]:
+        return
     if "WORLD_SIZE" in os.environ or "--help" in arguments or '"device": "cpu"' in " ".join(arguments) or not given_gpus():
         return
     if (gpus := torch.cuda.device_count()) > 1:
@@ -274,7 +298,7 @@ def launch() -> None:
         # after SIGTERM, of which it would by itself leave 30 s to a checkpoint of many gigabytes
         torchrun += ["--shutdown-timeout", "300"]
         # the two dashes keep torchrun from reading --start as an option of its own
-        os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", "workflow_scripts.training.training", *arguments])
+        os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", module, *arguments])
 
 
 if __name__ == "__main__":

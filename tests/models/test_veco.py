@@ -1,0 +1,192 @@
+"""The stack as an encoder and as a decoder, and its forms for tasks."""
+
+import json
+
+import pytest
+import torch
+from tiny_models import small_encoder, small_model
+from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, XLMRobertaModel
+
+from workflow_scripts.models import decoding
+from workflow_scripts.models.conversion import add_generator, convert
+from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
+from workflow_scripts.stage import InputError
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A tiny XLM-R of three layers, and a VECO made of it, all weights random."""
+    folder = tmp_path_factory.mktemp("veco")
+    plain = small_encoder(folder, "xlm-roberta")
+    config = json.loads((plain / "config.json").read_text())
+    (plain / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    stack = load_stack(plain, cross=True, seed=3)
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for weight in stack.parameters():
+            weight += 0.05 * torch.randn_like(weight)
+    save_model(stack, load_tokenizer(plain), folder / "veco")
+    return plain, folder / "veco"
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """Two rows x, of which one is padded, and two rows y: ids, and where they are not padding."""
+    torch.manual_seed(1)
+    x, y = torch.randint(5, 300, (2, 7)), torch.randint(5, 300, (2, 9))
+    x[1, 5:], y[0, 6:] = 1, 1
+    return x, x != 1, y, y != 1
+
+
+@torch.no_grad()
+def test_as_an_encoder_it_is_an_xlmr_exactly(made, batch):
+    _, veco = made
+    x, seen, *_ = batch
+    plain = XLMRobertaModel.from_pretrained(veco, add_pooling_layer=False).eval()
+    assert not any(CROSS in name for name, _ in plain.named_parameters())
+    found = encode(load_stack(veco, cross=True).eval(), x, seen)
+    assert torch.equal(found[seen], plain(input_ids=x, attention_mask=seen.long()).last_hidden_state[seen])
+    # who opens the folder without a word of masks gets the encoder, and not a causal one
+    unpadded = x[:1]
+    assert torch.allclose(AutoModel.from_pretrained(veco).eval()(input_ids=unpadded).last_hidden_state, found[:1], atol=1e-6)
+
+
+@torch.no_grad()
+def test_as_a_decoder_a_position_sees_what_stands_before_it_and_all_of_the_memory(made, batch):
+    x, x_seen, y, y_seen = batch
+    stack = load_stack(made[1], cross=True).eval()
+    memory = encode(stack, x, x_seen)
+    before = decode(stack, y, y_seen, memory, x_seen)
+    later = y.clone()
+    later[1, 6] = 50
+    changed = (decode(stack, later, y_seen, memory, x_seen) - before)[1].abs().amax(dim=-1)
+    assert float(changed[:6].max()) == 0 and float(changed[6:].min()) > 0
+    both_ways = [decode(stack, ids, y_seen, memory, x_seen, causal=False) for ids in (y, later)]
+    assert float((both_ways[1] - both_ways[0])[1].abs().amax(dim=-1).min()) > 0
+    other = memory.clone()
+    other[1, 4] += 1
+    assert float((decode(stack, y, y_seen, other, x_seen) - before)[1].abs().amax(dim=-1).min()) > 0
+    # padding of either sequence is not seen, and longer padding changes nothing
+    hidden = memory.clone()
+    hidden[1, 5:] = 7.0
+    assert torch.equal(decode(stack, y, y_seen, hidden, x_seen), before)
+    alone = decode(stack, y[:1, :6], y_seen[:1, :6], memory[:1], x_seen[:1])
+    assert torch.allclose(alone, before[:1, :6], atol=1e-5)
+
+
+def test_transformers_own_forward_is_silently_causal(made, batch):
+    """The trap for which the layers are called one by one: if this changes, it need no longer be avoided."""
+    from transformers import XLMRobertaForCausalLM
+
+    x, seen, *_ = batch
+    whole = XLMRobertaForCausalLM.from_pretrained(made[1], is_decoder=True, add_cross_attention=True).eval()
+    with torch.no_grad():
+        theirs = whole.roberta(input_ids=x, attention_mask=seen.long()).last_hidden_state
+        ours = encode(load_stack(made[1], cross=True).eval(), x, seen)
+    assert float((theirs - ours)[seen].abs().max()) > 1e-3
+
+
+def test_the_two_ways_learn_apart(made, batch):
+    x, x_seen, y, y_seen = batch
+    stack = load_stack(made[1], cross=True)
+    encode(stack, x, x_seen).sum().backward()
+    assert [name for name, weight in stack.named_parameters() if CROSS in name and weight.grad is not None] == []
+    memory = torch.randn(2, 7, 32, requires_grad=True)
+    decode(stack, y, y_seen, memory, x_seen).square().sum().backward()
+    assert memory.grad is None
+    without = [name for name, weight in stack.named_parameters() if CROSS in name and (weight.grad is None or not weight.grad.any())]
+    assert all("key.bias" in name for name in without)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_the_bart_computes_the_same(made, batch, tmp_path, which):
+    x, x_seen, y, y_seen = batch
+    told = convert(made[1], tmp_path / "bart", "encoder-decoder", decoder_layers=2, decoder_from=which)
+    assert (told["from_veco"], told["decoder_layers"]) == (True, 2)
+    bart = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "bart").eval()
+    stack = load_stack(made[1], cross=True).eval()
+    memory = encode(stack, x, x_seen)
+    theirs = bart.get_encoder()(input_ids=x, attention_mask=x_seen.long()).last_hidden_state
+    assert torch.allclose(theirs[x_seen], memory[x_seen], atol=1e-5)
+    layers = stack.roberta.encoder.layer
+    stack.roberta.encoder.layer = layers[:2] if which == "first" else layers[-2:]
+    ours = decode(stack, y, y_seen, memory, x_seen)
+    inputs = {"attention_mask": y_seen.long(), "encoder_hidden_states": theirs, "encoder_attention_mask": x_seen.long()}
+    found = bart.get_decoder()(input_ids=y, **inputs).last_hidden_state
+    assert torch.allclose(found[y_seen], ours[y_seen], atol=1e-5)
+    embeddings = {id(bart.lm_head.weight), id(bart.get_encoder().embed_tokens.weight), id(bart.get_decoder().embed_tokens.weight)}
+    assert len(embeddings) == 1
+
+
+def test_both_engines_decode_the_bart(made, tmp_path):
+    convert(made[1], tmp_path / "bart", "encoder-decoder")
+    (tmp_path / "in").write_text("Öffnen Sie die Datei.\nDas Fenster\n")
+    lines = []
+    for engine in ("ctranslate2", "huggingface"):
+        chosen = decoding.Decoding(engine=engine, beam_size=2, max_length=12)
+        decoding.main(tmp_path / "bart", tmp_path / "in", tmp_path / engine, languages=("de", "en"), threads=1, settings=chosen)
+        lines.append((tmp_path / engine).read_text().splitlines())
+    assert lines[0] == lines[1] and len(lines[0]) == 2
+    codec = load_codec(tmp_path / "bart")
+    assert codec.encode(["Das Fenster"], "de") == load_codec(made[0]).encode(["Das Fenster"], "de")
+    assert codec.generate_arguments("en") == {"decoder_start_token_id": 2, "forced_bos_token_id": 0}
+
+
+def test_an_xlmr_becomes_the_baselines_and_a_veco_a_plain_xlmr(made, tmp_path):
+    plain, veco = made
+    convert(veco, tmp_path / "encoder", "encoder")
+    left = XLMRobertaModel.from_pretrained(tmp_path / "encoder", add_pooling_layer=False).state_dict()
+    whole = load_stack(veco, cross=True).roberta.state_dict()
+    assert left.keys() == {name for name in whole if CROSS not in name} and all(torch.equal(left[name], whole[name]) for name in left)
+    assert not has_cross_attention(tmp_path / "encoder") and has_cross_attention(veco)
+    made_of = {}
+    for decoder in ("copied", "random"):
+        told = convert(plain, tmp_path / decoder, "encoder-decoder", decoder=decoder, seed=2)
+        assert (told["from_veco"], told["decoder_layers"]) == (False, 3)
+        made_of[decoder] = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / decoder).model
+    copied, drawn = (made_of[name].decoder.layers[0] for name in ("copied", "random"))
+    assert torch.equal(copied.fc1.weight, made_of["copied"].encoder.layers[0].fc1.weight)
+    assert not torch.equal(copied.fc1.weight, drawn.fc1.weight)
+    assert torch.equal(made_of["random"].encoder.layers[0].fc1.weight, made_of["copied"].encoder.layers[0].fc1.weight)
+
+
+def test_the_lines_of_the_readme_open_the_folder(made, tmp_path):
+    plain, veco = made
+    stack = load_stack(veco, cross=True)
+    save_model(stack, load_tokenizer(veco), tmp_path / "model")
+    add_generator(tmp_path / "model")
+    code = (tmp_path / "model/README.md").read_text().split("```")[1].removeprefix("python\n").strip()
+    assert len(code.splitlines()) == 3
+    found: dict = {}
+    exec(code, found)
+    assert found["encoder"].config.model_type == "xlm-roberta" and found["generator"].config.model_type == "bart"
+    assert torch.equal(found["encoder"].embeddings.word_embeddings.weight, stack.roberta.embeddings.word_embeddings.weight)
+    assert len(AutoTokenizer.from_pretrained(tmp_path / "model")) == found["generator"].config.vocab_size
+
+
+def test_what_does_not_fit_is_refused(made, tmp_path):
+    plain, veco = made
+    with pytest.raises(InputError, match="decoder_layers: 4 are asked for, but the stack has 3"):
+        convert(veco, tmp_path / "out", "encoder-decoder", decoder_layers=4)
+    with pytest.raises(InputError, match="is a model of the family mBART; VECO's stack is made of an XLM-R"):
+        convert(small_model(tmp_path), tmp_path / "out", "encoder")
+    for name, changes, message in (
+        ("wide", {"hidden_size": 64}, r"its weights do not fit its config\.json"),
+        ("short", {"vocab_size": 200}, r"its weights do not fit its config\.json"),
+    ):
+        save_model(load_stack(plain, cross=False), load_tokenizer(plain), tmp_path / name)
+        config = json.loads((tmp_path / name / "config.json").read_text())
+        (tmp_path / name / "config.json").write_text(json.dumps({**config, **changes}))
+        with pytest.raises(InputError, match=message):
+            convert(tmp_path / name, tmp_path / "out", "encoder")
+    path = tmp_path / "moved"
+    save_model(load_stack(plain, cross=False), load_tokenizer(plain), path)
+    tokenizer = (path / "tokenizer.json").read_text()
+    (path / "tokenizer.json").write_text(tokenizer.replace("<pad>", "<fill>"))
+    told = json.loads((path / "tokenizer_config.json").read_text())
+    (path / "tokenizer_config.json").write_text(json.dumps({**told, "pad_token": "<fill>"}))
+    with pytest.raises(InputError, match="VECO needs XLM-R's layout"):
+        convert(path, tmp_path / "out", "encoder")

@@ -1,0 +1,112 @@
+"""veco: one stack of {self-attention, optional cross-attention, feed-forward} that is run in two ways (Luo et al. 2021, VECO).
+
+The stack is an XLM-R whose layers have a cross-attention besides. As an encoder it leaves that out, and is an XLM-R exactly. As a
+decoder it uses it: a position sees the positions before it, and all states that the encoder made of another sequence. Both ways share
+self-attention, feed-forward layers, embeddings and output layer. The functions below are the equations of the paper's section 2, in its
+letters:
+
+    encoder     H(i) = SelfAttention(X(i−1); θs)      X(i) = FFN(H(i); θf)
+    decoder     S(i) = SelfAttention(Y(i−1); θs)      Z(i) = CrossAttention(S(i), X(N); θc)      Y(i) = FFN(Z(i); θf)
+
+Each of the three modules ends with AddNorm, a residual connection and a layer normalisation.
+
+The layers are called one by one, with masks of four dimensions, since transformers' own forward decides by `is_decoder` and by the form of
+the mask whether self-attention is causal: of the same weights it makes an encoder or a decoder without a word. In the saved
+configuration `is_decoder` is off, so that whoever opens the folder as an XLM-R gets the encoder; `load_stack` opens it whole.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workflow_scripts.models.families import family_of
+from workflow_scripts.stage import InputError
+
+CROSS = ".crossattention."
+"""What the names of θc, the weights of cross-attention, have in them; no other weight's name does."""
+
+
+def load_stack(folder: Path | str, *, cross: bool, dropout: float = 0.0, attention_dropout: float = 0.0, seed: int = 1) -> Any:
+    """The stack in `folder`, a VECO or an XLM-R, in float32; with `cross`, of an XLM-R the cross-attention is drawn from `seed`.
+
+    Without `cross` it is a plain XLM-R. Raises `InputError` for another family, and for weights that do not fit the configuration.
+    """
+    from transformers import XLMRobertaConfig, XLMRobertaForCausalLM, XLMRobertaForMaskedLM, set_seed
+
+    if (family := family_of(folder)).name != "xlmr":
+        raise InputError(f"{folder}: is a model of the family {family.title}; VECO's stack is made of an XLM-R")
+    config = XLMRobertaConfig.from_pretrained(folder)
+    config.update({"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout, "use_cache": False})
+    config.update({"is_decoder": cross, "add_cross_attention": cross})
+    set_seed(seed)
+    kind = XLMRobertaForCausalLM if cross else XLMRobertaForMaskedLM
+    try:
+        stack = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="sdpa")
+    except RuntimeError as error:  # what transformers raises where the sizes of weights differ from those of the configuration
+        raise InputError(f"{folder}: its weights do not fit its config.json ({str(error).splitlines()[0][:120]})") from None
+    # the layers have been made; from here on the configuration is that of an XLM-R, see above
+    stack.config.update({"is_decoder": False, "add_cross_attention": False, "cross_attention": cross})
+    return stack
+
+
+def has_cross_attention(model: Path | Any) -> bool:
+    """Whether a folder, or a configuration, is that of a whole VECO."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(model) if isinstance(model, str | Path) else model
+    return bool(getattr(config, "cross_attention", False))
+
+
+# ---------------------------------------------------------------------------------------------
+# two ways
+
+
+def encode(stack: Any, ids: Tensor, seen: Tensor, places: Tensor | None = None) -> Tensor:
+    """X(N) (rows × length × width): the stack as an encoder (section 2.2, IS-MLM).
+
+    `ids` and `seen` (rows × length), of which the latter is false at padding. `places` are positions as XLM-R counts them, from 2;
+    by default the pieces are counted from the first.
+    """
+    states = stack.base_model.embeddings(ids, position_ids=places)
+    mask = seen[:, None, None]
+    for layer in stack.base_model.encoder.layer:
+        attended = self_attention(layer, states, mask)
+        states = feed_forward(layer, attended)
+    return states
+
+
+def decode(stack: Any, ids: Tensor, seen: Tensor, memory: Tensor, memory_seen: Tensor, causal: bool = True) -> Tensor:
+    """Y(N) (rows × length × width): the stack as a decoder (section 2.2, CS-MLM).
+
+    `memory` (rows × length of the other sequence × width) is X(N). No gradient goes into it: the encoder's objective and the
+    decoder's are optimised in isolation. Without `causal` a position sees all positions of its own sequence, as in the paper's later
+    version.
+    """
+    states = stack.base_model.embeddings(ids)
+    mask = seen[:, None, None]
+    if causal:
+        length = ids.shape[1]
+        mask = mask & torch.ones(length, length, dtype=torch.bool, device=ids.device).tril()
+    memory, memory_mask = memory.detach(), memory_seen[:, None, None]
+    for layer in stack.base_model.encoder.layer:
+        attended = self_attention(layer, states, mask)
+        crossed = cross_attention(layer, attended, memory, memory_mask)
+        states = feed_forward(layer, crossed)
+    return states
+
+
+def self_attention(layer: Any, states: Tensor, mask: Tensor) -> Tensor:
+    """SelfAttention(x; θs) = AddNorm(MultiHead(Q = x, K = x, V = x))."""
+    return layer.attention(states, mask)[0]
+
+
+def cross_attention(layer: Any, states: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    """CrossAttention(x, y; θc) = AddNorm(MultiHead(Q = y, K = x, V = x)), where x is the memory and y are the states."""
+    return layer.crossattention(states, None, memory, mask)[0]
+
+
+def feed_forward(layer: Any, states: Tensor) -> Tensor:
+    """FFN(x; θf) = AddNorm(W2 GeLU(W1 x))."""
+    return layer.feed_forward_chunk(states)

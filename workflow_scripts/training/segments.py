@@ -1,0 +1,251 @@
+"""segments: the text that VECO learns from: pairs of adjacent segments of one language, and pairs of parallel sentences.
+
+Both are written (x, y) in the paper (Luo et al. 2021, section 2.2). A segment is a line; two lines are adjacent where no blank line, which
+ends a document, is between them. A line that has no neighbour left is read alone. Languages and corpora are drawn in proportion to
+n^(1/temperature) pairs, which is the paper's p^α. One draw of masks serves all losses of a pair.
+"""
+
+import json
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from workflow_scripts.limits import Natural
+from workflow_scripts.noise.masking import Masking, mask_pieces
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.training.bitext import drawn
+
+if TYPE_CHECKING:
+    from workflow_scripts.models.batches import Row
+    from workflow_scripts.models.tokenisation import Codec
+    from workflow_scripts.training.pretraining import Pretraining
+
+Ids = Sequence[int]
+Segments = tuple[Ids, ...]
+"""A pair (x, y) of ids as the encoder reads them, or a segment alone."""
+
+
+@dataclass
+class Veco:
+    """The losses of VECO, each of which can be switched off. IS-MLM alone is XLM-R's pretraining; with TLM it is XLM's."""
+
+    is_mlm: bool = True
+    """Inner-sequence masked language modelling: the encoder guesses the masked pieces of x from x, and those of y from y."""
+    cs_mlm: bool = True
+    """Cross-sequence masked language modelling: the decoder guesses those of y from y and the encoder's states of x, and the other way
+    round. Without it the model has no cross-attention and is a plain XLM-R."""
+    tlm: bool = True
+    """Translation language modelling: of parallel text, the encoder guesses from x and y as one row, in which y's positions begin anew."""
+    causal: bool = True
+    """Whether the decoder sees only what stands before a piece, as in the paper's first version; its later one sees the whole row."""
+    cross_attention_first: Natural = 0
+    """Updates in which cross-attention alone is trained, and the rest of the model is as it was. For a model that starts from an XLM-R."""
+    parallel: bool = True
+    """Whether the two sides of bitext are read as pairs; else each is monolingual text, a control that sees the same text."""
+
+
+# ---------------------------------------------------------------------------------------------
+# files
+
+
+class Part(NamedTuple):
+    """The text of a part, training or dev, in files."""
+
+    text: dict[str, Path]
+    """Language → its lines, with a blank one between documents."""
+    bitext: list[dict[str, Path]]
+    """Of each corpus: language → a side."""
+
+    @classmethod
+    def write(cls, folder: Path, name: str, text: Any) -> "Part":
+        """Write a `Text` (see `pretraining`) into `folder`."""
+        made = cls({}, [])
+        for code, lines in text.lines.items():
+            made.text[code] = folder / f"{name}.{code}"
+            write_lines(made.text[code], _with_blanks(lines, text.breaks.get(code, ())))
+        for place, one in enumerate(text.bitext):
+            made.bitext.append({code: folder / f"{name}.{place}.{one.name}.{code}" for code in one.sides})
+            for code, side in one.sides.items():
+                write_lines(made.bitext[-1][code], side)
+        return made
+
+    def files(self) -> dict[str, Path]:
+        """All files by name."""
+        return {path.name: path for path in (*self.text.values(), *(path for one in self.bitext for path in one.values()))}
+
+
+def _with_blanks(lines: list[str], breaks: Sequence[int]) -> Iterator[str]:
+    first = set(breaks)
+    for number, line in enumerate(lines):
+        if number and number in first:
+            yield ""
+        yield line
+
+
+def write_plan(folder: Path, veco: Veco, masking: Masking, temperature: float) -> Path:
+    """A file of the settings that decide, with the text, what is learnt."""
+    path = folder / "plan.json"
+    write_lines(path, [json.dumps({"veco": asdict(veco), "masking": asdict(masking), "temperature": temperature})])
+    return path
+
+
+# ---------------------------------------------------------------------------------------------
+# segments
+
+
+def adjacent(lines: Sequence[Ids | None]) -> list[Segments]:
+    """Lines in pairs, each in one pair, within documents, between which is None; the last of an odd number is alone."""
+    made: list[Segments] = []
+    waiting: Ids | None = None
+    for line in lines:
+        if waiting is None:
+            waiting = line
+        elif line is None:
+            made.append((waiting,))
+            waiting = None
+        else:
+            made.append((waiting, line))
+            waiting = None
+    return made if waiting is None else [*made, (waiting,)]
+
+
+def monolingual(part: Part, codec: "Codec", max_length: int) -> list[list[Segments]]:
+    """The segments of each language."""
+    return [adjacent(_encoded(path, code, codec, max_length, blanks=True)) for code, path in part.text.items()]
+
+
+def parallel(part: Part, codec: "Codec", max_length: int) -> list[list[Segments]]:
+    """The pairs of each corpus."""
+    sides = [[_encoded(path, code, codec, max_length) for code, path in one.items()] for one in part.bitext]
+    return [list(zip(*one, strict=True)) for one in sides]
+
+
+def _encoded(path: Path, code: str, codec: "Codec", max_length: int, blanks: bool = False) -> list[Any]:
+    """The lines of a file as ids; None for blank lines."""
+    lines = iter(read_lines(path))
+    made: list[Any] = []
+    while some := list(islice(lines, 10_000)):
+        ids = iter(partial(codec.encode, code=code, max_length=max_length)([line for line in some if line or not blanks]))
+        made += [array("i", next(ids)) if line or not blanks else None for line in some]
+    return made
+
+
+class MaskedSegments:
+    """Rows of segments, drawn and masked anew in each epoch.
+
+    A row has what is read, x and y one behind the other, and the labels (−100 where nothing is to be guessed). Where y begins is found by
+    `second`.
+    """
+
+    def __init__(self, groups: list[list[Segments]], codec: "Codec", masking: Masking, temperature: float, seed: int):
+        """`groups` are the segments of each language, or of each corpus."""
+        self._groups, self._masking, self._temperature, self._seed = groups, masking, temperature, seed
+        self._sizes = [len(group) for group in groups]
+        self.rows = sum(self._sizes)
+        self.alone = sum(len(segments) == 1 for group in groups for segments in group)
+        tokenizer = codec.tokenizer
+        specials = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+        self._pieces = np.array(sorted(set(range(len(tokenizer))) - specials), dtype=np.int32)
+        self._mask = tokenizer.mask_token_id
+        tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+        self._starts = np.array([token.startswith("▁") for token in tokens])
+
+    def epoch(self, number: int) -> "list[Row]":
+        """The rows of an epoch."""
+        chosen = drawn(self._sizes, self._temperature, self._seed, number)
+        pairs = [group[index] for group, some in zip(self._groups, chosen, strict=True) for index in some]
+        segments = [np.frombuffer(segment, dtype=np.int32) for pair in pairs for segment in pair]
+        before = np.cumsum([0, *map(len, segments)])
+        sides = mask_pieces(np.concatenate(segments), before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
+        # a row ends where the next pair begins
+        ends = before[np.cumsum([len(pair) for pair in pairs])[:-1]]
+        read, labels = (np.split(side, ends) for side in sides)
+        return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
+
+
+def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Alternating":
+    """The rows of the training text. Says how many segments of a language have no neighbour, if that are many of them.
+
+    Raises `InputError` where nothing is left that a loss can be made of.
+    """
+    length = block.training.max_length
+    kinds = [monolingual(part, codec, length), parallel(part, codec, length)]
+    for code, group in zip(part.text, kinds[0], strict=True):
+        alone = sum(len(row) == 1 for row in group)
+        if 10 * alone > len(group):
+            print(
+                f"{code}: {alone} of {len(group)} rows are a segment alone, without an adjacent one in its document; no decoder learns "
+                "from them. Give text with several lines a document, and a blank line between documents",
+                flush=True,
+            )
+    if not block.veco.is_mlm:
+        kinds[0] = [[row for row in group if len(row) == 2] for group in kinds[0]]
+    rows = [MaskedSegments(kind, codec, block.masking, block.temperature, seed) if any(kind) else None for kind in kinds]
+    if not any(rows):
+        raise InputError("backbone: no two segments of the text are adjacent, and only loss is_mlm reads single ones; switch it on")
+    return Alternating(*rows)
+
+
+def held_back(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "list[Batch]":
+    """The rows of the dev text, of each language and each corpus, always with the same masks."""
+    length = block.training.max_length
+    made = []
+    for is_parallel, groups in enumerate((monolingual(part, codec, length), parallel(part, codec, length))):
+        for place, group in enumerate(groups):
+            if group:
+                # round numbers reserved for dev; training never reaches them
+                rows = MaskedSegments([group], codec, block.masking, 1.0, seed).epoch(2**31 + 2 * place + is_parallel)
+                made.append(Batch(rows, bool(is_parallel)))
+    return made
+
+
+def second(ids: Ids, start: int) -> int:
+    """Where y begins in a row; the row's length if x is alone. `start` is the id of `<s>`, with which every segment begins."""
+    return next((place for place in range(1, len(ids)) if ids[place] == start), len(ids))
+
+
+class Alternating(NamedTuple):
+    """What VECO is trained on: monolingual and parallel segments, of which either may be missing."""
+
+    monolingual: MaskedSegments | None
+    parallel: MaskedSegments | None
+
+    @property
+    def rows(self) -> int:
+        """Rows of an epoch of both."""
+        return sum(part.rows for part in self if part)
+
+    def epoch(self, number: int) -> "list[Row]":
+        """The rows of an epoch of both."""
+        return [row for part in self if part for row in part.epoch(number)]
+
+
+class Batch(NamedTuple):
+    """The rows of an update, or a part of them."""
+
+    rows: "list[Row]"
+    parallel: bool
+    """Whether x and y are translations of each other."""
+    cross_alone: bool = False
+    """Whether cross-attention alone learns from it."""
+
+
+def plan_updates(text: Alternating, tokens: int, updates: int, seed: int, cross_attention_first: int = 0) -> list[Batch]:
+    """The batches of all updates, of at most `tokens` tokens of x and y each: monolingual and parallel text in turn."""
+    from workflow_scripts.training.rows import plan_batches
+
+    kinds = [place for place, part in enumerate(text) if part]
+    counts = [len(range(turn, updates, len(kinds))) for turn in range(len(kinds))]
+    parts: list[Any] = list(text)
+    plans = [plan_batches(parts[kind], tokens, count, seed) for kind, count in zip(kinds, counts, strict=True) if count]
+    return [
+        Batch(next(plans[number % len(kinds)]), bool(kinds[number % len(kinds)]), number < cross_attention_first)
+        for number in range(updates)
+    ]

@@ -1,0 +1,293 @@
+"""veco_losses: the losses of VECO (Luo et al. 2021, section 2.2), and how the training loop runs them.
+
+For a pair (x, y) of which some pieces are masked, x̂ and ŷ:
+
+    IS-MLM      −log P(x̄ | x̂) − log P(ȳ | ŷ)               the encoder, on each by itself
+    CS-MLM      −log P(ȳ | x̂, ŷ<t) − log P(x̄ | ŷ, x̂<t)     the decoder, on each with the encoder's states of the other
+    TLM         −log P(x̄, ȳ | x̂ ‖ ŷ)                       the encoder, on both as one row; for translations only
+
+x̄ and ȳ are the masked pieces, the same for all losses. Each is guessed at its own position, not at the one before. x and y go
+through the encoder together as rows of one batch, and through the decoder as well; scores are made of masked positions alone. In
+an update, the loss is the sum of the means of the losses, divided by how many the settings have, so that it stays near nats per piece.
+"""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.models.batches import by_length
+from workflow_scripts.models.conversion import check_layout
+from workflow_scripts.models.families import longest_row
+from workflow_scripts.models.networks import head_states, output_layer
+from workflow_scripts.models.tokenisation import Codec, load_tokenizer
+from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
+from workflow_scripts.stage import InputError
+from workflow_scripts.training.checkpoints import Deadline
+from workflow_scripts.training.fitting import parts_that_fit, try_part
+from workflow_scripts.training.loop import Progress, Watch, fit, trainer_arguments
+from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
+from workflow_scripts.training.rows import split_batch
+from workflow_scripts.training.segments import Alternating, Batch, Veco, plan_updates, second
+from workflow_scripts.training.settings import Training
+
+LOSSES = ("is_mlm", "cs_mlm", "tlm")
+
+
+# ---------------------------------------------------------------------------------------------
+# a batch
+
+
+def collate(batch: Batch, pad: int, start: int, veco: Veco) -> dict[str, Any]:
+    """The tensors of a batch.
+
+    `ids` (segments × longest) are all x, then all y, `other` the number of a segment's partner. What a loss reads of them is given by
+    `asking`: the segments that the decoder reads. `places` are the masked positions of the segments, of those that the decoder reads, and
+    of the joined rows, each counted through all cells of its batch. `labels` (1 × pieces to guess) are those of one loss after the other.
+    """
+    first, then = [], []
+    for number, (read, labels) in enumerate(batch.rows):
+        at = second(read, start)
+        wanted = torch.full((len(read),), -100)
+        wanted[: len(labels)] = torch.tensor(labels)
+        row = torch.tensor(read)
+        first.append((number, row[:at], wanted[:at]))
+        if at < len(read):
+            then.append((number, row[at:], wanted[at:]))
+    segments = [*first, *then]
+    ids, seen, goals = _padded([segment[1:] for segment in segments], pad)
+    made: dict[str, Any] = {"ids": ids, "seen": seen}
+    places: dict[str, Tensor] = {}
+    found: dict[str, Tensor] = {}
+    if veco.is_mlm and not batch.cross_alone:
+        places["is_mlm"], found["is_mlm"] = _guessed(goals)
+    if veco.cs_mlm and then:
+        # of a segment's number, that of the other one of its pair
+        partner = {number: len(first) + place for place, (number, *_) in enumerate(then)}
+        asking = torch.tensor([*partner, *partner.values()])
+        made |= {"asking": asking, "other": torch.tensor([*partner.values(), *partner])}
+        places["cs_mlm"], found["cs_mlm"] = _guessed(goals[asking])
+    if veco.tlm and batch.parallel and not batch.cross_alone:
+        joined = [(torch.cat([first[number][1], row]), torch.cat([first[number][2], goal])) for number, row, goal in then]
+        made["joined_ids"], made["joined_seen"], joined_goals = _padded(joined, pad)
+        counted = [torch.cat([torch.arange(len(side)) for side in (first[number][1], row)]) + pad + 1 for number, row, _ in then]
+        made["joined_counted"] = pad_sequence(counted, batch_first=True, padding_value=pad)
+        places["tlm"], found["tlm"] = _guessed(joined_goals)
+    made |= {f"{name}_places": some for name, some in places.items()}
+    goal = torch.cat([*found.values(), torch.empty(0, dtype=torch.long)])
+    return {**made, "labels": goal[None], "weight": torch.tensor(len(found) / len(expected(veco)))}
+
+
+def expected(veco: Veco) -> list[str]:
+    """The losses that the settings have."""
+    return [name for name in LOSSES if getattr(veco, name)]
+
+
+def _padded(rows: Sequence[tuple[Tensor, Tensor]], pad: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, where there are some, and labels."""
+    ids, goals = (pad_sequence([row[side] for row in rows], batch_first=True, padding_value=fill) for side, fill in ((0, pad), (1, -100)))
+    lengths = torch.tensor([len(row[0]) for row in rows])
+    return ids, torch.arange(ids.shape[1]) < lengths[:, None], goals
+
+
+def _guessed(goals: Tensor) -> tuple[Tensor, Tensor]:
+    """The masked positions, counted through all cells, and their labels."""
+    flat = goals.flatten()
+    places = (flat != -100).nonzero()[:, 0]
+    return places, flat[places]
+
+
+# ---------------------------------------------------------------------------------------------
+# the losses
+
+
+class Guesses(NamedTuple):
+    """What the network returns of a batch."""
+
+    states: Tensor
+    """What the output layer multiplies at all masked positions (1 × pieces to guess × width)."""
+    weight: Tensor
+    """The weight of their mean loss."""
+
+
+def guesses(network: Any, batch: dict[str, Any], causal: bool) -> dict[str, Tensor]:
+    """The states (pieces to guess × width) of each loss of a batch."""
+    found = {}
+    if "is_mlm_places" in batch or "asking" in batch:
+        # where cross-attention alone learns, nothing does through the encoder
+        with torch.set_grad_enabled(torch.is_grad_enabled() and "is_mlm_places" in batch):
+            encoded = encode(network, batch["ids"], batch["seen"])  # X(N), and Y(N) of the encoder below it
+    if "is_mlm_places" in batch:
+        found["is_mlm"] = _at(encoded, batch["is_mlm_places"])
+    if "asking" in batch:
+        asking, other = batch["asking"], batch["other"]
+        # what the encoder made of the other segment of the pair is the memory
+        decoded = decode(network, batch["ids"][asking], batch["seen"][asking], encoded[other], batch["seen"][other], causal)
+        found["cs_mlm"] = _at(decoded, batch["cs_mlm_places"])
+    if "joined_ids" in batch:
+        joined = encode(network, batch["joined_ids"], batch["joined_seen"], batch["joined_counted"])
+        found["tlm"] = _at(joined, batch["tlm_places"])
+    return {name: head_states(network, states) for name, states in found.items()}
+
+
+def _at(states: Tensor, places: Tensor) -> Tensor:
+    return states.flatten(0, 1)[places]
+
+
+def forward_guesses(network: Any, causal: bool) -> None:
+    """Make `network` take batches of `collate` and return the states of all masked positions, for the loss."""
+
+    def forward(**batch: Any) -> Guesses:
+        found = guesses(network, batch, causal)
+        if not found:  # segments that are alone, where cross-attention alone learns: every weight has a gradient of zero
+            nothing = torch.stack([0 * weight.sum() for weight in network.parameters()]).sum()
+            found = {"none": nothing.expand(0, network.config.hidden_size)}
+        return Guesses(states=torch.cat(list(found.values()))[None], weight=batch["weight"])
+
+    network.forward = forward
+
+
+def update_loss(network: Any, settings: Training, precision: str) -> Callable[..., Tensor]:
+    """The Trainer's loss function: the mean over all guesses, in chunks that never hold all scores, times the batch's weight."""
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+
+    def loss(outputs: Guesses, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
+        weight, bias = output_layer(network)
+        if settings.loss == "plain":
+            mean = smoothed_loss(outputs.states @ weight.T + bias, labels, settings.label_smoothing, num_items_in_batch)
+        else:
+            mean = linear_smoothed_loss(outputs.states, weight, bias, labels, settings.label_smoothing, num_items_in_batch, dtype)
+        return mean * outputs.weight
+
+    return loss
+
+
+@torch.no_grad()
+def measured(
+    network: Any, codec: Codec, dev: Sequence[Batch], veco: Veco, tokens: int = 4096, precision: str = "float32"
+) -> dict[str, float]:
+    """Negative log-likelihood per guess, in nats, of each loss (`is_mlm_loss`, …), and of all together (`veco_loss`)."""
+    network.eval()
+    sums, counts = dict.fromkeys(LOSSES, 0.0), dict.fromkeys(LOSSES, 0)
+    special = codec.tokenizer.pad_token_id, codec.tokenizer.bos_token_id
+    for part in dev:
+        for chosen in by_length([len(row[0]) for row in part.rows], tokens):
+            batch = collate(part._replace(rows=[part.rows[i] for i in chosen]), *special, veco)
+            on_device = {name: value.to(network.device) for name, value in batch.items()}
+            with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                found = guesses(network, on_device, veco.causal)
+            goals = on_device["labels"][0].split([len(states) for states in found.values()])
+            for (name, states), goal in zip(found.items(), goals, strict=True):
+                sums[name] += float(linear_smoothed_loss(states[None], *output_layer(network), goal[None], 0.0, 1, states.dtype))
+                counts[name] += len(goal)
+    every = {f"{name}_loss": sums[name] / counts[name] for name in LOSSES if counts[name]}
+    return {"veco_loss": sum(sums.values()) / max(1, sum(counts.values())), **every}
+
+
+# ---------------------------------------------------------------------------------------------
+# training
+
+
+def load(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False, *, veco: Veco) -> Any:
+    """The stack in `folder`, an XLM-R or a VECO, with the phase's dropout; without `cs_mlm` it has no cross-attention.
+
+    Raises `InputError` for a model that does not fit: its vocabulary, its size, or the length of its rows.
+    """
+    stack = load_stack(folder, cross=veco.cs_mlm, dropout=settings.dropout, attention_dropout=settings.attention_dropout, seed=seed)
+    check_layout(Path(folder), load_tokenizer(folder), stack.config)
+    if settings.max_length > (longest := longest_row(stack.config)):
+        raise InputError(f"{folder}: reads rows of at most {longest} pieces, max_length is {settings.max_length}; lower it")
+    return stack
+
+
+class CrossAttentionFirst(Watch):
+    """Keeps all weights but those of cross-attention as they are for the first `updates`."""
+
+    def __init__(self, updates: int, *told: Any, **more: Any):
+        super().__init__(*told, **more)
+        self.updates = updates
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        """An optimiser does not touch weights without a gradient, and their moments begin when they have one."""
+        if state.global_step < self.updates:
+            for name, weight in model.named_parameters():
+                if CROSS not in name:
+                    weight.grad = None
+
+
+def train(
+    network: Any,
+    codec: Codec,
+    text: Alternating,
+    dev: list[Batch],
+    folder: Path,
+    seed: int,
+    settings: Training,
+    minutes: float = 0,
+    taken: dict[str, Any] | None = None,
+    *,
+    veco: Veco,
+) -> list[dict]:
+    """Train `network` in place by VECO's losses and return the history; goes on and raises as `loop.train` does."""
+    precision = pick_precision(settings.precision, pick_device(settings.device))
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    updates = plan_updates(text, settings.batch_tokens, settings.updates, seed, veco.cross_attention_first)
+    to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, start=codec.tokenizer.bos_token_id, veco=veco)
+    forward_guesses(network, veco.causal)
+    loss = update_loss(network, settings, precision)
+    if settings.batching == "packed":
+        raise InputError("batching: packed: is not for the objective veco; set batching: padded")
+    parts = _parts(network, updates, to_batch, loss, settings, precision, processes, seed)
+    if taken is not None:
+        taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
+
+    def look() -> dict[str, float]:
+        found = measured(network, codec, dev, veco, precision=precision)
+        return {"eval_loss": found.pop("veco_loss"), **{f"eval_{name}": value for name, value in found.items()}}
+
+    uniform = math.log(network.config.vocab_size)
+    watch = CrossAttentionFirst(
+        veco.cross_attention_first, folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform
+    )
+    batches: list[Any] = [update._replace(rows=part) for update in updates for part in split_batch(update.rows, parts)]
+    return fit(
+        network,
+        batches,
+        parts // processes,
+        to_batch,
+        loss,
+        look,
+        watch,
+        Progress([sum(len(read) for read, _ in update.rows) for update in updates]),
+        seed,
+    )
+
+
+def _parts(
+    network: Any,
+    updates: list[Batch],
+    to_batch: Callable[[Batch], dict[str, Any]],
+    loss: Callable[..., Tensor],
+    settings: Training,
+    precision: str,
+    processes: int,
+    seed: int,
+) -> int:
+    """In how many parts an update goes through the devices; see `loop.train`."""
+    if settings.micro_batch_tokens == "auto" and pick_device(settings.device).type == "cuda":
+        if processes > 1:
+            trainer_arguments(settings, Path(), 1, seed)  # this starts the processes' group, by which they agree
+        network.to(pick_device(settings.device))
+        # parallel batches take the most memory, as they have the most losses
+        kind = updates[-1]._replace(parallel=any(update.parallel for update in updates))
+        attempt = partial(try_part, network, lambda rows: to_batch(kind._replace(rows=rows)), loss, precision, processes > 1)
+        return parts_that_fit(attempt, [update.rows for update in updates], processes)
+    at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
+    return processes * math.ceil(settings.batch_tokens / (processes * at_once))
