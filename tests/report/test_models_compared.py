@@ -12,6 +12,7 @@ from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.transfers import against_base, transfer
 from workflow_scripts.run.analyses import Analysis
+from workflow_scripts.stage import read_json, write_json
 from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.training.backbone import Backbone
 
@@ -59,11 +60,23 @@ def test_the_page_and_the_tables_have_the_comparison(run):
     write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config, tables=tables)
     page = unescape((folder / "report.html").read_text(encoding="utf-8"))
     assert '<h2 id="transfer">' in page and "published 64.50" in page and "−4.00 (−7.00 to −1.00), p = 0.002" in page
-    assert "could not be compared" not in page and r"\toprule" in page
+    assert "no model is above the" not in page and "could not be compared" not in page and r"\toprule" in page
     rows = list(csv.DictReader(tables[0].read_text(encoding="utf-8").splitlines(), delimiter="\t"))
     assert [(row["model"], row["testset"]) for row in rows][:3] == [("small", "de"), ("small", "en"), ("small", "average")]
     assert rows[-1] | {"published": "64.5", "p": "0.002", "difference": "-4.0", "against": "small", "seeds": "2"} == rows[-1]
     assert tables[1].read_text(encoding="utf-8").startswith("analysis\tstage\t")
+
+
+def test_models_that_do_not_beat_what_needs_none_are_named(run):
+    folder, config = run
+    for path in (folder / "results/runs/second/plain").rglob("*.scores.json"):
+        write_json(path, {**read_json(path), "accuracy": 20.0})
+    found = transfer(folder / "results", config)
+    assert found["tasks"][0]["not_above"] == ["continued"]
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config)
+    assert "texts: continued is not above the most frequent label on average (55.00 %)" in (folder / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_task_that_cannot_be_compared_says_why(run):
