@@ -34,7 +34,7 @@ def launch(module: str) -> None:
             name: value for name, value in os.environ.items() if not name.startswith(("SLURM_NTASKS", "SLURM_TASKS_PER", "SLURM_CPU_BIND"))
         }
         os.execvpe(command[0], command, kept)
-    if gpus > 1:
+    elif gpus > 1:
         os.execv(sys.executable, [sys.executable, *on_one_node(module, arguments, gpus)])
 
 
