@@ -161,33 +161,6 @@ def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) == 6
 
 
-def test_several_gpus_are_shared_by_torchrun(monkeypatch):
-    from workflow_scripts.training import training
-
-    called = []
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
-    monkeypatch.setattr(training.os, "execv", lambda *arguments: called.append(arguments))
-    monkeypatch.setattr(sys, "argv", ["training", "translate", "--seed", "1"])
-    for name in ("WORLD_SIZE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
-    training.launch()
-    assert not called  # nobody gave them to this job
-    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
-    training.launch()
-    assert called[0][1][1:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
-    assert called[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "workflow_scripts.training.training", "translate", "--seed", "1"]
-    monkeypatch.setenv("WORLD_SIZE", "8")
-    training.launch()
-    assert len(called) == 1
-
-
-def test_several_nodes_are_refused(setup, tmp_path, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "16")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
-    with pytest.raises(InputError, match="more than one node"):
-        finetune(*setup, tmp_path, Training(updates=1, **TINY))
-
-
 def test_a_lost_loss_ends_the_phase(setup, tmp_path):
     with pytest.raises(InputError, match=r"loss .* at update \d+ .*diverged; lower learning_rate"):
         finetune(*setup, tmp_path, Training(updates=30, evaluate_every=30, **{**TINY, "learning_rate": 50.0}))

@@ -51,7 +51,7 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     for phase in phases(config):
         if shape := shape_of(config, phase.backbone):
             given = given_memory(jobs.get(phase.rule, {}), phase.device)
-            used = given.gpus if phase.rule in ("pretext", "finetune") else min(1, given.gpus)
+            used = given.gpus if phase.rule in ("backbone", "pretext", "finetune") else min(1, given.gpus)
             need = training_memory(shape, phase, used)
             if used:
                 host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, used))
