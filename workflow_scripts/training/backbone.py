@@ -69,8 +69,8 @@ class Backbone:
     @property
     def lacks(self) -> str | None:
         """The key that its kind needs, if it is missing."""
-        key = {"hub": "model", "arm": "from_"}.get(self.kind, self.kind)
-        return None if getattr(self, key) else key.rstrip("_")
+        keys = {"hub": ("model",), "arm": ("from_",), "converted": ("from_", "to")}.get(self.kind, (self.kind,))
+        return next((key.rstrip("_") for key in keys if not getattr(self, key)), None)
 
     @property
     def arm(self) -> "ArmModel | None":

@@ -281,12 +281,16 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
         )
 
 
-def launch() -> None:
-    """Run this module under torchrun, a process for each GPU, where the job was given several; else return.
+def launch(module: str = "workflow_scripts.training.training", command: str = "") -> None:
+    """Run `module` under torchrun, a process for each GPU, where the job was given several; else return.
+
+    With a `command`, only where that one was called.
 
     Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be another job's.
     """
     arguments = sys.argv[1:]
+    if command and arguments[:1] != [command]:
+        return
     if "WORLD_SIZE" in os.environ or "--help" in arguments or '"device": "cpu"' in " ".join(arguments) or not given_gpus():
         return
     if (gpus := torch.cuda.device_count()) > 1:
@@ -294,7 +298,7 @@ def launch() -> None:
         # after SIGTERM, of which it would by itself leave 30 s to a checkpoint of many gigabytes
         torchrun += ["--shutdown-timeout", "300"]
         # the two dashes keep torchrun from reading --start as an option of its own
-        os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", "workflow_scripts.training.training", *arguments])
+        os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", module, *arguments])
 
 
 if __name__ == "__main__":
