@@ -19,7 +19,8 @@ _PATIENCE = ["--shutdown-timeout", "300"]
 def launch(module: str, command: str = "") -> None:
     """Run `module` with this process's arguments under torchrun, where the job was given several GPUs or nodes; else return.
 
-    With a `command`, only where that one was called. Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be another job's.
+    With a `command`, only where that one was called. Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be
+    another job's.
     """
     arguments = sys.argv[1:]
     if "WORLD_SIZE" in os.environ or "--help" in arguments or (command and arguments[:1] != [command]):
