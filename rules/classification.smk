@@ -50,10 +50,11 @@ rule classification_codeswitch:
 
 rule classification_finetune:
     input:
+        unpack(of(arms.grid_choice)),
         unpack(of(arms.switched_while_finetuning)),
         start=of(arms.phase_start, "finetune"),
-        train=of(arms.labelled_file, "train", ".tsv"),
-        dev=of(arms.labelled_file, "dev", ".tsv"),
+        train=of(arms.finetuning_text, "train"),
+        dev=of(arms.finetuning_text, "dev"),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -77,6 +78,8 @@ rule classification_finetune:
         attempt=lambda wildcards, attempt: attempt,
     params:
         from_scratch=of(arms.from_scratch, "finetune"),
+        choice=lambda w, input: flags(input, "choice"),
+        keep_diverged=of(arms.keep_diverged),
         lexicons=lambda w, input: flags(input, "lexicons"),
         into=lambda w, input: ["--into", *arms.switched_into(CONFIG, w)] if input.get("lexicons") else [],
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
@@ -84,14 +87,39 @@ rule classification_finetune:
     shell:
         "exec python -m workflow_scripts.tasks.classification finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "{params.from_scratch} {params.lexicons:q} {params.into:q} --seed {wildcards.seed} --threads {threads} "
+        "{params.choice:q} {params.keep_diverged} {params.from_scratch} {params.lexicons:q} {params.into:q} --seed {wildcards.seed} --threads {threads} "
         "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
 
 
+# One job for all test sets: the model is loaded once, and texts of all languages are batched by length.
 rule classification_prediction:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        examples=of(arms.labelled_file, "test/{testset}", ".tsv"),
+        examples=of(arms.tested_examples),
+    output:
+        folder=directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
+    log:
+        "results/logs/classification/{experiment}/{arm}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(task="classification"),
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        languages=of(arms.tested_languages),
+        settings=settings_of("classification"),
+    shell:
+        "python -m workflow_scripts.tasks.classification predict --model {input.model:q} --examples {input.examples:q} "
+        "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} "
+        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# the files of a test set, where they have always been
+rule classification_answers:
+    input:
+        "results/runs/{experiment}/{arm}/seed{seed}/predictions",
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         probabilities="results/runs/{experiment}/{arm}/seed{seed}/{testset}.probabilities.tsv",
@@ -104,19 +132,11 @@ rule classification_prediction:
         ),
     log:
         "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.log",
-    benchmark:
-        "results/benchmarks/classification/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
         experiment=experiments_with(task="classification"),
-    conda:
-        "../envs/crossgap.yaml"
-    params:
-        language=lambda w: paths.labelled_language(CONFIG, CONFIG.experiments[w.experiment].corpus, f"test/{w.testset}"),
-        settings=settings_of("classification"),
+    localrule: True
     shell:
-        "python -m workflow_scripts.tasks.classification predict --model {input.model:q} --examples {input.examples:q} "
-        "--hypotheses {output.hypotheses:q} --probabilities {output.probabilities:q} --scores {output.scores:q} "
-        "--language {params.language} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "for file in {output:q}; do cp {input:q}/$(basename $file) $file; done > {log:q} 2>&1"
 
 
 rule classification_significance:

@@ -19,7 +19,7 @@ shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARAL
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
-from workflow_scripts.run import analyses, arms, inputs, searches
+from workflow_scripts.run import analyses, arms, inputs, searches, transfers
 from workflow_scripts.run.config import load
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
@@ -86,7 +86,7 @@ wildcard_constraints:
     a=r"[a-z]{2,3}",
     b=r"[a-z]{2,3}",
     part=r"dev|test/[\w-]+",
-    labelled_part=r"train|dev|test/[\w-]+",
+    labelled_part=r"train|dev|(test|translations|more_dev)/[\w-]+",
     aligned=r"[\w-]+",
     aligned_part=r"(dev|test)/[\w-]+",
     noise=r"(codeswitch|mask|random|released)(\.[\w-]+)?",

@@ -1,8 +1,9 @@
 rule ranking_finetune:
     input:
+        unpack(of(arms.grid_choice)),
         start=of(arms.phase_start, "finetune"),
-        train=of(arms.labelled_file, "train", ".tsv"),
-        dev=of(arms.labelled_file, "dev", ".tsv"),
+        train=of(arms.finetuning_text, "train"),
+        dev=of(arms.finetuning_text, "dev"),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -26,12 +27,14 @@ rule ranking_finetune:
         attempt=lambda wildcards, attempt: attempt,
     params:
         from_scratch=of(arms.from_scratch, "finetune"),
+        choice=lambda w, input: flags(input, "choice"),
+        keep_diverged=of(arms.keep_diverged),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         settings=of(arms.ranking_settings),
     shell:
         "exec python -m workflow_scripts.tasks.ranking finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "{params.from_scratch} --seed {wildcards.seed} --threads {threads} "
+        "{params.choice:q} {params.keep_diverged} {params.from_scratch} --seed {wildcards.seed} --threads {threads} "
         "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
 
 

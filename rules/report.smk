@@ -15,6 +15,7 @@ rule configuration:
 rule report:
     input:
         files=inputs.report_inputs(CONFIG),
+        transfers=transfers.results(CONFIG),
         configuration="results/configuration.json",
     output:
         html=report(
@@ -29,6 +30,7 @@ rule report:
             category="Crossgap report",
             labels={"what": "scores as a table"},
         ),
+        tables=inputs.report_tables(CONFIG),
         pages=[
             report(
                 page,
@@ -46,7 +48,7 @@ rule report:
     conda:
         "../envs/crossgap.yaml"
     params:
-        pages=lambda w, output: flags(output, "pages"),
+        pages=lambda w, output: flags(output, "pages", "tables"),
     shell:
         "python -m workflow_scripts.report --results results --html {output.html:q} --scores {output.scores:q} "
         "--configuration {input.configuration:q} {params.pages:q} > {log:q} 2>&1"

@@ -6,6 +6,7 @@ asked for the options that they are given, and benchmarks for the arguments.
 
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import io
 import os
@@ -146,7 +147,8 @@ def try_module(name: str, arguments: list[str]) -> None:
         done = subprocess.run([sys.executable, "-m", name], cwd=ROOT, capture_output=True, text=True)
         assert done.stdout == Path(arguments[-1]).read_text(encoding="utf-8"), done.stderr
     elif name.startswith("benchmarks.") and not any(argument.startswith("--") for argument in arguments):
-        main = inspect.signature(importlib.import_module(name).main)
+        folder = importlib.util.find_spec(name).submodule_search_locations
+        main = inspect.signature(importlib.import_module(f"{name}.__main__" if folder else name).main)
         if [*main.parameters] == ["sizes"]:
             assert all(argument.isdigit() for argument in arguments)
         elif arguments:

@@ -45,10 +45,17 @@ def labelled_parts(config: Config, labelled: str) -> list[str]:
     return ["train", "dev", *(f"test/{name}" for name in config.labelled[labelled].test)]
 
 
+def more_parts(config: Config, labelled: str, kind: str) -> list[str]:
+    """The parts of a text with labels in other languages than it: its `translations`, to learn from, or its `more_dev`.
+
+    Translations that a model makes are in ``translated/``.
+    """
+    return [f"{'translated' if source.by else kind}/{name}" for name, source in getattr(config.labelled[labelled], kind).items()]
+
+
 def labelled_language(config: Config, labelled: str, part: str) -> str:
     """The language of a part of a text with labels."""
-    block = config.labelled[labelled]
-    return (block.test[part.removeprefix("test/")].language if part.startswith("test/") else None) or block.language
+    return config.labelled[labelled].language_of(part)
 
 
 def labelled_file(config: Config, labelled: str, part: str, suffix: str = "") -> str:
@@ -120,6 +127,11 @@ def run_folder(experiment: str, arm: str, seed: object) -> str:
 def analysis_file(analysis: str, stage: str) -> str:
     """What a stage of an analysis writes."""
     return f"results/analyses/{analysis}/{stage}.json"
+
+
+def report_table(name: str) -> str:
+    """A table of the report's numbers, beside the table of scores."""
+    return f"results/{name}.tsv"
 
 
 def report_page(experiment: str) -> str:

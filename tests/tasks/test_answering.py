@@ -165,9 +165,9 @@ def test_the_saved_model_opens_with_transformers(models, tmp_path):
 
 def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Path:
     chosen = Answering(**{"batch_size": 8, "learning_rate": 1e-3, "max_length": 64, "stride": 32, **changes})
-    files = {"train": text / "train.tsv", "dev": text / "dev.tsv"}
+    files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    settings = Asking("en", 2, chosen)
+    settings = Asking(language="en", epochs=2, answering=chosen)
     answering.finetune(models[family], **files, **made, checkpoints=folder / "checkpoints", seed=seed, settings=settings)
     tables = (text / "en.tsv", text / "de.tsv")
     named = {"testsets": ("en", "de"), "languages": ("en", "de")}

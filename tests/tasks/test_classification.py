@@ -63,9 +63,11 @@ def tables(tmp_path_factory):
 
 def finetune(tables: Path, start: Path, out: Path, **changes):
     chosen = Classification(**{**SETTINGS, **changes.pop("classification", {})})
-    settings = Finetuning("en", LABELS, changes.pop("epochs", 2), chosen, changes.pop("codeswitch", None))
+    settings = Finetuning(
+        language="en", labels=LABELS, epochs=changes.pop("epochs", 2), classification=chosen, codeswitch=changes.pop("codeswitch", None)
+    )
     outputs = [out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-    classification.finetune(start, tables / "train.tsv", tables / "dev.tsv", *outputs, threads=1, settings=settings, **changes)
+    classification.finetune(start, (tables / "train.tsv",), (tables / "dev.tsv",), *outputs, threads=1, settings=settings, **changes)
     curve = [line.split("\t") for line in read_lines(out / "curve.tsv")]
     assert curve[0][-2:] == ["dev_loss", "dev_accuracy"] and any(float(row[-2]) and float(row[-1]) >= 0 for row in curve[1:] if row[-1])
     return load_file(out / "model" / "model.safetensors")
@@ -172,8 +174,11 @@ def test_a_model_learns_and_labels(models, tables, tmp_path, family):
     finetune(tmp_path, models[family], tmp_path, epochs=12, classification={"choose_by": "loss"})
     report = read_json(tmp_path / "training.json")
     assert report["updates"] == {"planned": 84, "made": 84} and report["handed_on"]["dev_loss"] < 0.693
-    names = [tmp_path / name for name in ("x.hyp", "x.tsv", "x.json")]
-    predict(tmp_path / "model", tables / "train.tsv", *names, language="de", threads=1, settings=Classification(**SETTINGS))
+    names = [tmp_path / name for name in ("x.hyp", "x.probabilities.tsv", "x.scores.json")]
+    # labels are those of the same texts alone, whatever else is read with them
+    both = (tables / "dev.tsv", tables / "train.tsv")
+    told = {"testsets": ("other", "x"), "languages": ("en", "de"), "settings": Classification(**SETTINGS)}
+    predict(tmp_path / "model", both, tmp_path, threads=1, **told)
     found = read_json(names[2])
     assert found["accuracy"] > 60 and found["examples"] == 100 and found["chance"] == 50
     head, *rows = (line.split("\t") for line in read_lines(names[1]))

@@ -127,8 +127,10 @@ def test_the_decoder_has_read_a_word_when_it_is_tagged(models):
 
 
 def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Path:
-    settings = Tagging("en", UPOS, 2, Labelling(batch_size=16, learning_rate=1e-3, max_length=64, **changes))
-    files = {"train": text / "train.tsv", "dev": text / "dev.tsv"}
+    settings = Tagging(
+        language="en", labels=UPOS, epochs=2, labelling=Labelling(batch_size=16, learning_rate=1e-3, max_length=64, **changes)
+    )
+    files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
     labelling.finetune(models[family], **files, **made, checkpoints=folder / "checkpoints", seed=seed, settings=settings)
     labelling.predict(
@@ -221,8 +223,10 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
         main(tmp_path / f"{name}.tsv", tmp_path / name, tmp_path / f"{name}.json", part=part, settings=settings)
     labelling.finetune(
         models["xlm-roberta"],
-        *(tmp_path / name for name in ("train.tsv", "dev.tsv", "model", "curve.tsv", "report.json", "checkpoints")),
-        settings=Tagging("en", tags, 1, Labelling(max_length=64, learning_rate=1e-3)),
+        (tmp_path / "train.tsv",),
+        (tmp_path / "dev.tsv",),
+        *(tmp_path / name for name in ("model", "curve.tsv", "report.json", "checkpoints")),
+        settings=Tagging(language="en", labels=tags, epochs=1, labelling=Labelling(max_length=64, learning_rate=1e-3)),
     )
     chosen = {"testsets": ("en",), "languages": ("en",), "settings": Labelling()}
     labelling.predict(tmp_path / "model", tmp_path / "train.tsv", (tmp_path / "en.tsv",), tmp_path / "out", **chosen)

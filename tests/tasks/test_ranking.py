@@ -55,8 +55,8 @@ def text(tmp_path_factory) -> Path:
 
 
 def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
-    settings = Grading("en", GRADES, 1, Ranking(batch_size=32, learning_rate=1e-3, max_length=48, **changes))
-    files = {"train": text / "train.tsv", "dev": text / "dev.tsv"}
+    settings = Grading(language="en", grades=GRADES, epochs=1, ranking=Ranking(batch_size=32, learning_rate=1e-3, max_length=48, **changes))
+    files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
     ranking.finetune(models[family], **files, **made, checkpoints=folder / "checkpoints", settings=settings)
     ranking.predict(

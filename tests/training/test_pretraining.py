@@ -97,11 +97,13 @@ def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
         (tmp_path / f"{part}.tsv").write_text("".join(f"{('odd', 'even')[len(line) % 2]}\t{line}\t\n" for line in some))
     settings = classification.Classification(batch_size=8, learning_rate=1e-3, max_length=64)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-    told = classification.Finetuning("en", ["odd", "even"], 1, settings)
-    classification.finetune(encoder / "out/model", tmp_path / "train.tsv", tmp_path / "dev.tsv", *outputs, threads=1, settings=told)
-    names = [tmp_path / name for name in ("hyp", "p.tsv", "scores.json")]
-    classification.predict(tmp_path / "model", tmp_path / "dev.tsv", *names, language="en", threads=1, settings=settings)
-    assert read_json(names[2])["examples"] == 20 and set(names[0].read_text().split()) <= {"odd", "even"}
+    told = classification.Finetuning(language="en", labels=["odd", "even"], epochs=1, classification=settings)
+    classification.finetune(encoder / "out/model", (tmp_path / "train.tsv",), (tmp_path / "dev.tsv",), *outputs, threads=1, settings=told)
+    classification.predict(
+        tmp_path / "model", (tmp_path / "dev.tsv",), tmp_path, testsets=("x",), languages=("en",), threads=1, settings=settings
+    )
+    assert read_json(tmp_path / "x.scores.json")["examples"] == 20
+    assert set((tmp_path / "x.hyp").read_text().split()) <= {"odd", "even"}
 
 
 def test_killed_while_continuing_it_ends_with_the_same_weights(encoder, tmp_path):

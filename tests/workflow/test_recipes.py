@@ -11,7 +11,7 @@ from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, ResourceSettings
 from test_workflow import ROOT, planned, snakemake
 
-UNDER = {"analyses": ["translation"], "veco": ["xtreme"]}
+UNDER = {"analyses": ["translation"], "transfer": ["xglue"], "veco": ["xtreme"]}
 """What a recipe is laid over, besides config.yaml."""
 
 
@@ -26,8 +26,10 @@ def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     assert max(len(line) for line in said.splitlines() if "python -m" in line) < 2**15
     rules = planned(said)
     assert {"report", "all"} <= rules and any(rule.endswith("finetune") or rule == "retrieval" for rule in rules)
-    # those of config.yaml are not run with it
-    wanted = [name for recipe in recipes for name in yaml.safe_load(recipe.read_text(encoding="utf-8"))["run"].get("experiments", [])]
+    # those of config.yaml are not run with it, but for those whose arms are backbones
+    read = [yaml.safe_load(recipe.read_text(encoding="utf-8")) for recipe in recipes]
+    wanted = [name for raw in read for name in raw["run"].get("experiments", [])]
+    wanted += [block["from"].split("/")[0] for raw in read for block in raw.get("backbones", {}).values() if block.get("kind") == "arm"]
     found = set(re.findall(r"experiment=([\w-]+)", said))
     assert found and all(any(fnmatch(name, pattern) for pattern in wanted or ["help-de-en"]) for name in found)
     assert not list(Path(tmp_path).rglob("results/*"))

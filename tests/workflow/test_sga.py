@@ -23,6 +23,7 @@ def done(tmp_path_factory):
     task = {"data": "task", "updates": 16}
     at_once = {**task, "backbone": "encoder"}
     tiny = {**TINY["experiments"]["tiny"], "sga": {"prompt_length": 4}}
+    tiny["speed"] = {"sentences": 4, "repeats": 1, "iterations": [0, 2], "beams": [1]}
     titles = {key: tiny[key] for key in ("training", "scores", "sga")}
     content = {
         **TINY,
@@ -55,7 +56,7 @@ def done(tmp_path_factory):
 def test_all_arms_come_to_scores_and_report(done):
     with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    assert {row["arm"] for row in rows if row["experiment"] == "tiny"} == {*ARMS}
+    assert {row["arm"] for row in rows if row["experiment"] == "tiny"} - {"backbone"} == {*ARMS}
     assert {row["arm"] for row in rows if row["experiment"] == "titles"} == {"sga"}
     page = (done / "report.html").read_text(encoding="utf-8")
     assert "This part could not be made" not in page
@@ -75,3 +76,14 @@ def test_what_is_trained_and_what_is_frozen(done):
     with safe_open(weights["sga"].with_name("prompts.safetensors"), "pt") as file:
         told = json.loads(file.metadata()["crossgap"])
     assert told["backbone"] == "encoder" and told["frozen"] is True
+
+
+def test_speed_is_measured_of_all_arms_together_and_drawn(done):
+    rows = read_json(done / "runs/tiny/speed.json")["rows"]
+    ways = {(row["arm"], row["way"]) for row in rows}
+    written = {(arm, f"{engine}, beam 1") for arm in ("finetune", "ras") for engine in ("generate", "CTranslate2")}
+    at_once = {("sga", "alignment alone"), ("sga", "at most 2 iterations")}
+    assert ways == written | at_once | {("nat", "alignment alone"), ("sga_without_denoising", "alignment alone")}
+    assert len(rows) == 2 * len(ways) and all(row["sentences_per_second"] > 0 and row["BLEU"] is not None for row in rows)
+    page = (done / "report.html").read_text(encoding="utf-8")
+    assert "BLEU against speed, sentences one at a time" in page and 'id="speed-titles"' not in page

@@ -12,12 +12,13 @@ from workflow_scripts.text.tagged import split_words
 
 TREEBANK = ROOT / "resources/universal-dependencies"
 TAGS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
+GERMAN = {"file": "de.test.conllu", "language": "de"}
 ARMS = {
     "finetune": [{"data": "task", "epochs": 2}],
     "scratch": [{"data": "task", "epochs": 2, "start": "scratch"}],
 }
 CONTENT = {
-    "run": {"experiments": ["tags"], "arms": list(ARMS), "seeds": [1]},
+    "run": {"experiments": ["tags", "chosen"], "arms": [*ARMS, "all"], "seeds": [1]},
     "labelled": {
         "treebank": {
             "unit": "word",
@@ -25,19 +26,39 @@ CONTENT = {
             "labels": TAGS,
             "train": {"file": "en.train.conllu"},
             "dev": {"held_out": 0.2},
-            "test": {"en": {"held_out": 0.2}, "de": {"file": "de.test.conllu", "language": "de"}},
-        }
+            "test": {"en": {"held_out": 0.2}, "de": GERMAN},
+        },
+        "both": {
+            "unit": "word",
+            "language": "en",
+            "labels": TAGS,
+            "train": {"file": "en.train.conllu"},
+            "dev": {"held_out": 0.2},
+            "test": {"en": {"held_out": 0.2}},
+            "translations": {"de": GERMAN},
+            "more_dev": {"de": {**GERMAN, "held_out": 0.4}},
+        },
     },
     "backbones": {"encoder": {**TINY["backbones"]["tiny"], "family": "xlmr", "objective": "mlm"}},
-    "arms": ARMS,
+    "arms": {**ARMS, "all": [{"data": "task", "epochs": 1, "translations": True}]},
     "experiments": {
+        "chosen": {
+            "task": "labelling",
+            "corpus": "both",
+            "backbone": "encoder",
+            "arms": ["all"],
+            "select_on": "all",
+            "labelling": {"batch_size": 16, "learning_rate": 0.001, "max_length": 48, "epochs": [1, 2]},
+            "scores": {"samples": 40},
+        },
         "tags": {
             "task": "labelling",
             "corpus": "treebank",
             "backbone": "encoder",
+            "arms": list(ARMS),
             "labelling": {"batch_size": 16, "learning_rate": 0.001, "max_length": 48},
             "scores": {"samples": 40},
-        }
+        },
     },
 }
 
@@ -46,7 +67,7 @@ CONTENT = {
 def done(tmp_path_factory):
     """The results of a finished run of the tiny labelling."""
     folder = lay_out(tmp_path_factory.mktemp("labelling"))
-    for name, sentences in (("en.train.conllu", 300), ("de.test.conllu", 60)):
+    for name, sentences in (("en.train.conllu", 300), ("de.test.conllu", 200)):
         text = "\n".join(read_lines(TREEBANK / f"{name}.xz")).split("\n\n")[:sentences]
         (folder / name).write_text("\n\n".join(text) + "\n\n", encoding="utf-8")
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, CONTENT), "--cores", "2")
@@ -59,6 +80,18 @@ def test_the_encoder_is_pretrained_here_and_finetuned(done):
     reports = {arm: read_json(done / f"runs/tags/{arm}/seed1/finetune/training.json") for arm in ARMS}
     assert {arm: report["from_scratch"] for arm, report in reports.items()} == {"finetune": False, "scratch": True}
     assert {report["start"] for report in reports.values()} == {"results/backbones/encoder/model"}
+
+
+def test_epochs_are_chosen_on_dev_text_in_both_languages_of_the_training_text(done):
+    choice, report = read_json(done / "runs/chosen/all/choice.json"), read_json(done / "runs/chosen/all/seed1/finetune/training.json")
+    points = [read_json(done / f"runs/chosen/all.grid{point}/seed1/finetune/training.json") for point in (0, 1)]
+    assert [point["updates"]["planned"] for point in points] == [points[0]["updates"]["planned"], 2 * points[0]["updates"]["planned"]]
+    assert [point["dev_score"] for point in choice["points"]] == [point["handed_on"]["dev_accuracy"] for point in points]
+    assert report["languages"] == report["dev_languages"] == ["en", "de"]
+    assert report["handed_on"] == points[choice["chosen"]]["handed_on"]
+    page = unescape((done / "report.html").read_text(encoding="utf-8"))
+    for words in ("Settings chosen on the dev set", "its mean over dev text in all languages", "1 translations of the text"):
+        assert words in page
 
 
 def test_every_word_of_every_test_set_gets_a_tag(done):
@@ -80,7 +113,7 @@ def test_the_page_has_every_part_and_names_the_word_list(done):
 
 def test_the_table_of_scores_has_all_metrics_of_both_arms(done):
     with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["experiment"] == "tags"]
     assert {(row["task"], row["experiment"], row["corpus"]) for row in rows} == {("labelling", "tags", "treebank")}
     assert {(row["testset"], row["direction"], row["arm"], row["metric"]) for row in rows} == {
         (testset, direction, arm, metric)

@@ -76,6 +76,10 @@ def test_the_report_says_what_was_learnt_and_in_which_languages(done):
     page = (done / "report.html").read_text(encoding="utf-8")
     assert "This part could not be made" not in page
     trivial = read_json(done / "runs/titles/trivial/seed0/seiten.scores.json")["metrics"]["ROUGE-L"]["value"]
+    with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
+        of_csr = [float(row["value"]) for row in csv.DictReader(file, delimiter="\t") if (row["arm"], row["metric"]) == ("csr", "ROUGE-L")]
+    average = page.partition("Average over test sets")[2].partition("</table>")[0]
+    assert f"{sum(of_csr) / 2:.2f}" in average and len(of_csr) == 2 and "without a model" in average
     for words in (
         "titles, learnt in English",
         "Titles side by side",

@@ -1,10 +1,11 @@
 """report: puts everything that was measured on one page and into one table.
 
 The modules beside this one read result files and return plain data: `headline` and `comparison` about scores, `curves` about training,
-`geometry` about distances, `insides` about analyses of models, `exhibits` with texts, `labels` about classification, `origins` about
-cost and provenance. `drawing` turns numbers into SVG, and the templates lay everything out on a page that loads nothing from
-elsewhere. Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has one row per score, word
-accuracy and distance of each seed.
+`geometry` about distances, `insides` about analyses of models, `transfers` about models across tasks, `exhibits` with texts, `labels`
+about classification, `origins` about cost and provenance. `drawing` turns numbers into SVG, and the templates lay everything out on a
+page that loads nothing from elsewhere. Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has
+one row per score, word accuracy and distance of each seed; `transfer.tsv` and `analyses.tsv` have the numbers of comparisons of models
+and of analyses.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import itertools
 import json
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from workflow_scripts.report import drawing, insides, labels
+from workflow_scripts.report import drawing, insides, labels, transfers
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
 from workflow_scripts.report.origins import acquired, cost, provenances
-from workflow_scripts.report.shown import SHOWN
+from workflow_scripts.report.shown import ASKED_FOR, SHOWN
 from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
@@ -50,20 +51,25 @@ TRAINS_ON = {
     "released": "restoring text under the noise of the published code (for comparison)",
 }
 """Kind of a phase's data → what the page says that the phase trains on."""
-ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "accuracies": [], "analyses": []}
+ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "accuracies": [], "transfer": {}, "analyses": []}
 """What the pages of single experiments lack, because the index has it."""
 
 
-def main(results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = ()) -> None:
+def main(
+    results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()
+) -> None:
     """Write the page and the table of scores from the files under `results`, for the run that `configuration` describes.
 
-    `pages` has one page per experiment, where there are too many for a single page; `html` is then their index.
+    `pages` has one page per experiment, where there are too many for a single page; `html` is then their index. `tables` are more
+    tables to write, `transfer.tsv` and `analyses.tsv`.
     Raises `InputError` when no result of the configured experiments exists.
     """
-    write_report(results, html, scores, read(configuration), pages)
+    write_report(results, html, scores, read(configuration), pages, tables)
 
 
-def write_report(results: Path, html: Path, scores: Path, settings: Config, pages: tuple[Path, ...] = ()) -> None:
+def write_report(
+    results: Path, html: Path, scores: Path, settings: Config, pages: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()
+) -> None:
     """Does the work of `main`, with a configuration that is already loaded."""
     studies = [configured(results, name, settings) for name in settings.run.experiments]
     sections = [section(each) for each in studies]
@@ -74,11 +80,15 @@ def write_report(results: Path, html: Path, scores: Path, settings: Config, page
         render_parts(made, part, first=not number or bool(pages))
     page = made.get_template("page.html.j2")
     looked_into = insides.analyses(results, settings)
+    transferred = transfers.transfer(results, settings)
     read_for_it = [path for each in studies for path in each.read] + [path for each in looked_into for path in each["read"]]
+    read_for_it += transferred.get("read", [])
     common = {
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
-        "accuracies": labels.accuracies(sections),
+        # a comparison of models has these numbers already
+        "accuracies": [] if transferred else labels.accuracies(sections),
+        "transfer": transferred,
         "analyses": looked_into,
         "titles": insides.TITLES,
         "cost": cost(results),
@@ -100,10 +110,18 @@ def write_report(results: Path, html: Path, scores: Path, settings: Config, page
                 )
     with atomic(html) as file:
         file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
-    with atomic(scores) as file:
-        rows = csv.writer(file, delimiter="\t", lineterminator="\n")
-        rows.writerow(SCORES_HEADER)
-        rows.writerows(row for part in sections for row in score_rows(part))
+    write_table(scores, SCORES_HEADER, (row for part in sections for row in score_rows(part)))
+    own = {"transfer": (transfers.HEADER, transfers.rows(transferred)), "analyses": (insides.HEADER, insides.rows(looked_into))}
+    for path in tables:
+        write_table(path, *own[path.stem])
+
+
+def write_table(path: Path, header: tuple[str, ...], rows: Iterable[tuple]) -> None:
+    """Write a table as TSV."""
+    with atomic(path) as file:
+        table = csv.writer(file, delimiter="\t", lineterminator="\n")
+        table.writerow(header)
+        table.writerows(rows)
 
 
 def templates(settings: Config) -> jinja2.Environment:
@@ -132,13 +150,14 @@ def templates(settings: Config) -> jinja2.Environment:
 def section(study: Study) -> dict[str, Any]:
     """The data of all parts of one experiment; `failed` has the parts that could not be made, with the reasons."""
     results, shown = study.run.parents[1], SHOWN[study.settings.task]
+    parts = {name: part for name, part in shown.parts.items() if name not in ASKED_FOR or getattr(study.settings, name)}
     made: dict[str, Any] = {
         "study": study,
         "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "backbone", "noised")},
-        "titles": {name: title.format(outputs=shown.words["outputs"].capitalize()) for name, (title, _) in shown.parts.items()},
+        "titles": {name: title.format(outputs=shown.words["outputs"].capitalize()) for name, (title, _) in parts.items()},
         "failed": {},
     }
-    for name, (_, make) in shown.parts.items():
+    for name, (_, make) in parts.items():
         with marked_if_it_fails(made, name):
             made[name] = make(study)
     made["published"] = published(study, score_rows(made)) if "run" in made else []

@@ -33,7 +33,8 @@ def scores(study: Study) -> dict[str, Any]:
         "failures": failures(study),
         "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
-        "trivial": trivial(study),
+        "trivial": (found := trivial(study)),
+        "averages": averages(study, rows, found),
     }
 
 
@@ -167,6 +168,28 @@ def trivial(study: Study) -> dict[str, dict[str, float]]:
     tests = study.testsets if study.generated else []
     files = {testset: study.json(study.run / "trivial/seed0" / f"{testset}.scores.json") for testset in tests}
     return {testset: {metric: found["value"] for metric, found in file["metrics"].items()} for testset, file in files.items()}
+
+
+def averages(study: Study, rows: Rows, without_model: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """The mean over the test sets of a task that writes in several languages, by arm and metric; empty for one test set.
+
+    Only metrics that all test sets have are averaged: METEOR is counted in another way, under another name, where there is no stemmer.
+    """
+    if not study.generated or len(study.testsets) < 2:
+        return {}
+    values = {(row["arm"], row["metric"], row["seed"], row["testset"]): row["value"] for row in rows}
+    everywhere = list(itertools.product(study.arms, study.seeds, study.testsets))
+    metrics = [
+        metric
+        for metric in dict.fromkeys(row["metric"] for row in rows)
+        if all((arm, metric, seed, testset) in values for arm, seed, testset in everywhere)
+    ]
+    cells = {}
+    for arm, metric in itertools.product(study.arms, metrics):
+        means = [sum(values[arm, metric, seed, testset] for testset in study.testsets) / len(study.testsets) for seed in study.seeds]
+        cells[arm, metric] = summary(means)
+    trivially = {metric: sum(found[metric] for found in without_model.values()) / len(without_model) for metric in metrics}
+    return {"metrics": metrics, "cells": cells, "trivial": trivially}
 
 
 def best_arm(study: Study, cells: dict[tuple[str, str], Rows], metric: str) -> str:

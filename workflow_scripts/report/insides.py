@@ -3,12 +3,14 @@
 The functions read the files under ``results/analyses`` and return plain data for the template `analyses.html.j2`.
 """
 
+import csv
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.run.analyses import STAGES
 from workflow_scripts.run.config import Config
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, resource
 
 ESTIMATES = {"unbiased": "unbiased", "plain": "plain"}
 """Estimate of CKA → what the page calls it."""
@@ -23,6 +25,8 @@ MEASURES = {
 }
 """Measure of separability → what the page calls it."""
 WITH_INTERVAL = ("probe", "retrieval", "centred")
+HEADER = ("analysis", "stage", "models", "languages", "layer", "of", "metric", "value", "low", "high")
+"""Columns of `analyses.tsv`; `of` is the pooling of states, or the matrix of weights."""
 TITLES = {"cka": "Similarity of states (CKA)", "spectra": "Spectra of weights", "separability": "Separability of languages"}
 
 
@@ -39,6 +43,8 @@ def analyses(results: Path, config: Config) -> list[dict[str, Any]]:
             path = results / "analyses" / name / f"{stage}.json"
             try:
                 one["stages"][stage] = _SHOWN[stage](read_json(path), names)
+                if stage == "spectra":
+                    one["stages"][stage]["published"] = published(analysis.published)
                 one["read"].append(path)
             except (OSError, ValueError, KeyError) as error:
                 one["failed"][stage] = f"{path}: {error}"
@@ -161,6 +167,39 @@ def spectra(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         "layers": range(max(found["layers"] for found in models.values())),
         "depth": {model: found["layers"] for model, found in models.items()},
     }
+
+
+def published(path: str | None) -> dict[tuple[str, int, str], dict[str, str]]:
+    """(model, layer, matrix) → the row of a table of published norms and distances."""
+    if path is None:
+        return {}
+    with open(resource(path), encoding="utf-8", newline="") as file:
+        return {(row["model"], int(row["layer"]), row["matrix"]): row for row in csv.DictReader(file, delimiter="\t")}
+
+
+def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:
+    """Rows of `analyses.tsv`, under `HEADER`, from what `analyses` returns."""
+    for one in found:
+        stages = one["stages"]
+        for pooling, maps in stages["cka"]["poolings"].items() if "cka" in stages else ():
+            for row in maps["rows"]:
+                head = (one["name"], "cka", row["what"], row["where"], row["layer"], pooling)
+                yield (*head, "cka_unbiased", *_rounded(row["unbiased"], row["low"], row["high"]))
+                yield (*head, "cka_plain", *_rounded(row["plain"], None, None))
+                yield (*head, "cka_plain_zero_line", *_rounded(row["zero"], None, None))
+        for (model, layer, matrix), row in stages["spectra"]["cells"].items() if "spectra" in stages else ():
+            for metric in ("norm", "distance", "moved", "effective_rank"):
+                if metric in row:
+                    yield (one["name"], "spectra", model, "", layer, matrix, metric, *_rounded(row[metric], None, None))
+        for row in stages["separability"]["rows"] if "separability" in stages else ():
+            for metric in stages["separability"]["measures"]:
+                told = row[metric]
+                values = (told["mean"], told["low"], told["high"]) if metric in WITH_INTERVAL else (told, None, None)
+                yield (one["name"], "separability", row["model"], "", row["layer"], "", metric, *_rounded(*values))
+
+
+def _rounded(*values: float | None) -> list[float | str]:
+    return ["" if value is None else round(value, 6) for value in values]
 
 
 def separability(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from workflow_scripts.report.measures import measure
 from workflow_scripts.report.study import Study, evenly, spread, summary
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.labelled import read_table
+from workflow_scripts.text.labelled import read_table, sources
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.tagged import split_words
 from workflow_scripts.text.word_lists import read_lexicon
@@ -44,7 +44,13 @@ def labelled_text(study: Study) -> dict[str, Any]:
 
 def parts(study: Study) -> dict[str, dict[str, Any]]:
     """What was read and left out, by part of the text."""
-    languages = {"train": study.source, "dev": study.source, **{f"test/{t}": test_language(study, t) for t in study.testsets}}
+    block = study.generated or study.labels
+    used = {"train", "dev", "test"}
+    used |= {"translations"} if any(phase.translations for phases in study.arms.values() for phase in phases) else set()
+    used |= {"more_dev"} if getattr(study.settings, "select_on", "") == "all" else set()
+    languages = {part: block.language_of(part) for part in sources(block) if part.partition("/")[0] in used}
+    if "translations" in used:
+        languages |= {f"translated/{name}": block.language_of(f"translated/{name}") for name, one in block.translations.items() if one.by}
     return {part: study.json(study.corpus / f"{part}.{code}.json") for part, code in languages.items()}
 
 

@@ -57,6 +57,7 @@ ON_GPU |= {
     "answering_prediction",
     "ranking_prediction",
     "retrieval",
+    "translated",
     "generation_decoding",
 }
 """Rules that use a GPU where there is one."""

@@ -22,7 +22,8 @@ def what_was_run(study: Study) -> dict[str, Any]:
 
 def what_was_classified(study: Study) -> dict[str, Any]:
     """The data of the part "What was run" of a task with labels: arms, labelled text and backbone."""
-    return {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+    made = {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+    return {**made, "choices": choices(study), "unequal": len({row["report"].get("rows") for row in made["phases"]}) > 1}
 
 
 def what_was_generated(study: Study) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from workflow_scripts.report.exhibits import lexicon, switched, translations
 from workflow_scripts.report.geometry import representation
 from workflow_scripts.report.ran import what_was_classified, what_was_generated, what_was_run
 from workflow_scripts.report.study import Study
+from workflow_scripts.report.tradeoff import speed
 
 Parts = dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]
 """The parts of an experiment's section, in order: anchor (and template), title, and the function that reads its numbers."""
@@ -32,6 +33,7 @@ class Shown(NamedTuple):
 PARTS: Parts = {
     "run": ("What was run", what_was_run),
     "scores": ("Scores", scores),
+    "speed": ("Speed", speed),
     "words": ("Word accuracy by frequency", word_accuracy),
     "curves": ("Learning curves", learning_curves),
     "distances": ("Representation distances", representation),
@@ -40,6 +42,8 @@ PARTS: Parts = {
     "translations": ("{outputs} side by side", translations),
 }
 """The parts of the tasks on parallel text."""
+ASKED_FOR = ("speed",)
+"""Parts that an experiment has only if its settings have a block of this name."""
 LABELLED_PARTS: Parts = {
     "run": ("What was run", what_was_classified),
     "scores": ("Accuracy", labels.scores),

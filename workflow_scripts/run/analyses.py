@@ -54,6 +54,9 @@ class Analysis:
     """Similarity of models, and of languages within a model."""
     spectra: Spectra = field(default_factory=Spectra)
     """Singular values of the weights."""
+    published: str | None = None
+    """A TSV file with published norms and distances of spectra, which the report shows beside its own. Its columns are `model`, `layer`
+    (from 0), `matrix`, `norm`, `distance` and `source`."""
     separability: Separability = field(default_factory=Separability)
     """How well languages can be told apart, and translations be found."""
 

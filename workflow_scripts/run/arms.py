@@ -81,6 +81,21 @@ def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
     return [f"{paths.run_folder(w.experiment, arm, seed)}/{filled}" for arm in arms(config, w) for seed in config.run.seeds]
 
 
+def first_models(config: Config, w: Wildcards) -> list[str]:
+    """The finetuned models of all arms, with the first seed."""
+    return [f"{paths.run_folder(w.experiment, arm, config.run.seeds[0])}/finetune/model" for arm in arms(config, w)]
+
+
+def first_test(config: Config, w: Wildcards, side: int) -> str:
+    """Source (0) or target (1) side of the experiment's first test set."""
+    return _side(config, w.experiment, f"test/{testsets(config, w.experiment)[0]}", side)[0]
+
+
+def longest_output(config: Config, w: Wildcards) -> int:
+    """The longest output of the experiment's models, in pieces."""
+    return config.experiments[w.experiment].decoding.max_length
+
+
 def comet_scores(config: Config, w: Wildcards) -> list[str]:
     """COMET's scores of all runs on a test set, where the experiment measures them."""
     return of_runs(config, w, "{testset}.comet.json") if getattr(config.experiments[w.experiment], "comet", None) else []
@@ -288,36 +303,47 @@ def _switches(experiment: Any) -> bool:
     return experiment.classification.switch_while_finetuning
 
 
+def finetuning_text(config: Config, w: Wildcards, part: str) -> list[str]:
+    """The tables that a head learns from (`train`), or that early stopping goes by (`dev`); that in the text's language comes first."""
+    corpus = config.experiments[w.experiment].corpus
+    return [paths.labelled_file(config, corpus, each, ".tsv") for each in (part, *_more_parts(config, w, part))]
+
+
+def _more_parts(config: Config, w: Wildcards, part: str) -> list[str]:
+    if part == "train":
+        return transfer.translated_parts(config, w.experiment, phase_of(config, w, "finetune"))
+    return transfer.selecting_parts(config, w.experiment)
+
+
+def finetuning_settings(config: Config, w: Wildcards, **more: Any) -> str:
+    """What the finetuning of a head is told, as JSON: languages, epochs, and its settings; those of a point of the grid, if it is one."""
+    experiment, point = config.experiments[w.experiment], grid_point(config, w) or {}
+    corpus, block = experiment.corpus, dataclasses.asdict(getattr(experiment, experiment.head))
+    languages = {
+        f"more_{part}": [paths.labelled_language(config, corpus, each) for each in _more_parts(config, w, part)]
+        for part in ("train", "dev")
+    }
+    epochs = point.get("epochs", phase_of(config, w, "finetune").epochs)
+    told = {"language": config.labelled[corpus].language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
+    chosen = {**block, **{key: value for key, value in point.items() if key != "epochs"}}
+    return json.dumps({**told, **more, experiment.head: chosen}, ensure_ascii=False)
+
+
 def classification_settings(config: Config, w: Wildcards) -> str:
-    """The settings of a classification's finetuning, as JSON."""
+    """What a classification's finetuning is told, as JSON."""
     experiment = config.experiments[w.experiment]
-    labelled, chosen = config.labelled[experiment.corpus], experiment.classification
     noise = dataclasses.asdict(experiment.codeswitch) if _switches(experiment) else None
-    block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
-    return json.dumps({**block, "classification": dataclasses.asdict(chosen), "codeswitch": noise}, ensure_ascii=False)
+    return finetuning_settings(config, w, labels=config.labelled[experiment.corpus].labels, codeswitch=noise)
 
 
 def labelling_settings(config: Config, w: Wildcards) -> str:
-    """The settings of a labelling's finetuning, as JSON."""
-    experiment = config.experiments[w.experiment]
-    labelled = config.labelled[experiment.corpus]
-    block = {"language": labelled.language, "labels": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
-    return json.dumps({**block, "labelling": dataclasses.asdict(experiment.labelling)}, ensure_ascii=False)
-
-
-def answering_settings(config: Config, w: Wildcards) -> str:
-    """What an answering's finetuning is told, as JSON."""
-    experiment = config.experiments[w.experiment]
-    block = {"language": config.labelled[experiment.corpus].language, "epochs": phase_of(config, w, "finetune").epochs}
-    return json.dumps({**block, "answering": dataclasses.asdict(experiment.answering)}, ensure_ascii=False)
+    """What a labelling's finetuning is told, as JSON."""
+    return finetuning_settings(config, w, labels=config.labelled[config.experiments[w.experiment].corpus].labels)
 
 
 def ranking_settings(config: Config, w: Wildcards) -> str:
     """What a ranking's finetuning is told, as JSON."""
-    experiment = config.experiments[w.experiment]
-    labelled = config.labelled[experiment.corpus]
-    block = {"language": labelled.language, "grades": labelled.labels, "epochs": phase_of(config, w, "finetune").epochs}
-    return json.dumps({**block, "ranking": dataclasses.asdict(experiment.ranking)}, ensure_ascii=False)
+    return finetuning_settings(config, w, grades=config.labelled[config.experiments[w.experiment].corpus].labels)
 
 
 def grades(config: Config, w: Wildcards) -> list[str]:

@@ -31,6 +31,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import translations
+from workflow_scripts.text import labelled as labels
 from workflow_scripts.text.acquisition import Data, columns_of, suffix
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus
@@ -52,6 +53,8 @@ class Run:
     """Every experiment's models translate the test sets of the others, too, if target and backbone are the same (Table III)."""
     analyses: list[str] = field(default_factory=list)
     """Names of analyses: what is looked into inside the models."""
+    transfer: str | None = None
+    """Name of a backbone: the report compares the models of experiments that differ by their backbone alone, and tests them against it."""
 
 
 @dataclass
@@ -209,16 +212,14 @@ LIKE = "The name of another definition in {}, which has the settings that are no
 def schema() -> dict[str, Any]:
     """The JSON schema of `config.yaml`."""
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
-    # the training values of an experiment that chooses from a grid may be lists
-    training = copy.deepcopy(made["$defs"]["Training"])
-    for name, value in training["properties"].items():
-        about = {key: value.pop(key) for key in ("title", "description", "default") if key in value}
-        training["properties"][name] = {**about, "anyOf": [value, {"type": "array", "items": value}]}
-    made["$defs"]["TrainingGrid"] = training
+    # the values of an experiment that chooses from a grid may be lists
     for task in TASKS.values():
         properties = made["$defs"][task.settings.__name__]["properties"]
-        if task.grid:
-            properties["training"]["$ref"] = "#/$defs/TrainingGrid"
+        if task.grid and not (kind := properties[task.grid]["$ref"].rpartition("/")[2]).endswith("Grid"):
+            made["$defs"].setdefault(f"{kind}Grid", lists := _with_lists(made["$defs"][kind]))
+            if task.length == "epochs":
+                lists["properties"]["epochs"] = {"type": "array", "items": {"type": "integer"}}  # which the arms have otherwise
+            properties[task.grid]["$ref"] = f"#/$defs/{kind}Grid"
         if "anyOf" not in (numbers := properties["published"]):
             about = {key: numbers.pop(key) for key in ("title", "description", "default") if key in numbers}
             properties["published"] = {**about, "anyOf": [numbers, {"type": "string"}]}
@@ -240,6 +241,15 @@ def schema() -> dict[str, Any]:
                 definition["properties"]["like"] = {"type": "string", "description": LIKE.format(section)}
                 if required := definition.pop("required", None):
                     definition["anyOf"] = [{"required": ["like"]}, {"required": required}]
+    return made
+
+
+def _with_lists(block: dict[str, Any]) -> dict[str, Any]:
+    """A block of settings in each of whose places a list of values may stand."""
+    made = copy.deepcopy(block)
+    for name, value in made["properties"].items():
+        about = {key: value.pop(key) for key in ("title", "description", "default") if key in value}
+        made["properties"][name] = {**about, "anyOf": [value, {"type": "array", "items": value}]}
     return made
 
 
@@ -279,6 +289,8 @@ def bitext_used(config: Config) -> list[str]:
 
 def sources_of(corpus: Corpus | Labelled) -> dict[str, Any]:
     """Where the parts of a corpus, or of labelled text, come from."""
+    if isinstance(corpus, Labelled):
+        return {part.replace("/", "."): source for part, source in labels.sources(corpus).items()}
     return {"train": corpus.train, "dev": corpus.dev, **{f"test.{name}": source for name, source in corpus.test.items()}}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from workflow_scripts.names import is_name, undefined
-from workflow_scripts.run import analyses, backbone_checks, text_checks
+from workflow_scripts.run import analyses, backbone_checks, text_checks, transfers
 from workflow_scripts.run.config import Config, LexiconStages, data_file, explain, paths_of
 from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
@@ -28,7 +28,7 @@ def problems(config: Config) -> Iterator[str]:
     Analyses look into models of experiments, and are checked once these are sound.
     """
     found = list(_before_analyses(config))
-    yield from found or _analysis_problems(config)
+    yield from found or [*_analysis_problems(config), *transfers.problems(config)]
 
 
 def _before_analyses(config: Config) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _to_acquire(block: Data) -> str:
 
 def _is_awaited(*paths: str) -> bool:
     """Whether one of these is acquired, or made, only when the run begins."""
-    return any(path.startswith(("results/data/", "results/lexicons/")) and not Path(path).exists() for path in paths)
+    return any(path.startswith(("results/data/", "results/lexicons/", "results/corpora/")) and not Path(path).exists() for path in paths)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -274,8 +274,10 @@ def backbones(config: Config) -> Iterator[Finding]:
             text = block.pretraining.text
             for code in (code for code in codes if code in text and not _is_awaited(text[code])):
                 yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
+        elif block.kind == "arm":
+            yield Finding("ok", f"backbones.{name}", f"the model of {block.from_}, which the run trains")
         elif not block.model:
-            continue  # made of another backbone, or of an arm
+            continue  # made of another backbone
         elif folder := located(block.model, block.revision):
             yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name))
         else:

@@ -27,6 +27,7 @@ from workflow_scripts.tasks.experiment import (
     writes_at_once,
 )
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.text import labelled
 from workflow_scripts.training.small import Small
 
 
@@ -80,7 +81,8 @@ def corpus_sources(config: Config, w: Wildcards) -> list[str]:
 def corpus_settings(config: Config, w: Wildcards) -> str:
     """The corpus's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.corpora[w.corpus])
-    for source in (block["train"], block["dev"], *block["test"].values()):
+    several = (source for kind in ("test", "translations", "more_dev") for source in block[kind].values())
+    for source in (block["train"], block["dev"], *several):
         source["file"] = source["file"] and resource(source["file"])
         source["files"] = {lang: resource(path) for lang, path in source["files"].items()}
     return json.dumps(block, ensure_ascii=False)
@@ -102,8 +104,7 @@ def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
 
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:
     """The files of all parts: what one has, others leave out."""
-    labelled = config.labelled[w.labelled]
-    return list(dict.fromkeys(resource(path) for s in (labelled.train, labelled.dev, *labelled.test.values()) for path in s.paths()))
+    return list(dict.fromkeys(map(resource, labelled.paths(config.labelled[w.labelled]))))
 
 
 def labelled_settings(config: Config, w: Wildcards) -> str:
@@ -112,6 +113,14 @@ def labelled_settings(config: Config, w: Wildcards) -> str:
     for source in (block["train"], block["dev"], *block["test"].values()):
         source |= {key: source[key] and resource(source[key]) for key in ("file", "targets", "queries", "documents")}
     return json.dumps(block, ensure_ascii=False)
+
+
+def translating_model(config: Config, w: Wildcards) -> str:
+    """The model that translates the training text of a labelled text, see `LabelledSource.by`."""
+    by = config.labelled[w.labelled].translations[w.name].by
+    if "backbone" in by:
+        return f"{paths.backbone_folder(by['backbone'])}/model"
+    return f"{paths.run_folder(by['experiment'], by['arm'], config.run.seeds[0])}/finetune/model"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -319,6 +328,12 @@ def report_inputs(config: Config) -> list[str]:
     for name in config.run.experiments:
         files |= task_of(config.experiments[name]).results(config, name)
     return sorted(files | {*analyses.results(config)})
+
+
+def report_tables(config: Config) -> list[str]:
+    """The report's tables besides `scores.tsv`, where there is something for them."""
+    made = {"transfer": config.run.transfer, "analyses": config.run.analyses}
+    return [paths.report_table(name) for name, asked in made.items() if asked]
 
 
 def report_pages(config: Config) -> list[str]:

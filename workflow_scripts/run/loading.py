@@ -256,19 +256,24 @@ def _task(block: Any) -> Task | None:
 
 
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
-    """`raw` with the lists in experiments' `training` moved to their `grid`; what is malformed stays for the validation."""
+    """`raw` with the lists in experiments' `training`, or in the settings of their head, moved to their `grid`.
+
+    What is malformed stays for the validation.
+    """
     experiments = raw.get("experiments") if isinstance(raw, dict) else None
     if not isinstance(experiments, dict):
         return raw
     moved = {}
     for name, block in experiments.items():
-        training = block.get("training") if isinstance(block, dict) else None
-        training = training if isinstance(training, dict) else {}
-        lists = {key: value for key, value in training.items() if _is_grid(key, value)}
-        if lists and (task := _task(block)) and task.grid:
-            first = {key: value[0] for key, value in lists.items()}
-            grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1}}
-            block = {**block, "training": {**training, **first}, "grid": grid}
+        task = _task(block)
+        chosen = block.get(task.grid) if task and task.grid else None
+        chosen = chosen if isinstance(chosen, dict) else {}
+        lists = {key: value for key, value in chosen.items() if _is_grid(key, value)}
+        if task and lists:
+            first = {key: value[0] for key, value in lists.items() if key != "epochs"}
+            grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1 or key == "epochs"}}
+            rest = {key: value for key, value in chosen.items() if key != "epochs"} if task.grid != "training" else chosen
+            block = {**block, task.grid: {**rest, **first}, "grid": grid}
         moved[name] = block
     return {**raw, "experiments": moved}
 

@@ -124,17 +124,23 @@ def _source_problems(where: str, source: Source, corpus: Corpus):
 def labelled_problems(where: str, labelled: Labelled) -> Iterator[str]:
     """Sources, columns, labels and test sets of labelled text."""
     for part, source in sources_of(labelled).items():
+        code, of_text = labelled.language_of(part.replace(".", "/", 1)), part in ("train", "dev")
         try:
-            language(source.language or labelled.language)
+            language(code)
         except InputError as error:
             yield f"{where}.{part}.language: {error}"
-        if not part.startswith("test.") and source.language not in (None, labelled.language):
-            yield f"{where}.{part}.language: {source.language!r} is not {labelled.language!r}; only test sets may be in another language"
+        if not part.startswith(("train", "dev", "test.")) and (code == labelled.language or not is_name(part.partition(".")[2])):
+            yield f"{where}.{part}: is text in another language than {labelled.language!r}, named by letters, digits, - and _"
+        if of_text and source.language not in (None, labelled.language):
+            other = f"{where}.{part}.language: {source.language!r} is not {labelled.language!r}"
+            yield f"{other}; only test sets, `translations` and `more_dev` may be in another language"
+        if source.by:
+            yield f"{where}.{part}.by: is for `translations`, and without a file"
         if not source.file and (part == "train" or source.held_out is None):
             yield f"{where}.{part}: give a `file` with `columns`" + ("" if part == "train" else ", or `held_out`")
-        if part == "train" and source.held_out is not None:
-            yield f"{where}.train.held_out: is for dev and test sets"
-        if not source.file and source.language not in (None, labelled.language):
+        if part.startswith(("train", "translations.")) and source.held_out is not None:
+            yield f"{where}.{part}.held_out: is for dev and test sets"
+        if not source.file and code != labelled.language:
             yield f"{where}.{part}: without a file it is held out from the training text, which is in {labelled.language!r}"
         words = labelled.unit == "word"
         judged = labelled.unit == "query" and bool(source.queries or source.documents)

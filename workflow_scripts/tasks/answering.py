@@ -12,28 +12,29 @@ are in `spans`. The steps are commands:
     tests of the arms' differences, on each test set and on average over them
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
-from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import Significance, compare_everywhere
 from workflow_scripts.evidence.significance import drawn_scores
 from workflow_scripts.limits import AboveZero, Positive
+from workflow_scripts.models.batches import Row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, describe, some_of, train_head
+from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
-from workflow_scripts.tasks.transfer import Transfer, transfer_task
+from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.words import sentences
-from workflow_scripts.training.checkpoints import claimed
+from workflow_scripts.training.launching import launch
 
 Metric = Literal["f1", "em", "f1_mlqa", "em_mlqa"]
 """F1 or exact match, as SQuAD or as MLQA counts it."""
@@ -63,22 +64,19 @@ class Answering(HeadSettings):
     """Of a model with a decoder: whether answers are marked by the decoder's states, or by the encoder's, without a decoder."""
 
 
-@dataclass
-class Asking:
+@dataclass(kw_only=True)
+class Asking(Told):
     """What one call of `finetune` is told."""
 
-    language: str
-    """The language of the text."""
-    epochs: Positive
-    """How often all questions are seen."""
     answering: Answering = field(default_factory=Answering)
     """How."""
 
 
 @dataclass(kw_only=True)
-class AnsweringExperiment(Transfer):
+class AnsweringExperiment(Finetuned):
     """Question answering: the span of a passage that answers a question; finetuned in one language, tested in others."""
 
+    head: ClassVar[str] = "answering"
     task: Literal["answering"]
     """What is finetuned for."""
     answering: Answering = field(default_factory=Answering)
@@ -98,13 +96,15 @@ ANSWERING = transfer_task(
 
 def finetune(
     start: Path,
-    train: Path,
-    dev: Path,
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
     model: Path,
     curve: Path,
     report: Path,
     checkpoints: Path,
     *,
+    choice: Path | None = None,
+    keep_diverged: bool = False,
     from_scratch: bool = False,
     seed: int = 1,
     threads: int = 0,
@@ -112,43 +112,35 @@ def finetune(
     attempt: int = 1,
     settings: Asking,
 ) -> None:
-    """Finetune the model in `start` on the table `train`, and write `model`, its learning `curve` and a `report`.
+    """Finetune the model in `start` on the tables `train`, and write `model`, its learning `curve` and a `report`.
 
-    `checkpoints`, `minutes` and `attempt` are those of `training`, and so is what is raised.
+    The first of `train` and `dev` are in the text's language, others in those that `settings` names. What else is told, and what is
+    raised, are those of `training.restore`.
     """
-    if threads:
-        torch.set_num_threads(threads)
-    keep_memory()
-    chosen, code = settings.answering, settings.language
-    with claimed(checkpoints, describe(settings, "answering", {"train": train, "dev": dev}, start, seed, from_scratch), attempt) as folder:
+    call = Call(start, train, dev, model, curve, report, checkpoints, choice, keep_diverged, from_scratch, seed, threads, minutes, attempt)
+
+    def prepare(settings: Asking) -> Prepared:
+        chosen = settings.answering
         reader = reader_of(start, chosen)
-        rows = [window.row for window in reader.windows(some_of(read_table(train), chosen.examples), code)]
-        held_out = read_table(dev)
-        dev_windows = reader.windows(held_out, code)
+        rows: list[Row] = []
+        for path, code in zip(train, (settings.language, *settings.more_train), strict=True):
+            rows += [window.row for window in reader.windows(some_of(read_table(path), chosen.examples), code)]
+        held_out = [(read_table(path), code) for path, code in zip(dev, (settings.language, *settings.more_dev), strict=True)]
+        dev_windows = [reader.windows(table, code) for table, code in held_out]
         network = load_answerer(start, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
-        def look() -> dict[str, float]:
-            marked = mark(network, reader, dev_windows, chosen.longest_answer, precision)
-            counted = counts_of(held_out, marked.spans, code).sum(axis=0)
+        def look_at(table: list[Example], code: str, windows: list[Window]) -> dict[str, float]:
+            marked = mark(network, reader, windows, chosen.longest_answer, precision)
+            counted = counts_of(table, marked.spans, code).sum(axis=0)
             return {"eval_loss": float(np.mean(marked.losses)), "eval_error": 1 - answers.SCORES[chosen.metric](counted)}
 
-        train_head(
-            network,
-            reader,
-            Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed),
-            look,
-            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
-            score=chosen.metric,
-            settings=chosen,
-            folder=folder,
-            minutes=minutes,
-            seed=seed,
-            model=model,
-            curve=curve,
-            report=report,
-            told={"start": str(start), "from_scratch": from_scratch, "languages": [code], "settings": asdict(settings)},
-        )
+        def look() -> dict[str, float]:
+            return mean_of([look_at(*text, windows) for text, windows in zip(held_out, dev_windows, strict=True)])
+
+        return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed), look, chosen.metric)
+
+    finetune_head(call, settings, "answering", prepare)
 
 
 def predict(
@@ -282,4 +274,5 @@ def load_answerer(folder: Path, settings: Answering, seed: int, from_scratch: bo
 
 
 if __name__ == "__main__":
+    launch("workflow_scripts.tasks.answering", "finetune")
     run({"finetune": finetune, "predict": predict, "compare": compare_arms})

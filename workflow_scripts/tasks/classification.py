@@ -10,35 +10,35 @@ are baselines. The steps are commands:
 ``finetune``
     some epochs with the labels, with early stopping; goes on from checkpoints like `training`
 ``predict``
-    a label for each example of a test set, and the accuracy, with its interval and what the most frequent label would get
+    a label for each example of all test sets, whatever their languages, in one process; the accuracy of each test set, with its
+    interval and what the most frequent label would get
 ``compare``
     tests of the arms' differences in accuracy, on each test set and on average over them
 """
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 
-from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.evidence.average import Significance, compare_everywhere
-from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.noise.candidates import Lookups, load_lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch, one_sided, switch_lines
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, TextHeadSettings, describe, some_of, train_head
+from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
-from workflow_scripts.tasks.transfer import Transfer, transfer_task
+from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.words import fold, words_of
-from workflow_scripts.training.checkpoints import claimed
+from workflow_scripts.training.launching import launch
 
 
 @dataclass
@@ -51,16 +51,12 @@ class Classification(TextHeadSettings):
     """Switch words of the finetuning text as well, anew in each epoch, with the experiment's `codeswitch` and `lexicon`."""
 
 
-@dataclass
-class Finetuning:
+@dataclass(kw_only=True)
+class Finetuning(Told):
     """What one call of `finetune` is told."""
 
-    language: str
-    """The language of the text."""
     labels: list[str]
     """All labels."""
-    epochs: Positive
-    """How often all examples are seen."""
     classification: Classification = field(default_factory=Classification)
     """How."""
     codeswitch: CodeSwitch | None = None
@@ -68,9 +64,10 @@ class Finetuning:
 
 
 @dataclass(kw_only=True)
-class ClassificationExperiment(Transfer):
+class ClassificationExperiment(Finetuned):
     """Classification of texts, or pairs of texts: finetuned in one language, tested in others."""
 
+    head: ClassVar[str] = "classification"
     task: Literal["classification"]
     """What is finetuned for."""
     classification: Classification = field(default_factory=Classification)
@@ -88,8 +85,8 @@ CLASSIFICATION = transfer_task(ClassificationExperiment, key="classification", a
 
 def finetune(
     start: Path,
-    train: Path,
-    dev: Path,
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
     model: Path,
     curve: Path,
     report: Path,
@@ -97,6 +94,8 @@ def finetune(
     *,
     lexicons: tuple[Path, ...] = (),
     into: tuple[str, ...] = (),
+    choice: Path | None = None,
+    keep_diverged: bool = False,
     from_scratch: bool = False,
     seed: int = 1,
     threads: int = 0,
@@ -104,87 +103,83 @@ def finetune(
     attempt: int = 1,
     settings: Finetuning,
 ) -> None:
-    """Finetune the model in `start` on the table `train`, and write `model`, its learning `curve` and a `report`.
+    """Finetune the model in `start` on the tables `train`, and write `model`, its learning `curve` and a `report`.
 
-    `lexicons`, one for each language of `into`, switch words where `settings` has a `codeswitch`. `checkpoints`,
-    `minutes` and `attempt` are those of `training.restore`, and so is what is raised.
+    The first of `train` and `dev` are in the text's language, others in those that `settings` names. `lexicons`, one for each language
+    of `into`, switch words of the first table where `settings` has a `codeswitch`. What else is told, and what is raised, are
+    those of `training.restore`.
     """
-    if threads:
-        torch.set_num_threads(threads)
-    keep_memory()
-    chosen = settings.classification
-    text = {"train": train, "dev": dev, **{path.name: path for path in lexicons}}
-    with claimed(checkpoints, describe(settings, "classification", text, start, seed, from_scratch), attempt) as folder:
+    call = Call(start, train, dev, model, curve, report, checkpoints, choice, keep_diverged, from_scratch, seed, threads, minutes, attempt)
+
+    def prepare(settings: Finetuning) -> Prepared:
+        chosen, language, labels = settings.classification, settings.language, settings.labels
         reader = Reader(start, chosen.max_length)
-        examples = some_of(read_table(train, settings.labels), chosen.examples)
-        dev_rows = reader.rows(read_table(dev, settings.labels), settings.language, settings.labels)
+        examples = some_of(read_table(train[0], labels), chosen.examples)
+        more: list[Row] = []
+        for path, code in zip(train[1:], settings.more_train, strict=True):
+            more += reader.rows(some_of(read_table(path, labels), chosen.examples), code, labels)
+        held_out = [
+            reader.rows(read_table(path, labels), code, labels) for path, code in zip(dev, (language, *settings.more_dev), strict=True)
+        ]
         lookup, noise = None, Noise()
         if settings.codeswitch:
             noise = settings.codeswitch.noise
-            words = words_of([text for example in examples for text in example.texts], settings.language).strings()
-            counts = Counter(fold(word, settings.language) for word in words)
-            lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, settings.codeswitch.frequency_bin))
-        language, labels = settings.language, settings.labels
-        plain = [] if lookup else reader.rows(examples, language, labels)
+            words = words_of([text for example in examples for text in example.texts], language).strings()
+            counts = Counter(fold(word, language) for word in words)
+            lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.codeswitch.frequency_bin))
+        plain = [] if lookup else reader.rows(examples, language, labels) + more
 
         def rows(epoch: int) -> list[Row]:
-            return reader.rows(switched_examples(examples, lookup, noise, seed, epoch), language, labels) if lookup else plain
+            if not lookup:
+                return plain
+            return reader.rows(switched_examples(examples, lookup, noise, seed, epoch), language, labels) + more
 
-        network = load_classifier(start, settings.labels, chosen, seed, from_scratch)
+        network = load_classifier(start, labels, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
-        def look() -> dict[str, float]:
+        def look_at(dev_rows: list[Row]) -> dict[str, float]:
             logits = label_scores(network, reader, [ids for ids, _ in dev_rows], precision)
             truth = torch.tensor([labels[0] for _, labels in dev_rows])
             error = float((logits.argmax(dim=1) != truth).float().mean())
             return {"eval_loss": float(torch.nn.functional.cross_entropy(logits, truth)), "eval_error": error}
 
-        train_head(
-            network,
-            reader,
-            Batches(rows, len(examples), settings.epochs, chosen, seed),
-            look,
-            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
-            score="accuracy",
-            settings=chosen,
-            folder=folder,
-            minutes=minutes,
-            seed=seed,
-            model=model,
-            curve=curve,
-            report=report,
-            told={"start": str(start), "from_scratch": from_scratch, "languages": [language], "settings": asdict(settings)},
-        )
+        batches = Batches(rows, len(examples) + len(more), settings.epochs, chosen, seed)
+        return Prepared(network, reader, batches, lambda: mean_of([look_at(one) for one in held_out]), "accuracy")
+
+    finetune_head(call, settings, "classification", prepare, {path.name: path for path in lexicons})
 
 
 def predict(
     model: Path,
-    examples: Path,
-    hypotheses: Path,
-    probabilities: Path,
-    scores: Path,
+    examples: tuple[Path, ...],
+    folder: Path,
     *,
-    language: str,
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
     threads: int = 0,
     settings: Classification = Classification(),
 ) -> None:
-    """Label each example of a table; write the labels, the probabilities of all of them, a column each, and the scores.
+    """Label the examples of all test sets; write into `folder` each one's labels (``NAME.hyp``), probabilities and scores.
 
-    `language` is that of the texts; mBART reads it as a tag. Raises `InputError` for a true label that the model has not learnt.
+    ``NAME.probabilities.tsv`` has a column for each label. `examples`, `testsets` and `languages` are of one order; mBART reads a language
+    as a tag. The model is loaded once, and the texts of all are batched by length. Raises `InputError` for a true label that the model
+    has not learnt.
     """
     if threads:
         torch.set_num_threads(threads)
     reader = Reader(model, settings.max_length)
     network = load_classifier(model, None, settings, seed=0).to(pick_device(settings.device))
     names = [network.config.id2label[i] for i in range(network.config.num_labels)]
-    table = read_table(examples, names)
-    rows = [ids for ids, _ in reader.rows(table, language, names)]
+    tables = [read_table(path, names) for path in examples]
+    rows = [ids for table, code in zip(tables, languages, strict=True) for ids, _ in reader.rows(table, code, names)]
     logits = label_scores(network, reader, rows, pick_precision(settings.precision, network.device))
-    given = [names[i] for i in logits.argmax(dim=1).tolist()]
-    write_lines(hypotheses, given)
-    shares = logits.softmax(dim=1).tolist()
-    write_lines(probabilities, ["\t".join(names), *("\t".join(f"{share:.4f}" for share in row) for row in shares)])
-    write_json(scores, score([example.label for example in table], given, names))
+    of_testset = logits.split([len(table) for table in tables])
+    for testset, table, found in zip(testsets, tables, of_testset, strict=True):
+        given = [names[i] for i in found.argmax(dim=1).tolist()]
+        write_lines(folder / f"{testset}.hyp", given)
+        shares = ("\t".join(f"{share:.4f}" for share in row) for row in found.softmax(dim=1).tolist())
+        write_lines(folder / f"{testset}.probabilities.tsv", ["\t".join(names), *shares])
+        write_json(folder / f"{testset}.scores.json", score([example.label for example in table], given, names))
 
 
 def compare_arms(
@@ -244,4 +239,5 @@ def aligned_labels(hypotheses: Path, wanted: int) -> list[str]:
 
 
 if __name__ == "__main__":
+    launch("workflow_scripts.tasks.classification", "finetune")
     run({"switch": one_sided, "finetune": finetune, "predict": predict, "compare": compare_arms})

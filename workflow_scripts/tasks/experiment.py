@@ -10,11 +10,12 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts.limits import Share
+from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.sga import SGA, Generator
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
@@ -35,6 +36,8 @@ class Phase:
     """Updates of the weights."""
     epochs: int | None = None
     """Instead of updates, for the task phase of a task that counts epochs: how often all examples are seen."""
+    translations: bool = False
+    """For the task phase of a task that counts epochs: learn from the text's `translations` as well (translate-train-all)."""
     start: Literal["previous", "scratch"] = "previous"
     """`previous`: the phase before, or the backbone. `scratch`: random weights in the backbone's shape."""
     lexicon: str | None = None
@@ -105,6 +108,8 @@ class AnyExperiment:
 class Experiment(AnyExperiment):
     """What the settings of an experiment have in all tasks that train."""
 
+    head: ClassVar[str] = ""
+    """The key of the settings by which a head is finetuned; empty where the task is trained by `training`."""
     backbone: str
     """Name of a backbone."""
     arms: list[str] | None = None
@@ -192,8 +197,8 @@ class Task(NamedTuple):
     sides: Callable[[Config, str, str], list[tuple[str, str]]] | None = None
     """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
     with its language."""
-    grid: bool = False
-    """Whether a list in place of a training value makes a grid to choose from."""
+    grid: str = ""
+    """The key of the experiment's block in which a list in place of a value makes a grid to choose from; none does by default."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -313,7 +318,9 @@ def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] |
 
     This is the only place where they are put together: which learning rate a phase gets is decided here.
     """
-    merged = {**asdict(experiment.training), **(point or {}), **phase.training, "updates": phase.updates}
+    # where a head is finetuned, the grid is of its settings
+    chosen = {} if experiment.head else point or {}
+    merged = {**asdict(experiment.training), **chosen, **phase.training, "updates": phase.updates}
     return training_adapter().validate_python(merged)
 
 
@@ -394,10 +401,9 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
     where, experiment = f"experiments.{name}", config.experiments[name]
     arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
     links = chain(config, backbone)
-    first = config.backbones[links[-1]] if links else None
     at_once = [arm for arm in arms if writes_at_once(config, experiment, arm)]
-    if at_once and first and first.kind == "small" and first.family != "xlmr":
-        yield f"arms.{at_once[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; set its family: xlmr"
+    if at_once and (family := family_in(config, backbone)) and FAMILIES[family].decoder:
+        yield f"arms.{at_once[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
     for each in links:
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
         if missing := config.backbones[each].lacks:

@@ -1,25 +1,28 @@
 """finetuning: how a model with a head learns from examples, for all tasks that count epochs.
 
 The rows of an epoch are shuffled into updates of like length; the loop, the checkpoints and the end of a phase are those of
-`training`. The weights that are handed on are those of the best look at the dev set.
+`training`, and so is the work of several GPUs. The weights that are handed on are those of the best look at the dev set.
 """
 
 import math
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 
-from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.device import keep_memory, pick_device, pick_precision
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.networks import save_model
-from workflow_scripts.stage import write_json
+from workflow_scripts.stage import is_first_process, read_json, write_json
 from workflow_scripts.tasks.heads import Reader, summed_loss
 from workflow_scripts.text.labelled import Example
-from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
+from workflow_scripts.training.checkpoints import Deadline, chosen_updates, claimed, describe_phase, fingerprint
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
@@ -69,6 +72,53 @@ class TextHeadSettings(HeadSettings):
     """`parts: encoder`: which state the head reads, that of the language's tag or the mean of all."""
 
 
+@dataclass(kw_only=True)
+class Told:
+    """What one call of `finetune` is told in all tasks."""
+
+    language: str
+    """The language of the text."""
+    epochs: Positive
+    """How often all examples are seen."""
+    more_train: list[str] = field(default_factory=list)
+    """The languages of the further training tables, such as translations of the first."""
+    more_dev: list[str] = field(default_factory=list)
+    """The languages of the further dev sets; a look is then the mean over the languages."""
+
+
+class Call(NamedTuple):
+    """What one call of `finetune` reads and writes, and how the job is run; the meanings are those told in `training.restore`."""
+
+    start: Path
+    train: tuple[Path, ...]
+    dev: tuple[Path, ...]
+    model: Path
+    curve: Path
+    report: Path
+    checkpoints: Path
+    choice: Path | None = None
+    keep_diverged: bool = False
+    from_scratch: bool = False
+    seed: int = 1
+    threads: int = 0
+    minutes: float = 0
+    attempt: int = 1
+
+
+class Prepared(NamedTuple):
+    """What a task makes of its text for `train_head`."""
+
+    network: Any
+    reader: Reader
+    batches: "Batches"
+    look: Callable[[], dict[str, float]]
+    """Measures ``eval_loss`` and ``eval_error`` (1 − the score) on the dev sets."""
+    score: str
+    """What the score is called."""
+    loss: Callable[..., Any] = summed_loss
+    """The loss of an update, of the head's output and the labels."""
+
+
 # settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
 _NOT_SCIENCE = ("device", "micro_batch")
 
@@ -81,66 +131,106 @@ def describe(settings: Any, block: str, text: dict[str, Path], start: Path, seed
     return description
 
 
-def train_head(
-    network: Any,
-    reader: Reader,
-    batches: "Batches",
-    look: Callable[[], dict[str, float]],
-    *,
-    by: Literal["eval_error", "eval_loss"],
-    score: str,
-    settings: HeadSettings,
-    folder: Path,
-    minutes: float,
-    seed: int,
-    model: Path,
-    curve: Path,
-    report: Path,
-    told: dict[str, Any],
-    loss: Callable[..., Any] = summed_loss,
-) -> None:
-    """Train `network` on `batches`, and write `model`, its learning `curve` and a `report`, which begins with what it is `told`.
+def finetune_head(call: Call, settings: Any, block: str, prepare: Callable[[Any], Prepared], text: dict[str, Path] | None = None) -> None:
+    """Finetune for a task, by what it makes of `settings` (`prepare`); write the model, its learning curve and a report.
 
-    `look` measures ``eval_loss`` and ``eval_error`` (1 − `score`) on the dev set, and the best look is the one of the
-    least `by`. `loss` is that of an update, of the head's output and the labels. Checkpoints are in `folder`. Raises as
+    `block` names the settings of the head in `settings`. `text` are further files that checkpoints depend on. A `choice` that was made
+    in a grid goes over the settings. Under torchrun the processes share the work of each update. Raises as `training.restore` does.
+    """
+    from workflow_scripts.training.loop import Diverged
+
+    settings, checkpoints = _with_choice(settings, block, call)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if call.threads:
+        torch.set_num_threads(max(1, call.threads // processes))
+    keep_memory()
+    tables = {"train": call.train, "dev": call.dev}
+    numbered = {f"{part}{at or ''}": path for part, paths in tables.items() for at, path in enumerate(paths)}
+    description = describe(settings, block, {**numbered, **(text or {})}, call.start, call.seed, call.from_scratch)
+    own = checkpoints / fingerprint(description)
+    with claimed(checkpoints, description, call.attempt) if is_first_process() else nullcontext(own) as folder:
+        prepared = prepare(settings)
+        try:
+            train_head(call, settings, getattr(settings, block), prepared, folder)
+        except Diverged as reason:
+            if not call.keep_diverged or not is_first_process():
+                raise
+            save_model(prepared.network, prepared.reader.tokenizer, call.model)
+            write_curve(call.curve, reason.history)
+            report = {"handed_on": {}, "diverged": str(reason), "checkpoints": str(folder)}
+            write_json(call.report, {**_about(call, settings, block), **report})
+
+
+def _with_choice(settings: Any, block: str, call: Call) -> tuple[Any, Path]:
+    """The settings with what was chosen for them, and the folder of checkpoints: of the seed that has been trained, the chosen point's."""
+    if not call.choice:
+        return settings, call.checkpoints
+    chosen = read_json(call.choice)
+    part = chosen["phases"]["finetune"]
+    point = dict(part["settings"])
+    settings = replace(settings, epochs=point.pop("epochs", settings.epochs))
+    checkpoints = Path(part["checkpoints"]) if chosen["seed"] == call.seed else call.checkpoints
+    return replace(settings, **{block: replace(getattr(settings, block), **point)}), checkpoints
+
+
+def _about(call: Call, settings: Any, block: str) -> dict[str, Any]:
+    """What a report begins with. What a grid may choose stands at the top of the settings as well."""
+    told = asdict(settings)
+    languages = [settings.language, *settings.more_train]
+    return {
+        "start": str(call.start),
+        "from_scratch": call.from_scratch,
+        "seed": call.seed,
+        "languages": list(dict.fromkeys(languages)),
+        "dev_languages": [settings.language, *settings.more_dev],
+        "settings": {**told[block], **told},
+    }
+
+
+def train_head(call: Call, settings: Any, chosen: HeadSettings, prepared: Prepared, folder: Path) -> None:
+    """Train a network on its batches, and write the model, its learning curve and a report.
+
+    The best look is the one with the best score, or with ``choose_by: loss`` of the least loss. Checkpoints are in `folder`. Raises as
     `training.loop.fit` does.
     """
     from workflow_scripts.training.loop import Progress, Watch, fit
 
+    network, reader, batches, look, score, loss = prepared
+    by = "eval_loss" if getattr(chosen, "choose_by", "") == "loss" else "eval_error"
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
     sizes = batches.epoch_sizes * batches.epochs
-    training = phase_settings(settings, len(sizes), len(batches.epoch_sizes))
-    history = fit(
-        network,
-        batches,
-        batches.parts,
-        reader.collate,
-        loss,
-        look,
-        Watch(folder, training, Deadline(minutes), by=by),
-        Progress(sizes, "examples"),
-        seed,
-    )
+    training = phase_settings(chosen, len(sizes), len(batches.epoch_sizes))
+    watch = Watch(folder, training, Deadline(call.minutes), by=by)
+    history = fit(network, batches, batches.parts // processes, reader.collate, loss, look, watch, Progress(sizes, "examples"), call.seed)
+    if not is_first_process():
+        return
     looks = [{**entry, f"dev_{score}": 1 - entry["eval_error"]} if "eval_error" in entry else entry for entry in history]
     (update,) = chosen_updates(history, "best", 1, by)
     taken = next(entry for entry in looks if entry["step"] == update and "eval_loss" in entry)
-    network.config.finetuned_language = told["languages"][0]
-    save_model(network, reader.tokenizer, model)
-    write_curve(curve, looks, ("update", "seconds", "loss", "learning_rate", "dev_loss", f"dev_{score}"))
+    network.config.finetuned_language = settings.language
+    save_model(network, reader.tokenizer, call.model)
+    write_curve(call.curve, looks, ("update", "seconds", "loss", "learning_rate", "dev_loss", f"dev_{score}"))
+    block = next(name for name, value in vars(settings).items() if value is chosen)
     write_json(
-        report,
+        call.report,
         {
-            **told,
-            "seed": seed,
+            **_about(call, settings, block),
             "rows": sum(batches.epoch_sizes),
             "parameters": sum(p.numel() for p in network.parameters()),
             "device": str(network.device),
-            "precision": pick_precision(settings.precision, pick_device(settings.device)),
-            "processes": 1,
+            "precision": pick_precision(chosen.precision, pick_device(chosen.device)),
+            "processes": processes,
             "checkpoints": str(folder),
             "updates": {"planned": training.updates, "made": max(entry["step"] for entry in history)},
             "handed_on": {"updates": [update], "dev_loss": taken["eval_loss"], f"dev_{score}": taken[f"dev_{score}"]},
+            "diverged": "",
         },
     )
+
+
+def mean_of(looks: Sequence[dict[str, float]]) -> dict[str, float]:
+    """A look at several dev sets: the mean of what was measured on each."""
+    return {key: sum(look[key] for look in looks) / len(looks) for key in looks[0]}
 
 
 def phase_settings(settings: HeadSettings, updates: int, per_epoch: int) -> Training:
@@ -181,7 +271,8 @@ class Batches(Sequence[list[Row]]):
 
     def __init__(self, rows: Callable[[int], list[Row]], number: int, epochs: int, settings: HeadSettings, seed: int):
         self.rows, self.epochs, self.seed, self.size = rows, epochs, seed, settings.batch_size
-        self.parts = math.ceil(settings.batch_size / (settings.micro_batch or settings.batch_size))
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        self.parts = processes * math.ceil(settings.batch_size / (processes * (settings.micro_batch or settings.batch_size)))
         whole, rest = divmod(number, settings.batch_size)
         self.epoch_sizes = [settings.batch_size] * whole + [rest] * bool(rest)
         self._current: tuple[int, list[list[Row]]] = -1, []

@@ -192,7 +192,7 @@ GENERATION = Task(
         "sga": {"alignment": "mask_predict"},
     },
     sides=sides_of,
-    grid=True,
+    grid="training",
 )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from workflow_scripts.models.batches import Row, decoder_input
+from workflow_scripts.models.batches import Row, at_once, by_length, decoder_input
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import defuse, load_codec
@@ -77,15 +77,11 @@ class Reader:
 
 
 @torch.no_grad()
-def label_scores(
-    network: "PreTrainedModel", reader: Reader, rows: Sequence[Sequence[int]], precision: str, batch: int = 64
-) -> torch.Tensor:
+def label_scores(network: "PreTrainedModel", reader: Reader, rows: Sequence[Sequence[int]], precision: str) -> torch.Tensor:
     """The head's output for each row (rows × labels), in float32."""
     network.eval()
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     scores = torch.empty(len(rows), int(network.config.num_labels or 0))
-    for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
+    for chosen in by_length([len(ids) for ids in rows], at_once(network.device)):
         tensors = {k: v.to(network.device) for k, v in reader.collate([(rows[i], [-100]) for i in chosen]).items() if k != "labels"}
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             scores[chosen] = network(**tensors).logits.float().cpu()

@@ -16,28 +16,28 @@ reads what the encoder reads (`tagger`). The steps are commands:
 import importlib.metadata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
-from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import Significance, compare_everywhere
 from workflow_scripts.evidence.significance import drawn_scores
 from workflow_scripts.limits import AboveZero, Positive
-from workflow_scripts.models.batches import Row, by_length, decoder_input
+from workflow_scripts.models.batches import Row, at_once, by_length, decoder_input
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, describe, some_of, train_head
+from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of
 from workflow_scripts.tasks.heads import Reader
-from workflow_scripts.tasks.transfer import Transfer, transfer_task
+from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.tagged import join_words, split_words
-from workflow_scripts.training.checkpoints import claimed
+from workflow_scripts.training.launching import launch
 
 
 @dataclass
@@ -57,24 +57,21 @@ class Labelling(HeadSettings):
     """Of a model with a decoder: whether tags are read off the decoder's states, or off the encoder's, without a decoder."""
 
 
-@dataclass
-class Tagging:
+@dataclass(kw_only=True)
+class Tagging(Told):
     """What one call of `finetune` is told."""
 
-    language: str
-    """The language of the text."""
     labels: list[str]
     """All tags."""
-    epochs: Positive
-    """How often all sentences are seen."""
     labelling: Labelling = field(default_factory=Labelling)
     """How."""
 
 
 @dataclass(kw_only=True)
-class LabellingExperiment(Transfer):
+class LabellingExperiment(Finetuned):
     """Token labelling: words are tagged with parts of speech or named entities; finetuned in one language, tested in others."""
 
+    head: ClassVar[str] = "labelling"
     task: Literal["labelling"]
     """What is finetuned for."""
     labelling: Labelling = field(default_factory=Labelling)
@@ -94,13 +91,15 @@ LABELLING = transfer_task(
 
 def finetune(
     start: Path,
-    train: Path,
-    dev: Path,
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
     model: Path,
     curve: Path,
     report: Path,
     checkpoints: Path,
     *,
+    choice: Path | None = None,
+    keep_diverged: bool = False,
     from_scratch: bool = False,
     seed: int = 1,
     threads: int = 0,
@@ -108,49 +107,41 @@ def finetune(
     attempt: int = 1,
     settings: Tagging,
 ) -> None:
-    """Finetune the model in `start` on the table `train`, and write `model`, its learning `curve` and a `report`.
+    """Finetune the model in `start` on the tables `train`, and write `model`, its learning `curve` and a `report`.
 
-    `checkpoints`, `minutes` and `attempt` are those of `training`, and so is what is raised.
+    The first of `train` and `dev` are in the text's language, others in those that `settings` names. What else is told, and what is
+    raised, are those of `training.restore`.
     """
-    if threads:
-        torch.set_num_threads(threads)
-    keep_memory()
-    chosen, labels = settings.labelling, settings.labels
-    metric = leading(chosen, labels)
-    with claimed(checkpoints, describe(settings, "labelling", {"train": train, "dev": dev}, start, seed, from_scratch), attempt) as folder:
+    call = Call(start, train, dev, model, curve, report, checkpoints, choice, keep_diverged, from_scratch, seed, threads, minutes, attempt)
+
+    def prepare(settings: Tagging) -> Prepared:
+        chosen, labels = settings.labelling, settings.labels
+        metric = leading(chosen, labels)
         reader = WordReader(start, chosen.max_length, chosen.parts)
-        examples = reader.windows(some_of(read_table(train, labels, "word"), chosen.examples))
-        held_out = read_table(dev, labels, "word")
-        dev_windows = reader.windows(held_out)
-        dev_rows = reader.rows(dev_windows, settings.language, labels)
-        train_rows = reader.rows(examples, settings.language, labels)
-        dev_numbers = torch.tensor([number for _, tags in dev_rows for number in tags if number >= 0])
+        rows: list[Row] = []
+        for path, code in zip(train, (settings.language, *settings.more_train), strict=True):
+            rows += reader.rows(reader.windows(some_of(read_table(path, labels, "word"), chosen.examples)), code, labels)
+        held_out = [read_table(path, labels, "word") for path in dev]
+        dev_windows = [reader.windows(table) for table in held_out]
+        codes = (settings.language, *settings.more_dev)
+        dev_rows = [reader.rows(windows, code, labels) for windows, code in zip(dev_windows, codes, strict=True)]
         network = load_tagger(start, labels, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
-        def look() -> dict[str, float]:
-            logits = word_scores(network, reader, dev_rows, precision)
-            given = tags_of_sentences(dev_windows, [labels[i] for i in logits.argmax(dim=1).tolist()])
-            counted = tag_scores.count([example.label.split(" ") for example in held_out], given).sum(axis=0)
-            loss = float(torch.nn.functional.cross_entropy(logits, dev_numbers))
+        def look_at(table: list[Example], windows: list[Example], rows: list[Row]) -> dict[str, float]:
+            logits = word_scores(network, reader, rows, precision)
+            given = tags_of_sentences(windows, [labels[i] for i in logits.argmax(dim=1).tolist()])
+            counted = tag_scores.count([example.label.split(" ") for example in table], given).sum(axis=0)
+            numbers = torch.tensor([number for _, tags in rows for number in tags if number >= 0])
+            loss = float(torch.nn.functional.cross_entropy(logits, numbers))
             return {"eval_loss": loss, "eval_error": 1 - tag_scores.SCORES[metric](counted)}
 
-        train_head(
-            network,
-            reader,
-            Batches(lambda epoch: train_rows, len(train_rows), settings.epochs, chosen, seed),
-            look,
-            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
-            score=metric,
-            settings=chosen,
-            folder=folder,
-            minutes=minutes,
-            seed=seed,
-            model=model,
-            curve=curve,
-            report=report,
-            told={"start": str(start), "from_scratch": from_scratch, "languages": [settings.language], "settings": asdict(settings)},
-        )
+        def look() -> dict[str, float]:
+            return mean_of([look_at(*one) for one in zip(held_out, dev_windows, dev_rows, strict=True)])
+
+        return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed), look, metric)
+
+    finetune_head(call, settings, "labelling", prepare)
 
 
 def predict(
@@ -353,11 +344,11 @@ def load_tagger(folder: Path, labels: list[str] | None, settings: Labelling, see
 
 
 @torch.no_grad()
-def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str, tokens: int = 8192) -> torch.Tensor:
-    """The head's output for each word of all rows, in their order (words × tags), in float32; `tokens` are read at once."""
+def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str) -> torch.Tensor:
+    """The head's output for each word of all rows, in their order (words × tags), in float32."""
     network.eval()
     found: list[torch.Tensor] = [torch.empty(0)] * len(rows)
-    for chosen in by_length([len(ids) for ids, _ in rows], tokens):
+    for chosen in by_length([len(ids) for ids, _ in rows], at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items()}
         wanted = batch.pop("labels") >= 0
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
@@ -368,4 +359,5 @@ def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str
 
 
 if __name__ == "__main__":
+    launch("workflow_scripts.tasks.labelling", "finetune")
     run({"finetune": finetune, "predict": predict, "compare": compare_arms})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from workflow_scripts.models.batches import Row, by_length
+from workflow_scripts.models.batches import Row, at_once, by_length
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.spans import best_spans
 from workflow_scripts.tasks.heads import Reader
@@ -119,17 +119,15 @@ class Marked(NamedTuple):
 
 
 @torch.no_grad()
-def mark(
-    network: "PreTrainedModel", reader: PassageReader, windows: Sequence[Window], longest: int, precision: str, tokens: int = 8192
-) -> Marked:
-    """The best span of each example over its windows, at most `longest` pieces long; `tokens` are read at once.
+def mark(network: "PreTrainedModel", reader: PassageReader, windows: Sequence[Window], longest: int, precision: str) -> Marked:
+    """The best span of each example over its windows, at most `longest` pieces long.
 
     An example of whose passage no piece can be an answer has the span (0, 0).
     """
     network.eval()
     best: dict[int, tuple[float, Span]] = {}
     losses = [0.0] * len(windows)
-    for chosen in by_length([len(window.row[0]) for window in windows], tokens) if windows else ():
+    for chosen in by_length([len(window.row[0]) for window in windows], at_once(network.device)) if windows else ():
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([windows[i].row for i in chosen]).items()}
         labels = batch.pop("labels")
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):

@@ -15,25 +15,25 @@ reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The ste
 
 import importlib.metadata
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
-from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
 from workflow_scripts.limits import AboveZero, Positive
-from workflow_scripts.models.batches import Row, by_length
+from workflow_scripts.models.batches import Row, at_once, by_length
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, TextHeadSettings, describe, some_of, train_head
+from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of
 from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
-from workflow_scripts.tasks.transfer import Transfer, transfer_task
+from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
-from workflow_scripts.training.checkpoints import claimed
+from workflow_scripts.training.launching import launch
 
 
 @dataclass
@@ -55,24 +55,21 @@ class Ranking(TextHeadSettings):
     """What early stopping and the choice of the checkpoint go by, on the dev set."""
 
 
-@dataclass
-class Grading:
+@dataclass(kw_only=True)
+class Grading(Told):
     """What one call of `finetune` is told."""
 
-    language: str
-    """The language of the text."""
     grades: list[str]
     """All grades."""
-    epochs: Positive
-    """How often all documents are seen."""
     ranking: Ranking = field(default_factory=Ranking)
     """How."""
 
 
 @dataclass(kw_only=True)
-class RankingExperiment(Transfer):
+class RankingExperiment(Finetuned):
     """Ranking of documents by how well they answer a query; finetuned in one language, tested in others."""
 
+    head: ClassVar[str] = "ranking"
     task: Literal["ranking"]
     """What is finetuned for."""
     ranking: Ranking = field(default_factory=Ranking)
@@ -98,13 +95,15 @@ RANKING = transfer_task(
 
 def finetune(
     start: Path,
-    train: Path,
-    dev: Path,
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
     model: Path,
     curve: Path,
     report: Path,
     checkpoints: Path,
     *,
+    choice: Path | None = None,
+    keep_diverged: bool = False,
     from_scratch: bool = False,
     seed: int = 1,
     threads: int = 0,
@@ -112,47 +111,39 @@ def finetune(
     attempt: int = 1,
     settings: Grading,
 ) -> None:
-    """Finetune the model in `start` on the table `train`, and write `model`, its learning `curve` and a `report`.
+    """Finetune the model in `start` on the tables `train`, and write `model`, its learning `curve` and a `report`.
 
-    `checkpoints`, `minutes` and `attempt` are those of `training`, and so is what is raised.
+    The first of `train` and `dev` are in the text's language, others in those that `settings` names. What else is told, and what is
+    raised, are those of `training.restore`.
     """
-    if threads:
-        torch.set_num_threads(threads)
-    keep_memory()
-    chosen, grades = settings.ranking, settings.grades
-    with claimed(checkpoints, describe(settings, "ranking", {"train": train, "dev": dev}, start, seed, from_scratch), attempt) as folder:
+    call = Call(start, train, dev, model, curve, report, checkpoints, choice, keep_diverged, from_scratch, seed, threads, minutes, attempt)
+
+    def prepare(settings: Grading) -> Prepared:
+        chosen, grades = settings.ranking, settings.grades
         reader = Reader(start, chosen.max_length)
-        examples = some_of(read_table(train, grades), chosen.examples)
-        held_out = read_table(dev, grades)
-        train_rows = reader.rows(examples, settings.language, grades)
-        dev_rows = reader.rows(held_out, settings.language, grades)
-        dev_numbers = torch.tensor([number for _, (number,) in dev_rows])
+        rows: list[Row] = []
+        for path, code in zip(train, (settings.language, *settings.more_train), strict=True):
+            rows += reader.rows(some_of(read_table(path, grades), chosen.examples), code, grades)
+        held_out = [read_table(path, grades) for path in dev]
+        codes = (settings.language, *settings.more_dev)
+        dev_rows = [reader.rows(table, code, grades) for table, code in zip(held_out, codes, strict=True)]
         network = load_ranker(start, grades, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))
         loss = loss_of(grades, chosen.loss)
 
-        def look() -> dict[str, float]:
-            logits = pair_scores(network, reader, dev_rows, precision)
-            counted = counts_of(held_out, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
-            return {"eval_loss": float(loss(_Output(logits), dev_numbers)), "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted)}
+        def look_at(table: list[Example], rows: list[Row]) -> dict[str, float]:
+            logits = pair_scores(network, reader, rows, precision)
+            counted = counts_of(table, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
+            numbers = torch.tensor([number for _, (number,) in rows])
+            return {"eval_loss": float(loss(_Output(logits), numbers)), "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted)}
 
-        train_head(
-            network,
-            reader,
-            Batches(lambda epoch: train_rows, len(train_rows), settings.epochs, chosen, seed),
-            look,
-            by="eval_loss" if chosen.choose_by == "loss" else "eval_error",
-            score=chosen.metric,
-            settings=chosen,
-            folder=folder,
-            minutes=minutes,
-            seed=seed,
-            model=model,
-            curve=curve,
-            report=report,
-            told={"start": str(start), "from_scratch": from_scratch, "languages": [settings.language], "settings": asdict(settings)},
-            loss=loss,
-        )
+        def look() -> dict[str, float]:
+            return mean_of([look_at(*one) for one in zip(held_out, dev_rows, strict=True)])
+
+        batches = Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed)
+        return Prepared(network, reader, batches, look, chosen.metric, loss)
+
+    finetune_head(call, settings, "ranking", prepare)
 
 
 def predict(
@@ -276,11 +267,11 @@ def document_scores(logits: torch.Tensor, grades: Sequence[str]) -> torch.Tensor
 
 
 @torch.no_grad()
-def pair_scores(network, reader: Reader, rows: Sequence[Row], precision: str, tokens: int = 8192) -> torch.Tensor:
-    """The head's output for each row, in their order (rows × outputs), in float32; `tokens` are read at once."""
+def pair_scores(network, reader: Reader, rows: Sequence[Row], precision: str) -> torch.Tensor:
+    """The head's output for each row, in their order (rows × outputs), in float32."""
     network.eval()
     found = torch.empty(len(rows), network.config.num_labels)
-    for chosen in by_length([len(ids) for ids, _ in rows], tokens):
+    for chosen in by_length([len(ids) for ids, _ in rows], at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items() if name != "labels"}
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             found[chosen] = network(**batch).logits.float().cpu()
@@ -307,4 +298,5 @@ def aligned_scores(hypotheses: Path, wanted: int) -> list[float]:
 
 
 if __name__ == "__main__":
+    launch("workflow_scripts.tasks.ranking", "finetune")
     run({"finetune": finetune, "predict": predict, "compare": compare_arms})

@@ -7,8 +7,10 @@ lexicons that are learnt from other text, each sentence into one of several lang
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import paths
 from workflow_scripts.names import undefined
@@ -20,6 +22,8 @@ from workflow_scripts.tasks.experiment import (
     arms_of,
     backbone_problems,
     given_dictionary,
+    grid_of,
+    grid_points,
     lexicons_used,
     of_training,
     phase_training,
@@ -27,6 +31,7 @@ from workflow_scripts.tasks.experiment import (
     shared_problems,
 )
 from workflow_scripts.text.languages import LANGUAGES
+from workflow_scripts.training.choice import Choice
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config, LexiconStages
@@ -42,6 +47,20 @@ class Transfer(Experiment):
     """Languages that words are switched into; those of the test sets by default."""
 
 
+@dataclass(kw_only=True)
+class Finetuned(Transfer):
+    """What the settings have of tasks for which a head is finetuned: a choice from a grid, and what early stopping goes by."""
+
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    """The lists in the settings of finetuning, with `epochs`, which the arms have otherwise: every arm is finetuned with each
+    combination of their values, and chooses one on the dev set."""
+    choice: Choice = field(default_factory=lambda: Choice(by="dev_score"))
+    """What the choice goes by."""
+    select_on: Literal["source", "all"] = "source"
+    """Whose dev text early stopping and the choice from a grid go by: that in the language of the text, or the mean over that and all of
+    the text's `more_dev`."""
+
+
 # ---------------------------------------------------------------------------------------------
 # what an experiment means
 
@@ -49,12 +68,26 @@ class Transfer(Experiment):
 def languages(config: Config, name: str) -> list[str]:
     """The languages of the texts, that of the training text first."""
     labelled = config.labelled[config.experiments[name].corpus]
-    return list(dict.fromkeys([labelled.language, *(source.language or labelled.language for source in labelled.test.values())]))
+    tested = [source.language or labelled.language for source in labelled.test.values()]
+    experiment = config.experiments[name]
+    more = [part for kind in ("translations", "more_dev") for part in paths.more_parts(config, experiment.corpus, kind)]
+    return list(dict.fromkeys([labelled.language, *tested, *(paths.labelled_language(config, experiment.corpus, part) for part in more)]))
 
 
 def trained_languages(config: Config, name: str) -> list[str]:
     """The language of the training text."""
     return languages(config, name)[:1]
+
+
+def translated_parts(config: Config, name: str, phase: Phase) -> list[str]:
+    """The parts of further training text that a phase learns from."""
+    return paths.more_parts(config, config.experiments[name].corpus, "translations") if phase.translations else []
+
+
+def selecting_parts(config: Config, name: str) -> list[str]:
+    """The parts of further dev text that early stopping goes by."""
+    experiment = config.experiments[name]
+    return paths.more_parts(config, experiment.corpus, "more_dev") if experiment.select_on == "all" else []
 
 
 def switched_into(config: Config, name: str) -> list[str]:
@@ -101,13 +134,16 @@ def lexicon_files(config: Config, name: str, lexicon: str | None = None) -> list
 
 def training_text(config: Config, name: str) -> list[str]:
     """The sentences of the training text."""
-    return [paths.labelled_file(config, config.experiments[name].corpus, "train")]
+    corpus, phases = config.experiments[name].corpus, phases_of(config, config.experiments[name])
+    more = [part for _, phase in phases for part in translated_parts(config, name, phase)]
+    return [paths.labelled_file(config, corpus, part) for part in dict.fromkeys(["train", *more])]
 
 
 def held_out_text(config: Config, name: str) -> list[str]:
     """The sentences of dev and test sets."""
     corpus = config.experiments[name].corpus
-    return [paths.labelled_file(config, corpus, part) for part in paths.labelled_parts(config, corpus)[1:]]
+    parts = [*paths.labelled_parts(config, corpus)[1:], *paths.more_parts(config, corpus, "more_dev")]
+    return [paths.labelled_file(config, corpus, part) for part in parts]
 
 
 def lexicons(config: Config, name: str) -> list[str]:
@@ -122,8 +158,12 @@ def results_with(scored: str) -> Callable[[Config, str], set[str]]:
         experiment: Transfer = config.experiments[name]
         own = paths.experiment_folder(name)
         files = {f"{own}/significance.json", f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
-        files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
+        more = [part for _, phase in phases_of(config, experiment) for part in translated_parts(config, name, phase)]
+        parts = [*paths.labelled_parts(config, experiment.corpus), *more, *selecting_parts(config, name)]
+        files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in parts}
         files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
+        if grid_of(experiment):
+            files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
         for arm in arms_of(config, experiment):
             for seed in config.run.seeds:
                 run = paths.run_folder(name, arm, seed)
@@ -140,18 +180,22 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained
 
     def phases(config: Config, name: str) -> Iterator[Trained]:
         experiment: Transfer = config.experiments[name]
-        seeds = len(config.run.seeds)
+        seeds, points = len(config.run.seeds), grid_points(experiment)
         for _, phase in phases_of(config, experiment):
             if phase.name == "pretext":
                 training = phase_training(experiment, phase)
-                yield of_training("pretext", f"experiments.{name}.training", experiment.backbone, training, seeds)
-            else:
-                yield _finetuning(rule, f"experiments.{name}.{key}", experiment, getattr(experiment, key), phase, seeds)
+                yield of_training("pretext", f"experiments.{name}.training", experiment.backbone, training, seeds + bool(points))
+            for point in (points or [{}]) if phase.name == "finetune" else ():
+                # each point is trained once, then the chosen one with every seed
+                times = 1 + seeds / len(points) if points else seeds
+                chosen = replace(getattr(experiment, key), **{name: value for name, value in point.items() if name != "epochs"})
+                epochs = point.get("epochs", phase.epochs) or 0
+                yield _finetuning(rule, f"experiments.{name}.{key}", experiment, chosen, epochs, times)
 
     return phases
 
 
-def _finetuning(rule: str, where: str, experiment: Transfer, chosen: Any, phase: Phase, seeds: int) -> Trained:
+def _finetuning(rule: str, where: str, experiment: Transfer, chosen: Any, epochs: int, times: float) -> Trained:
     return Trained(
         rule,
         where,
@@ -162,8 +206,8 @@ def _finetuning(rule: str, where: str, experiment: Transfer, chosen: Any, phase:
         chosen.precision,
         chosen.device,
         True,
-        min(3, 1 + (phase.epochs or 0) * chosen.looks),
-        seeds,
+        min(3, 1 + epochs * chosen.looks),
+        times,
     )
 
 
@@ -182,12 +226,59 @@ def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]
                 yield f"arms.{arm}: the task phase of {where}, a {experiment.task}, has `epochs` instead of updates"
             if phase.data == "task" and phase.training:
                 yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
+            if phase.translations and phase.data != "task":
+                yield f"arms.{arm}: a pretext phase learns from no translations; set it in the task phase"
+            if phase.translations and not translated_parts(config, name, phase):
+                yield f"arms.{arm}: learns from `translations`, of which labelled.{experiment.corpus} has none"
+        if experiment.select_on == "all" and not selecting_parts(config, name):
+            yield f"{where}.select_on: all needs `more_dev` in labelled.{experiment.corpus}, dev text in other languages"
+        yield from _grid_problems(where, experiment, key)
+        yield from _translation_problems(config, name)
         switched = []
         if getattr(getattr(experiment, key), "switch_while_finetuning", False):
             switched.append(f"{where}.{key}.switch_while_finetuning")
         yield from text_problems(config, name, unit, {f"{where}.{key}": getattr(experiment, key).max_length}, switched)
 
     return problems
+
+
+def _translation_problems(config: Config, name: str) -> Iterator[str]:
+    """What is wrong with the models that are to translate an experiment's training text."""
+    corpus = config.experiments[name].corpus
+    block = config.labelled.get(corpus)
+    for code, source in block.translations.items() if block else ():
+        where, by = f"labelled.{corpus}.translations.{code}.by", source.by
+        if by and block and block.unit == "word":
+            yield f"{where}: tags of words cannot be translated; give a file"
+        if by and set(by) not in ({"backbone"}, {"experiment", "arm"}):
+            yield f"{where}: wants {{backbone: NAME}}, or {{experiment: NAME, arm: NAME}}, got {by}"
+        elif "backbone" in by:
+            yield from undefined(where, by["backbone"], config.backbones)
+        elif by:
+            yield from undefined(where, by["experiment"], config.run.experiments)
+            other = config.experiments.get(by["experiment"])
+            yield from undefined(where, by["arm"], arms_of(config, other) if other else config.arms)
+
+
+def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
+    """What is wrong with the values of a grid of finetuning settings."""
+    block = getattr(experiment, key)
+    for setting, values in experiment.grid.items():
+        known = [*asdict(block), "epochs"]
+        yield from undefined(f"{where}.{key}", setting, known)
+        if not values:
+            yield f"{where}.grid.{setting}: is empty"
+        for value in values if setting in known else ():
+            if setting == "epochs":
+                if not isinstance(value, int) or value < 1:
+                    yield f"{where}.{key}.epochs: is a number from 1, got {value!r}"
+                continue
+            try:
+                TypeAdapter(type(block)).validate_python({**asdict(block), setting: value})
+            except ValidationError as error:
+                yield f"{where}.{key}.{setting}: {error.errors()[0]['msg'].lower()}, got {value!r}"
+    if experiment.grid and experiment.choice.by not in ("dev_score", "dev_loss"):
+        yield f"{where}.choice.by: {experiment.choice.by} is not measured; set dev_score or dev_loss"
 
 
 def text_problems(config: Config, name: str, unit: str, lengths: dict[str, int], switches: list[str]) -> Iterator[str]:
@@ -275,4 +366,5 @@ def transfer_task(
         problems=problems_with(key, unit),
         phases=phases_with(rule, key),
         rules={"pretext": "training.micro_batch_tokens", rule: f"{key}.micro_batch", **rules},
+        grid=key,
     )

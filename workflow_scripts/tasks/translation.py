@@ -17,6 +17,7 @@ from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.representation import Representation
 from workflow_scripts.evidence.scores import ROUGES, Scores
+from workflow_scripts.evidence.speed import Speed
 from workflow_scripts.evidence.word_accuracy import WordAccuracy
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
@@ -71,6 +72,8 @@ class Translation(Experiment):
     """Metrics and significance."""
     comet: Comet | None = None
     """COMET, in an environment of its own; `{}` measures it with its defaults."""
+    speed: Speed | None = None
+    """How fast the arms write, and how good that is; `{}` measures it with its defaults, by itself on the machine."""
     word_accuracy: WordAccuracy = field(default_factory=WordAccuracy)
     """Word accuracy by frequency."""
     representation: Representation = field(default_factory=Representation)
@@ -192,6 +195,7 @@ def results(config: Config, name: str) -> set[str]:
             files.add(f"{lexicon_folder(config, name, used)}/mapping.json")
     if experiment.grid:
         files |= {f"{own}/{arm}/choice.json" for arm in arms}
+    files |= {f"{own}/speed.json"} if experiment.speed else set()
     kinds = ["scores", "comet"] if experiment.comet else ["scores"]
     for seed in config.run.seeds:
         files |= {f"{own}/significance/{test}.seed{seed}.json" for test in all_tests}
@@ -345,11 +349,12 @@ TRANSLATION = Task(
         "decoding": "decoding.batch_tokens",
         "n_best": "decoding.batch_tokens",
         "comet": "comet.batch_size",
+        "speed": "speed.batch_tokens",
         "representation": "representation.batch_tokens",
         "representation_backbone": "representation.batch_tokens",
     },
     sides=sides,
-    grid=True,
+    grid="training",
 )
 SUMMARISATION = TRANSLATION._replace(
     defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}

@@ -57,6 +57,9 @@ class LabelledSource:
     where: dict[str, str] = field(default_factory=dict)
     """Column → value: only lines with this value are read; for files that hold several languages. Of
     SQuAD's JSON with `unit: question`, `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
+    by: dict[str, str] = field(default_factory=dict)
+    """Of `translations`, instead of a file: the model of the run that translates the training text, `{backbone: NAME}` or
+    `{experiment: NAME, arm: NAME}`. The model of an arm is that of the run's first seed."""
     targets: str | None = None
     """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
     target_where: dict[str, str] = field(default_factory=dict)
@@ -99,6 +102,11 @@ class Labelled:
     """Text for early stopping, in the language of the training text."""
     test: dict[str, LabelledSource]
     """Test sets by name."""
+    translations: dict[str, LabelledSource] = field(default_factory=dict)
+    """Training text in other languages by name, most often translations of `train`, for arms that learn from it as well
+    (translate-train-all). Its `language` is the name unless it is given."""
+    more_dev: dict[str, LabelledSource] = field(default_factory=dict)
+    """Dev text in other languages by name, for experiments that select on all languages (`select_on: all`)."""
     labels: list[str] = field(default_factory=list)
     """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … None with `unit: question` and
     `unit: target`."""
@@ -116,10 +124,21 @@ class Labelled:
     seed: Seed = 1
     """Decides which documents are held out; all runs of an experiment use the same."""
 
+    def source_of(self, part: str) -> LabelledSource:
+        """Where a part is said to come from: train, dev, ``test/NAME``, ``translations/NAME`` or ``more_dev/NAME``."""
+        kind, _, name = part.partition("/")
+        kind = "translations" if kind == "translated" else kind
+        return getattr(self, kind)[name] if name else getattr(self, kind)
+
+    def language_of(self, part: str) -> str:
+        """The language of a part."""
+        kind, _, name = part.partition("/")
+        return self.source_of(part).language or (name if kind in ("translations", "translated", "more_dev") else self.language)
+
     def language_of_targets(self, part: str) -> str:
         """The language of the targets of a part (`unit: target`)."""
-        source = self.test.get(part.removeprefix("test/"), self.train)
-        return source.target_language or self.target_language or source.language or self.language
+        source = self.source_of(part) if "/" in part else self.train
+        return source.target_language or self.target_language or self.language_of(part)
 
 
 class Example(NamedTuple):
@@ -154,7 +173,9 @@ WORD_COLUMNS = ("word", "tag")
 
 
 def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: Labelled) -> None:
-    """Write one part (``train``, ``dev`` or ``test/NAME``): its examples, their unique sentences, and a report.
+    """Write one part: its examples, their unique sentences, and a report.
+
+    Parts are ``train``, ``dev``, ``test/NAME``, ``translations/NAME`` and ``more_dev/NAME``.
 
     Training text has no example that is also in dev or in a test set of the same language; dev has none that is also in such a test set.
 
@@ -216,7 +237,14 @@ def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") 
 
 def paths(settings: Labelled) -> list[str]:
     """The files that all parts are read from."""
-    return [path for source in (settings.train, settings.dev, *settings.test.values()) for path in source.paths()]
+    return [path for source in sources(settings).values() for path in source.paths()]
+
+
+def sources(settings: Labelled) -> dict[str, LabelledSource]:
+    """Part → where it is said to come from; without what a model translates."""
+    several = {kind: getattr(settings, kind) for kind in ("test", "translations", "more_dev")}
+    named = {f"{kind}/{name}": source for kind, blocks in several.items() for name, source in blocks.items() if not source.by}
+    return {"train": settings.train, "dev": settings.dev, **named}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -241,15 +269,16 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
 
 def _source(settings: Labelled, part: str) -> LabelledSource:
     """Where a part comes from. A part without a file of its own has the training source, with its own `held_out`."""
-    source = {"train": settings.train, "dev": settings.dev}.get(part) or settings.test[part.removeprefix("test/")]
+    source = settings.source_of(part)
     given = asdict(source if source.file else settings.train)
-    return LabelledSource(**{**given, "language": source.language or settings.language, "held_out": source.held_out})
+    return LabelledSource(**{**given, "language": settings.language_of(part), "held_out": source.held_out})
 
 
 def _before(settings: Labelled, part: str) -> list[str]:
     """The parts of the same language with which this part must not share examples."""
-    tests = [f"test/{name}" for name, source in settings.test.items() if source.language in (None, settings.language)]
-    return {"train": ["dev", *tests], "dev": tests}.get(part, [])
+    kind, code = part.partition("/")[0], settings.language_of(part)
+    held_out = {"test": (), "dev": ("test",), "more_dev": ("test",)}.get(kind, ("dev", "more_dev", "test"))
+    return [other for other in sources(settings) if other.partition("/")[0] in held_out and settings.language_of(other) == code]
 
 
 def _is_of(settings: Labelled, part: str, document: str) -> bool:
@@ -260,12 +289,12 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
     digest = hashlib.blake2b(f"{settings.seed}\t{document}".encode(), digest_size=8).digest()
     place = int.from_bytes(digest) / 2**64
     tests = max((source.held_out or 0.0 for source in settings.test.values()), default=0.0)
-    if part == "train":
+    if part.startswith(("train", "translations")):
         return tests <= place < 1 - (settings.dev.held_out or 0.0)
     own = _source(settings, part).held_out
     if own is None:
         return True
-    return place >= 1 - own if part == "dev" else place < own
+    return place >= 1 - own if part.startswith(("dev", "more_dev")) else place < own
 
 
 def _key(example: Example, unit: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.words import read_sentences
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Bitext(NamedTuple):
 
 
 def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = None) -> list[Bitext]:
-    """The pairs of corpora, without those of which a side has a key of `leak_key` in `forbidden`; at `most` so many of each.
+    """The pairs of corpora, without those of which a side has a key of `leak_key` in `forbidden`; `most` of each, chosen at random.
 
     `files` are both sides of each corpus, one after the other; a file's suffix is its language. Raises `InputError` where the sides
     of a corpus differ in length, or nothing is left of it.
@@ -48,9 +48,14 @@ def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = N
         sides = [[" ".join(line.split()) for line in read_sentences(path)] for path in paths]
         if len(sides[0]) != len(sides[1]):
             raise InputError(f"{paths[0]} has {len(sides[0])} lines, {paths[1]} {len(sides[1])}; they must be aligned")
-        pairs = [pair for pair in zip(*sides, strict=True) if all(pair) and not forbidden.intersection(map(leak_key, pair))][:most]
+        leaks = [[key in forbidden for key in leak_keys(side)] if side else [] for side in sides]
+        pairs = [pair for *pair, a, b in zip(*sides, *leaks, strict=True) if all(pair) and not (a or b)]
         if not pairs:
             raise InputError(f"{paths[0]}: no pairs are left that are not in dev and test sets; give another corpus, or more text")
+        if most is not None and most < len(pairs):
+            # drawn without the run's seed, so that all models share one choice
+            chosen = np.random.default_rng(len(pairs)).permutation(len(pairs))[:most]
+            pairs = [pairs[i] for i in sorted(chosen)]
         lines = [list(side) for side in zip(*pairs, strict=True)]
         found.append(Bitext(paths[0].parent.name, dict(zip((path.suffix[1:] for path in paths), lines, strict=True))))
     return found

@@ -16,9 +16,10 @@ from workflow_scripts.stage import InputError, read_json, run, write_json
 class Choice:
     """Settings of the choice."""
 
-    by: Literal["dev_bleu", "dev_rouge", "dev_loss"] = "dev_bleu"
+    by: Literal["dev_bleu", "dev_rouge", "dev_score", "dev_loss"] = "dev_bleu"
     """What decides: BLEU or ROUGE-L of greedy translations of the dev set (`training.dev_metric`), or its loss; of the weights that a
-    phase hands on. For the task summarisation it is ROUGE-L unless said otherwise."""
+    phase hands on. For the task summarisation it is ROUGE-L unless said otherwise, and for tasks with labels `dev_score`, the score
+    that stands for the others there."""
 
 
 def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], settings: Choice = Choice()) -> None:
@@ -32,6 +33,7 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
     if not sound:
         told = "; ".join(f"{point['settings']}: {point['diverged']}" for point in points)
         raise InputError(f"{output}: training diverged at every point of the grid ({told}); give other values")
+    measured = ("dev_score", "dev_loss") if settings.by == "dev_score" else _MEASURED
     sign = -1 if settings.by == "dev_loss" else 1
     chosen = max(sound, key=lambda i: sign * points[i][settings.by])
     write_json(
@@ -39,7 +41,7 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
         {
             "by": settings.by,
             "seed": points[chosen]["seed"],
-            "points": [{key: point[key] for key in ("settings", *_MEASURED, "diverged")} for point in points],
+            "points": [{key: point[key] for key in ("settings", *measured, "diverged")} for point in points],
             "chosen": chosen,
             "phases": points[chosen]["phases"],
         },
@@ -61,10 +63,11 @@ def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
         "seed": finetune["seed"],
         "settings": {key: finetune["settings"][key] for key in swept},
         **{key: finetune["handed_on"].get(key) for key in _MEASURED},
+        "dev_score": next((value for key, value in finetune["handed_on"].items() if key.startswith("dev_") and key != "dev_loss"), None),
         "diverged": next((report["diverged"] for report in phases.values() if report["diverged"]), ""),
         "phases": {
             name: {
-                "settings": {key: report["settings"][key] for key in swept},
+                "settings": {key: report["settings"][key] for key in swept if key in report["settings"]},
                 "checkpoints": str(Path(report["checkpoints"]).parent),
             }
             for name, report in phases.items()

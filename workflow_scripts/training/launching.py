@@ -16,24 +16,27 @@ from workflow_scripts.device import given_gpus
 _PATIENCE = ["--shutdown-timeout", "300"]
 
 
-def launch(module: str) -> None:
+def launch(module: str, command: str = "") -> None:
     """Run `module` with this process's arguments under torchrun, where the job was given several GPUs or nodes; else return.
 
-    Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be another job's.
+    With a `command`, only where that one was called. Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be
+    another job's.
     """
     arguments = sys.argv[1:]
+    if command and arguments[:1] != [command]:
+        return
     if "WORLD_SIZE" in os.environ or "--help" in arguments:
         return
     on_cpu = '"device": "cpu"' in " ".join(arguments)
     gpus = torch.cuda.device_count() if given_gpus() and not on_cpu else 0
     nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
     if nodes > 1:
-        command = across_nodes(module, arguments, nodes, max(1, gpus), first_node(), os.environ["SLURM_JOB_ID"])
+        line = across_nodes(module, arguments, nodes, max(1, gpus), first_node(), os.environ["SLURM_JOB_ID"])
         # what the surrounding step was told of tasks is not meant for the torchruns
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("SLURM_NTASKS", "SLURM_TASKS_PER", "SLURM_CPU_BIND"))
         }
-        os.execvpe(command[0], command, kept)
+        os.execvpe(line[0], line, kept)
     elif gpus > 1:
         os.execv(sys.executable, [sys.executable, *on_one_node(module, arguments, gpus)])
 

@@ -60,6 +60,8 @@ class Pretraining:
     """Lines a language that are kept back to measure the loss; of bitext, so many pairs of each corpus's dev set."""
     bitext: list[str] = field(default_factory=list)
     """Names of `corpora` whose training text is read as well, or alone: as pairs, or by objectives for monolingual text as that."""
+    bitext_pairs: Positive | None = None
+    """Read so many pairs of each corpus only, chosen at random once for all models. All by default."""
     temperature: Annotated[float, Limits(ge=1)] = 1.0
     """Pairs: a corpus of n pairs is drawn in proportion to n^(1/temperature); 1 reads each pair equally often. Objective `veco` draws
     languages in this way as well."""
@@ -337,7 +339,8 @@ def read_text(
             raise InputError(f"{source}: {len(text)} lines are left for {code}; at least {4 * block.dev_lines} are needed")
     train, dev = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines, None), slice(block.dev_lines)))
     begin = {code: [number - block.dev_lines for number in some if number > block.dev_lines] for code, some in breaks.items()}
-    return Text(train, read_bitext(bitext, forbidden), begin), Text(dev, read_bitext(bitext_dev, others, block.dev_lines), breaks)
+    pairs, dev_pairs = read_bitext(bitext, forbidden, block.bitext_pairs), read_bitext(bitext_dev, others, block.dev_lines)
+    return Text(train, pairs, begin), Text(dev, dev_pairs, breaks)
 
 
 def merged(text: Text, most: int | None = None) -> Text:

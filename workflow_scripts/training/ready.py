@@ -56,7 +56,7 @@ def made_from(
     settings = asdict(small)
     text = settings.pop("text")
     # the files stand for the corpora; without any, a backbone is the same as before there were such settings
-    about_bitext = {name: settings.pop(name) for name in ("bitext", "temperature", "direction", "pivot")}
+    about_bitext = {name: settings.pop(name) for name in ("bitext", "bitext_pairs", "temperature", "direction", "pivot")}
     del settings["ready"]
     about_veco = settings.pop("veco")
     if settings["masking"]["unit"] == "piece":

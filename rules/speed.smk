@@ -1,0 +1,26 @@
+# by itself on the machine: what runs beside it would be measured, too
+rule speed:
+    input:
+        models=of(arms.first_models),
+        source=of(arms.first_test, 0),
+        target=of(arms.first_test, 1),
+    output:
+        "results/runs/{experiment}/speed.json",
+    log:
+        "results/logs/speed/{experiment}.log",
+    benchmark:
+        "results/benchmarks/speed/{experiment}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(text="corpora"),
+    conda:
+        "../envs/crossgap.yaml"
+    threads: workflow.cores
+    params:
+        arms=of(arms.arms),
+        languages=of(arms.trained_direction),
+        max_length=of(arms.longest_output),
+        settings=settings_of("speed"),
+    shell:
+        "python -m workflow_scripts.evidence.speed --output {output:q} --models {input.models:q} --source {input.source:q} "
+        "--target {input.target:q} --arms {params.arms:q} --languages {params.languages:q} --max-length {params.max_length} "
+        "--settings {params.settings:q} > {log:q} 2>&1"

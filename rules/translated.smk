@@ -1,0 +1,23 @@
+rule translated:
+    input:
+        model=of(inputs.translating_model),
+        train=lambda w: paths.labelled_file(CONFIG, w.labelled, "train", ".tsv"),
+    output:
+        examples="results/labelled/{labelled}/translated/{name}.{lang}.tsv",
+        sentences="results/labelled/{labelled}/translated/{name}.{lang}",
+        report="results/labelled/{labelled}/translated/{name}.{lang}.json",
+    log:
+        "results/logs/translated/{labelled}/{name}.{lang}.log",
+    benchmark:
+        "results/benchmarks/translated/{labelled}/{name}.{lang}.tsv"
+    wildcard_constraints:
+        name=r"[\w-]+",
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        unit=lambda w: CONFIG.labelled[w.labelled].unit,
+        language=lambda w: CONFIG.labelled[w.labelled].language,
+    shell:
+        "python -m workflow_scripts.tasks.translated --model {input.model:q} --train {input.train:q} --examples {output.examples:q} "
+        "--sentences {output.sentences:q} --report {output.report:q} --unit {params.unit} --languages {params.language} {wildcards.lang} "
+        "--threads {threads} > {log:q} 2>&1"

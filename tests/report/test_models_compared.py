@@ -1,0 +1,91 @@
+"""The report's section on transfer, made of a small results tree with invented numbers; and the tables beside scores.tsv."""
+
+import csv
+from dataclasses import replace
+from html import unescape
+
+import pytest
+from test_labels import RIGHT, configuration, results
+from test_report import put
+
+from workflow_scripts.report.__main__ import write_report
+from workflow_scripts.report.transfers import against_base, transfer
+from workflow_scripts.tasks.experiment import Published
+from workflow_scripts.training.backbone import Backbone
+
+SEEDS = (1, 2)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A folder with the results of one classification on two backbones, and the configuration."""
+    config = configuration(SEEDS, ("first", "second"))
+    config.run.transfer = "small"
+    config.backbones["continued"] = Backbone(kind="hub", model="somebody/more")
+    number = Published("plain", "accuracy", 64.5, "a paper, Table 1", testset="average")
+    config.experiments["second"] = replace(config.experiments["second"], backbone="continued", published=[number])
+    root = tmp_path / "results"
+    for name in ("first", "second"):
+        results(root, SEEDS, name)
+    put(root / "backbones/continued/backbone.json", {"kind": "hub", "model": "somebody/more", "family": "mbart", "parameters": 9})
+    pairs = [
+        {"testset": testset, "seed": seed, "arm": "continued", "other": "small", "difference": -4.0, "low": -7.0, "high": -1.0, "p": p}
+        for testset, p in (("de", 0.004), ("en", 0.04), ("average", 0.002))
+        for seed in (*SEEDS, None)
+    ]
+    put(root / "runs/first/transfer.json", {"baseline": "small", "pairs": pairs, "covers": {"seed": "examples", "seeds": "seeds"}})
+    return tmp_path, config
+
+
+def test_a_task_has_a_row_for_each_model_with_tests_and_published_numbers(run):
+    folder, config = run
+    found = transfer(folder / "results", config)
+    (task,) = found["tasks"]
+    assert found["failed"] == {} and found["models"] == ["small", "continued"] and list(task["testsets"]) == ["de", "en", "average"]
+    # the first arm; the mean over test sets of each seed, then over seeds
+    assert task["cells"]["small", "average"]["mean"] == pytest.approx((RIGHT["plain", "de"] + RIGHT["plain", "en"]) / 2 + 1.5)
+    cell = task["cells"]["continued", "average"]
+    assert cell["published"].value == 64.5 and cell["test"]["marker"] == "‡ worse"
+    # corrected for two test sets; the average by itself
+    assert [task["cells"]["continued", test]["test"]["p"] for test in ("de", "en", "average")] == pytest.approx([0.008, 0.04, 0.002])
+    assert found["averages"]["small"] == found["averages"]["continued"] and found["gains"]["continued"] == 0
+
+
+def test_the_page_and_the_tables_have_the_comparison(run):
+    folder, config = run
+    tables = tuple(folder / f"{name}.tsv" for name in ("transfer", "analyses"))
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config, tables=tables)
+    page = unescape((folder / "report.html").read_text(encoding="utf-8"))
+    assert '<h2 id="transfer">' in page and "published 64.50" in page and "−4.00 (−7.00 to −1.00), p = 0.002" in page
+    assert "could not be compared" not in page and r"\toprule" in page
+    rows = list(csv.DictReader(tables[0].read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+    assert [(row["model"], row["testset"]) for row in rows][:3] == [("small", "de"), ("small", "en"), ("small", "average")]
+    assert rows[-1] | {"published": "64.5", "p": "0.002", "difference": "-4.0", "against": "small", "seeds": "2"} == rows[-1]
+    assert tables[1].read_text(encoding="utf-8").startswith("analysis\tstage\t")
+
+
+def test_a_task_that_cannot_be_compared_says_why(run):
+    folder, config = run
+    (folder / "results/runs/first/transfer.json").unlink()
+    found = transfer(folder / "results", config)
+    assert "transfer.json is missing" in found["failed"]["first"] and found["tasks"] == []
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config)
+    assert "first could not be compared" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_without_a_base_there_is_no_such_section(run):
+    folder, config = run
+    config.run.transfer = None
+    assert transfer(folder / "results", config) == {}
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config)
+    assert 'id="transfer"' not in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_difference_is_always_the_models_from_the_base(run):
+    folder, config = run
+    from workflow_scripts.report.study import configured
+
+    study = configured(folder / "results", "first", config)
+    pairs = [{"testset": "de", "seed": None, "arm": "base", "other": "new", "difference": 2.0, "low": -1.0, "high": 5.0, "p": 0.2}]
+    test = against_base(study, "b", {"b": "base", "n": "new"}, pairs)["n", "de"]
+    assert (test["difference"], test["low"], test["high"]) == (-2.0, -5.0, 1.0)

@@ -1,0 +1,101 @@
+"""Arms that write at once, start from a backbone of their own, or switch words while they translate: what is wrong with them, and jobs."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from test_config import changed
+
+from workflow_scripts.run import arms, inputs
+from workflow_scripts.run.config import load
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks import translation
+from workflow_scripts.tasks.experiment import backbone_of
+
+SGA = {"data": "task", "updates": 4200, "generator": "sga", "backbone": "encoder"}
+ENCODER = {"kind": "small", "family": "xlmr", "small": {"text": {"de": "task", "en": "task"}}}
+
+
+def with_arm(*phases, **more):
+    """The default configuration with an arm `own` beside the baseline, and an encoder."""
+    raw = changed("arms/own", list(phases))
+    raw["run"]["arms"] = ["finetune", "own"]
+    raw["backbones"]["encoder"] = ENCODER
+    for path, value in more.items():
+        *parents, last = path.split("/")
+        block = raw
+        for part in parents:
+            block = block[part]
+        block[last] = value
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("phases", "said"),
+    [
+        ([{**SGA, "backbone": "bible"}], "arms.own.generator: needs an encoder, but backbones.bible has a decoder"),
+        ([{**SGA, "backbone": "encoders"}], "arms.own.backbone: 'encoders' is not defined, did you mean 'encoder'"),
+        (
+            [{**SGA, "start": "scratch"}],
+            "arms.own.start: generator sga freezes a pretrained encoder; for random weights set generator: ctc",
+        ),
+        ([{**SGA, "sga": {"prompts": 3}}], "arms.own.sga: 'prompts' is not defined"),
+        ([{**SGA, "sga": {"noise_rate": 2}}], "arms.own.sga.noise_rate: input should be less than or equal to 1"),
+        ([{"data": "task", "updates": 4200, "sga": {"noise": "paper"}}], "arms.own.sga: is for phases with generator: sga or ctc"),
+        (
+            [{"data": "codeswitch", "updates": 2800}, {**SGA, "updates": 1400, "backbone": None}],
+            "arms.own.generator: sga is for arms of one `data: task` phase",
+        ),
+        (
+            [{"data": "codeswitch", "updates": 2800}, {"data": "task", "updates": 1400, "backbone": "bible"}],
+            "arms.own.backbone: belongs to the arm's first phase",
+        ),
+        ([{"data": "mask", "updates": 2800, "switch": 0.3}, {"data": "task", "updates": 1400}], "switch: is for the task phase"),
+        ([{"data": "task", "updates": 4200, "backbone": "encoder"}], "is an encoder (family xlmr), which cannot write text"),
+    ],
+)
+def test_one_clear_line_for_each_mistake(phases, said):
+    with pytest.raises(InputError) as error:
+        load(with_arm(*phases))
+    assert said in str(error.value)
+
+
+def test_an_arm_starts_from_its_own_backbone_which_keeps_its_head():
+    config = load(with_arm({**SGA, "sga": {"denoising": False}}, **{"experiments/help-de-en/sga": {"prompt_length": 7}}))
+    experiment = config.experiments["help-de-en"]
+    assert [backbone_of(config, experiment, arm) for arm in ("finetune", "own")] == ["bible", "encoder"]
+    w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="encoder")
+    assert arms.phase_start(config, w, "finetune") == "results/backbones/encoder/model"
+    assert inputs.keep_head(config, w) == "--keep-head" and inputs.encoder_will_do(config, w) == "--encoder-will-do"
+    w.backbone = "bible"
+    assert inputs.keep_head(config, w) == "" and inputs.encoder_will_do(config, w) == ""
+    flags = arms.task_flags(config, w)
+    assert flags[:3] == ["--generator", "sga", "--sga"] and {"prompt_length": 7, "denoising": False}.items() <= json.loads(flags[3]).items()
+    w.arm = "finetune"
+    assert arms.task_flags(config, w) == [] and arms.switching_lexicon(config, w) == {}
+
+
+def test_a_phase_that_switches_words_reads_the_lexicon_of_its_direction():
+    config = load(with_arm({"data": "task", "updates": 4200, "switch": 0.3}))
+    w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1")
+    assert arms.switching_lexicon(config, w) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
+    assert json.loads(arms.task_flags(config, w)[1])["rate"] == 0.3
+
+
+def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
+    raw = with_arm({"data": "task", "updates": 4200})
+    raw["corpora"]["other"] = {**raw["corpora"]["help"], "languages": ["es", "en"]}
+    raw["corpora"]["other"]["train"] = {"file": "resources/libreoffice-help/en-es.tsv.xz", "columns": {"document": 1, "en": 3, "es": 4}}
+    raw["backbones"]["bible"]["small"]["text"] = {"de": "task", "en": "task", "es": "task"}
+    raw["experiments"]["help-de-en"]["together_with"] = ["other"]
+    config = load(raw)
+    w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="bible")
+    folder = "results/corpora/other.es-en"
+    assert arms.more_text(config, w) == {"more_sources": [f"{folder}/train.es"], "more_targets": [f"{folder}/train.en"]}
+    assert arms.task_flags(config, w) == ["--more-languages", "es"] and arms.trained_direction(config, w) == ["de", "en"]
+    assert inputs.backbone_languages(config, w) == ["de", "en", "es"] and f"{folder}/train.es" in inputs.backbone_task_text(config, w)
+    # the other corpus must not have what the model is tested on
+    assert translation.zero_shot_references(config, "other", "en") == ["results/corpora/help.de-en/test/pages.en"]
+    raw["experiments"]["help-de-en"]["together_with"] = ["others", "help"]
+    with pytest.raises(InputError, match=r"together_with: 'others' is not defined[\s\S]*'help' is the experiment's own corpus"):
+        load(raw)

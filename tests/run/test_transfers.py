@@ -1,0 +1,68 @@
+"""Which experiments differ by their backbone alone, and what the rules that compare their models are told."""
+
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from snakemake.utils import update_config
+
+from workflow_scripts.run import inputs, transfers
+from workflow_scripts.run.config import load
+from workflow_scripts.stage import InputError
+
+
+def study(**changes):
+    """The recipe of the small study, with settings of `run` and of experiments replaced."""
+    with open("config.yaml", encoding="utf-8") as file:
+        raw = yaml.safe_load(file)
+    with open("config/small-transfer.yaml", encoding="utf-8") as file:
+        update_config(raw, yaml.safe_load(file))
+    raw["run"] |= changes.pop("run", {})
+    raw["experiments"] |= changes
+    return load(raw)
+
+
+def test_models_are_compared_task_by_task_with_the_base_first():
+    config = study(run={"transfer": "xlmr-small"})
+    found = transfers.comparisons(config)
+    assert [group["xlmr-small"] for group in found] == [f"small-{task}-xlmr-small" for task in ("pos", "ner", "topics", "ranking")]
+    assert all(list(group)[:2] == ["xlmr-small", "mbart-small"] and len(group) == 7 for group in found)
+    assert next(iter(transfers.retrievals(config)["small-retrieval"])) == "xlmr-small"
+    asked = SimpleNamespace(experiment="small-topics-xlmr-small")
+    assert transfers.names(config, asked)[0] == "xlmr-small"
+    # by model, then by test set, then by seed
+    first = "results/runs/small-topics-xlmr-small/finetune-5e"
+    assert transfers.predicted(config, asked)[:4] == [*(f"{first}/seed{seed}/de.hyp" for seed in (1, 2, 3)), f"{first}/seed1/es.hyp"]
+    assert transfers.folders(config, asked)[2:4] == [
+        f"{first}/seed3/predictions",
+        "results/runs/small-topics-mbart-small/finetune-5e/seed1/predictions",
+    ]
+    assert f"{first.rpartition('/')[0]}/transfer.json" in transfers.results(config)
+    assert inputs.report_tables(config) == ["results/transfer.tsv", "results/analyses.tsv"]
+
+
+def test_nothing_is_compared_unless_asked_for():
+    config = study(run={"transfer": None, "analyses": []})
+    assert transfers.comparisons(config) == [] and transfers.retrievals(config) == {} and transfers.results(config) == []
+    assert inputs.report_tables(config) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"run": {"transfer": "mbart"}}, r"run\.transfer: 'mbart' is not defined, did you mean 'mbart-small'"),
+        ({"run": {"experiments": ["small-pos-mbart-small"]}}, r"there is nothing to compare 'mbart-small' with"),
+        ({"again": {"like": "small-pos-mbart-small"}, "run": {"experiments": ["small-pos-*", "again"]}}, r"again are both labelling of small-pos"),
+        (
+            {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "arms": ["finetune-2e"]}},
+            r"need the same first arm: .*'small-pos-csr-small': 'finetune-2e'",
+        ),
+        (
+            {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "labelling": {"metric": "f1"}}},
+            r"need the same `metric`: .*'small-pos-csr-small': 'f1'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_comparison(changes, message):
+    with pytest.raises(InputError, match=message):
+        study(**changes)

@@ -1,0 +1,117 @@
+"""Finetuning of heads: text in several languages, a choice from a grid, and the work of several processes."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_models import small_encoder
+
+from workflow_scripts.stage import read_json
+from workflow_scripts.tasks import labelling
+from workflow_scripts.tasks.labelling import Labelling, Tagging
+from workflow_scripts.text.labelled import Labelled, LabelledSource, main
+from workflow_scripts.training import choice
+from workflow_scripts.training.choice import Choice
+
+UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return small_encoder(tmp_path_factory.mktemp("model"), "xlm-roberta")
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Some tagged sentences in English and German, as `labelled` writes them."""
+    folder = tmp_path_factory.mktemp("text")
+    part = LabelledSource(file="resources/universal-dependencies/en.dev.conllu.xz")
+    german = LabelledSource(file="resources/universal-dependencies/de.test.conllu.xz")
+    settings = Labelled(
+        language="en",
+        labels=UPOS,
+        unit="word",
+        train=part,
+        dev=LabelledSource(held_out=0.2),
+        test={"en": LabelledSource(held_out=0.2)},
+        translations={"de": german},
+        more_dev={"de": LabelledSource(**{**asdict(german), "held_out": 0.3})},
+    )
+    for part in ("train", "dev", "translations/de", "more_dev/de"):
+        name = part.replace("/", ".")
+        main(folder / f"{name}.all", folder / name, folder / f"{name}.json", part=part, settings=settings)
+        lines = (folder / f"{name}.all").read_text("utf-8").splitlines()
+        (folder / f"{name}.tsv").write_text("\n".join(lines[:24]) + "\n", "utf-8")
+    assert not set((folder / "translations.de.all").read_text().splitlines()) & set((folder / "more_dev.de.all").read_text().splitlines())
+    return folder
+
+
+def files(text: Path, model: Path, out: Path) -> dict:
+    made = {"model": out / "model", "curve": out / "curve.tsv", "report": out / "training.json", "checkpoints": out / "checkpoints"}
+    return {"start": model, "train": (text / "train.tsv",), "dev": (text / "dev.tsv",), **made}
+
+
+def told(epochs: int = 1, **changes) -> Tagging:
+    chosen = Labelling(**{"batch_size": 6, "learning_rate": 1e-3, "max_length": 64, **changes})
+    return Tagging(language="en", labels=UPOS, epochs=epochs, labelling=chosen)
+
+
+def weights(out: Path) -> dict[str, torch.Tensor]:
+    return load_file(out / "model/model.safetensors")
+
+
+def test_translations_are_learnt_from_and_all_languages_selected_on(text, model, tmp_path):
+    settings = told()
+    settings.more_train, settings.more_dev = ["de"], ["de"]
+    given = files(text, model, tmp_path)
+    given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
+    labelling.finetune(**given, settings=settings)
+    report = read_json(tmp_path / "training.json")
+    assert report["rows"] >= 48 and report["languages"] == ["en", "de"] and report["dev_languages"] == ["en", "de"]
+    alone = {}
+    for number, code in enumerate(("en", "de")):  # a look is the mean of the languages
+        out = tmp_path / code
+        labelling.finetune(**{**files(text, tmp_path / "model", out), "dev": (given["dev"][number],)}, settings=told(learning_rate=1e-12))
+        alone[code] = read_json(out / "training.json")["handed_on"]
+    for key in ("dev_loss", "dev_accuracy"):
+        assert report["handed_on"][key] == pytest.approx((alone["en"][key] + alone["de"][key]) / 2, rel=1e-4)
+
+
+def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):
+    points = [{"learning_rate": 1e-3, "epochs": 2}, {"learning_rate": 1e-12, "epochs": 1}]
+    for number, point in enumerate(points):
+        labelling.finetune(
+            **files(text, model, tmp_path / str(number)), settings=told(point["epochs"], learning_rate=point["learning_rate"])
+        )
+    reports = tuple(tmp_path / str(number) / "training.json" for number in range(2))
+    choice.main(reports, tmp_path / "choice.json", swept=("learning_rate", "epochs"), settings=Choice(by="dev_loss"))
+    chosen = read_json(tmp_path / "choice.json")
+    assert [point["settings"] for point in chosen["points"]] == points and chosen["chosen"] == 0
+    labelling.finetune(**files(text, model, tmp_path / "last"), choice=tmp_path / "choice.json", settings=told())
+    report = read_json(tmp_path / "last/training.json")
+    assert report["settings"]["epochs"] == 2 and report["checkpoints"] == read_json(reports[0])["checkpoints"]
+    assert all(torch.equal(a, b) for a, b in zip(weights(tmp_path / "0").values(), weights(tmp_path / "last").values(), strict=True))
+
+
+def test_two_processes_agree_with_one(text, model, tmp_path):
+    still = {"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 7}
+    labelling.finetune(**files(text, model, tmp_path / "one"), settings=told(**still))
+    labelling.finetune(**files(text, model, tmp_path / "start"), settings=told(**{**still, "learning_rate": 1e-12}))
+    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
+    line += ["workflow_scripts.tasks.labelling", "finetune"]
+    for name, path in files(text, model, tmp_path / "two").items():
+        line += [f"--{name}", *map(str, path if isinstance(path, tuple) else [path])]
+    # each process makes its half of an update in two parts
+    settings = json.dumps(asdict(told(**still, micro_batch=2, device="cpu")))
+    done = subprocess.run([*line, "--threads", "2", "--settings", settings], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert read_json(tmp_path / "two/training.json")["processes"] == 2
+    one, two, start = (weights(tmp_path / name) for name in ("one", "two", "start"))
+    for name in (name for name in one if not name.endswith("key.bias")):  # which softmax does not see
+        moved = float((one[name] - start[name]).abs().max())
+        assert torch.allclose(one[name], two[name], atol=moved * 2e-2 + 1e-6), name

@@ -1,0 +1,117 @@
+"""Training text translated by a model: answers are found again by their marks, and what cannot be kept is counted."""
+
+from collections import Counter
+
+import pytest
+from test_workflow import TINY, lay_out, plan
+from tiny_models import small_model
+
+from workflow_scripts.run.config import load
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.translated import main, passage_in_parts, translated, without_the_marks
+from workflow_scripts.text.labelled import Example, LabelledSource, read_any, read_table
+from workflow_scripts.text.questions import parse_spans
+
+PASSAGE = "It rains in May. Rome was built in 1858, they say. Then it burnt."
+
+
+def asked(answer: str) -> Example:
+    start = PASSAGE.index(answer)
+    return Example(f"{start}:{start + len(answer)}", "When was it built?", PASSAGE)
+
+
+@pytest.mark.parametrize("answer", ["1858", "Rome", "It rains in May.", "burnt.", "in 1858, they say. Then"])
+def test_an_answer_is_found_again_in_the_translation(answer):
+    removed: Counter[str] = Counter()
+    (one,) = translated([asked(answer)], "question", lambda lines: [line.upper() for line in lines], removed)
+    assert one.text == "WHEN WAS IT BUILT?" and one.pair == PASSAGE.upper() and not removed
+    assert one.pair[slice(*parse_spans(one.label)[0])] == answer.upper()
+
+
+def test_real_answers_are_found_again_by_a_translation_that_changes_nothing():
+    source = LabelledSource(file="resources/xquad/de.json.xz")
+    table = [example for example, _ in zip(read_any("question", source, [], Counter(), Counter()), range(100), strict=False)]
+    made = translated(table, "question", lambda lines: lines, removed := Counter())
+    assert not removed and len(made) == 100
+    for before, after in zip(table, made, strict=True):
+        answers = [one.pair[slice(*parse_spans(one.label)[0])] for one in (before, after)]
+        # blanks beside an answer inside a word or number may come to it
+        assert answers[0] == answers[1] and after.pair.replace(" ", "") == before.pair.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("In [[ 1858 ]].", ("In 1858.", "1858")),
+        ("[[Rom]] brannte", ("Rom brannte", "Rom")),
+        ("1858 ]] built", None),
+        ("[[ ]] built", None),
+        ("[[ a ]] and [[ b ]]", None),
+        ("no marks", None),
+    ],
+)
+def test_marks_that_do_not_come_back_whole_give_no_answer(text, found):
+    passage, span = without_the_marks(text)
+    assert (passage, passage[slice(*span)]) == found if span else found is None
+
+
+def test_a_question_without_marks_and_an_empty_text_are_counted():
+    examples = [Example("yes", "It rains.", "Water falls."), Example("no", "It snows.", "Nothing.")]
+    removed: Counter[str] = Counter()
+    made = translated(examples, "text", lambda lines: ["" if line == "Nothing." else f"{line}!" for line in lines], removed)
+    assert made == [Example("yes", "It rains.!", "Water falls.!")] and removed == {"empty after translation": 1}
+    assert translated([asked("Rome")], "question", lambda lines: [line.replace("[[", "") for line in lines], removed) == []
+    assert removed["answer not found again in the translation"] == 1
+    assert passage_in_parts(PASSAGE, (0, 2))[0] == "[[ It ]] rains in May."
+
+
+def test_a_model_translates_a_table(tmp_path):
+    lines = ["a\tÖffnen Sie die Datei.\t\tq1", "b\tSchließen Sie das Fenster.\t\tq2"]
+    (tmp_path / "train.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    outputs = [tmp_path / name for name in ("x.tsv", "x", "x.json")]
+    try:
+        main(small_model(tmp_path), tmp_path / "train.tsv", *outputs, unit="text", languages=("de", "en"))
+    except InputError as error:  # a model that has learnt nothing may write nothing
+        assert "no example is left after its translation" in str(error)
+        return
+    table, report = read_table(outputs[0]), read_json(outputs[2])
+    assert report["examples"] == len(table) and {one.label for one in table} <= {"a", "b"} and report["language"] == "en"
+
+
+def content(by: dict) -> dict:
+    text = {"file": "pairs.tsv", "columns": {"text": 1, "label": 2}}
+    return {
+        "run": {"experiments": ["topics"], "arms": ["all"], "seeds": [1]},
+        "labelled": {
+            "topics": {
+                "language": "en",
+                "labels": ["a", "b"],
+                "train": text,
+                "dev": {"held_out": 0.2},
+                "test": {"en": {"held_out": 0.2}},
+                "translations": {"de": {"by": by}},
+            }
+        },
+        "backbones": {**TINY["backbones"], "translator": {"kind": "hub", "model": "nobody/nllb"}},
+        "arms": {"all": [{"data": "task", "epochs": 1, "translations": True}]},
+        "experiments": {"topics": {"task": "classification", "corpus": "topics", "backbone": "tiny"}},
+    }
+
+
+def test_the_workflow_has_the_text_translated_before_it_is_learnt_from(tmp_path):
+    (lay_out(tmp_path) / "pairs.tsv").write_text("x\ta\n", "utf-8")
+    assert {"translated", "classification_finetune", "report"} <= plan(tmp_path, content({"backbone": "translator"}))
+
+
+@pytest.mark.parametrize(
+    "by, said",
+    [
+        ({"backbone": "translater"}, "translations.de.by: 'translater' is not defined, did you mean 'translator'"),
+        ({"experiment": "topics"}, "wants {backbone: NAME}, or {experiment: NAME, arm: NAME}"),
+    ],
+)
+def test_a_translator_that_is_not_there_is_refused(by, said):
+    raw = {"corpora": {}, "lexicons": {}, **content(by)}
+    with pytest.raises(InputError) as error:
+        load(raw)
+    assert said in str(error.value)

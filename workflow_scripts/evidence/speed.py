@@ -1,0 +1,125 @@
+"""speed: how many sentences a second the arms of an experiment write, and how good these are.
+
+All arms are measured one after the other in one job, with the same sentences on the same device, by as many threads. As in the paper
+of SGA (Wu et al. 2023, section 5.1) the sentences go through one at a time, and loading a model does not count; in addition they go
+through in batches. An arm that writes piece by piece is measured with several widths of the beam, by Hugging Face's `generate` with its
+cache and by CTranslate2, which is the faster one and which the paper does not have. An arm that writes at once is measured with several
+numbers of denoising iterations; 0 is its alignment alone.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from workflow_scripts.device import pick_device
+from workflow_scripts.limits import Positive
+from workflow_scripts.models.decoding import Decoding, positions, translator
+from workflow_scripts.models.prompt_files import read_prompts
+from workflow_scripts.models.sga import FILE
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.text.files import read_lines
+
+
+@dataclass
+class Speed:
+    """Settings of the measurement."""
+
+    sentences: Positive = 200
+    """Sentences of the first test set, at most, from its beginning."""
+    repeats: Positive = 3
+    """How often each way is timed; the mean counts, as in the paper."""
+    beams: list[int] = field(default_factory=lambda: [1, 5])
+    """Widths of the beam, of arms that write piece by piece."""
+    iterations: list[int] = field(default_factory=lambda: [0, 2, 4, 8])
+    """Most denoising iterations, of arms that write at once; where nothing changes any more, they end before."""
+    batch_tokens: Positive = 4_096
+    """Source tokens at once, where sentences go through in batches."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to measure."""
+
+
+class Way(NamedTuple):
+    """One way to have an arm write."""
+
+    name: str
+    """How the report calls it."""
+    settings: Decoding
+
+
+def main(
+    output: Path,
+    models: tuple[Path, ...],
+    source: Path,
+    target: Path,
+    *,
+    arms: tuple[str, ...],
+    languages: tuple[str, str],
+    max_length: int = 200,
+    threads: int = 1,
+    settings: Speed = Speed(),
+) -> None:
+    """Write a row for each arm, way and kind of batch: sentences per second, and BLEU and chrF of what was written.
+
+    `models` are those of the `arms`, in the same order. `max_length` is that of the outputs in pieces. Raises `InputError` where there is
+    no sentence.
+    """
+    from workflow_scripts.evidence.scores import Scores, metrics
+
+    torch.set_num_threads(threads)
+    lines, references = (list(itertools.islice(read_lines(path), settings.sentences)) for path in (source, target))
+    if not lines:
+        raise InputError(f"{source}: is empty, there is nothing to write")
+    measures = {name: make() for name, make in metrics(languages[1], Scores(metrics=["BLEU", "chrF"])).items()}
+    rows: list[dict[str, Any]] = []
+    for arm, model in zip(arms, models, strict=True):
+        codec = load_codec(model)
+        for way in ways(model, settings, min(max_length, positions(model) - 2)):
+            with translator(model, codec, threads, way.settings) as translate:
+                translate(lines[:2], languages, 1)  # what is compiled or allocated at first does not count
+                for batched in (False, True):
+                    portions = [lines] if batched else [[line] for line in lines]
+                    taken = []
+                    for _ in range(settings.repeats):
+                        begun = time.perf_counter()
+                        found = [ranked[0].text for some in portions for ranked in translate(some, languages, 1)]
+                        taken.append(time.perf_counter() - begun)
+                    row = {"arm": arm, "way": way.name, "batched": batched, "sentences_per_second": len(lines) * len(taken) / sum(taken)}
+                    row |= {name: measure.corpus_score(found, [references]).score for name, measure in measures.items()}
+                    rows.append({**row, "seconds": [round(seconds, 4) for seconds in taken]})
+                    print(row, flush=True)
+    device = pick_device(settings.device)
+    write_json(
+        output,
+        {
+            "rows": rows,
+            "sentences": len(lines),
+            "text": str(source),
+            "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+            "threads": threads,
+            "settings": asdict(settings),
+        },
+    )
+
+
+def ways(model: Path, settings: Speed, max_length: int) -> Iterator[Way]:
+    """The ways in which the model in a folder can write."""
+    common = Decoding(max_length=max_length, batch_tokens=settings.batch_tokens, device=settings.device)
+    if (model / FILE).exists():
+        denoises = read_prompts(model / FILE)[1]["sga"]["denoising"]
+        for count in dict.fromkeys(settings.iterations) if denoises else [0]:
+            yield Way(f"at most {count} iterations" if count else "alignment alone", replace(common, iterations=count))
+        return
+    precision: Literal["float16", "float32"] = "float16" if pick_device(settings.device).type == "cuda" else "float32"
+    engines: dict[str, Literal["huggingface", "ctranslate2"]] = {"generate": "huggingface", "CTranslate2": "ctranslate2"}
+    for (name, engine), beam in itertools.product(engines.items(), dict.fromkeys(settings.beams)):
+        yield Way(f"{name}, beam {beam}", replace(common, engine=engine, beam_size=beam, compute_type=precision))
+
+
+if __name__ == "__main__":
+    run(main)

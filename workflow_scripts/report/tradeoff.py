@@ -1,0 +1,33 @@
+"""tradeoff: how good the outputs of arms are against how many a second they write (Table 4 of Wu et al. 2023, which introduced SGA)."""
+
+from typing import Any
+
+from workflow_scripts.report.study import Study
+
+
+def speed(study: Study) -> dict[str, Any]:
+    """The data of the part "Speed": a row for each arm and way, and the points of the chart, one at a time and in batches.
+
+    The ways of an arm that differ in iterations, or in the beam of one engine, are joined by a line.
+    """
+    measured = study.json(study.run / "speed.json")
+    alone = {(row["arm"], row["way"]): row for row in measured["rows"] if not row["batched"]}
+    batched = {(row["arm"], row["way"]): row for row in measured["rows"] if row["batched"]}
+    slowest = min(row["sentences_per_second"] for row in alone.values())
+    rows = [{**row, "times": row["sentences_per_second"] / slowest, "in_batches": batched[key]} for key, row in alone.items()]
+    return {
+        "rows": rows,
+        "charts": {"one at a time": points(study, alone), "in batches": points(study, batched)},
+        **{key: measured[key] for key in ("sentences", "device", "threads", "settings", "text")},
+    }
+
+
+def points(study: Study, rows: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The series of a chart of BLEU against sentences per second."""
+    found: dict[str, dict[str, Any]] = {}
+    for (arm, way), row in rows.items():
+        engine = way.partition(",")[0] if "," in way else ""
+        name = f"{arm}, {engine}" if engine else arm
+        series = found.setdefault(name, {"name": name, "colour": len(found), "lines": [[]]})
+        series["lines"][0].append((row["sentences_per_second"], row["BLEU"]))
+    return list(found.values())

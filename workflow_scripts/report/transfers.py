@@ -1,0 +1,165 @@
+"""The report on transfer: a task in each row and a model in each column, as in Table 1 of Ji et al. (2024), and by language as in Table 4.
+
+Models are compared by their experiments' first arm. Their differences to the base are tested by the tasks' own tests, over
+all seeds, and p-values are corrected for all models and test sets of a task; those of the averages by themselves.
+"""
+
+import contextlib
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.evidence.average import AVERAGE
+from workflow_scripts.evidence.significance import marker
+from workflow_scripts.report import labels, tables
+from workflow_scripts.report.comparison import correct
+from workflow_scripts.report.measures import measure
+from workflow_scripts.report.study import Study, configured, spread, summary, under
+from workflow_scripts.run import transfers
+from workflow_scripts.run.config import Config
+from workflow_scripts.stage import InputError
+
+HEADER = (
+    *("task", "corpus", "testset", "language", "model", "metric", "value", "sd", "seeds"),
+    *("against", "difference", "low", "high", "p", "published", "source"),
+)
+"""Columns of `transfer.tsv`."""
+
+
+def transfer(results: Path, config: Config) -> dict[str, Any]:
+    """All that the section shows; nothing where no models are compared. Tasks that cannot be shown are under `failed` with the reason."""
+    base = config.run.transfer
+    if not base:
+        return {}
+    made: dict[str, Any] = {"base": base, "tasks": [], "failed": {}, "read": []}
+    for group in transfers.comparisons(config):
+        studies = {model: configured(results, name, config) for model, name in group.items()}
+        with _noted(made, group[base]):
+            runs = {model: (study, study.baseline) for model, study in studies.items()}
+            tests = studies[base].json(under(results, transfers.result(group[base])))
+            made["tasks"].append(task(base, runs, {model: model for model in group}, tests["pairs"], tests["covers"]["seeds"]))
+        made["read"] += [path for study in studies.values() for path in study.read]
+    for name, models in transfers.retrievals(config).items():
+        study = configured(results, name, config)
+        with _noted(made, name):
+            tests = study.json(study.run / "significance.json")
+            runs = {model: (study, called) for model, called in models.items()}
+            made["tasks"].append(task(base, runs, models, tests["pairs"], tests["covers"]["seeds"]))
+        made["read"] += study.read
+    made["models"] = list(dict.fromkeys(model for one in made["tasks"] for model in one["models"]))
+    if made["tasks"]:
+        made |= summed_up(made["tasks"], made["models"], base)
+    return made
+
+
+@contextlib.contextmanager
+def _noted(made: dict[str, Any], name: str) -> Iterator[None]:
+    try:
+        yield
+    except (InputError, ValueError, KeyError, OSError) as error:
+        made["failed"][name] = str(error)
+
+
+def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], pairs: list[dict[str, Any]], covers: str) -> dict[str, Any]:
+    """One task: for each model and test set, and for their average, the score, the published one, and the test against the base.
+
+    `runs` has the study and arm of each model, `called` its name in `pairs`, the tests of every two models.
+    """
+    study = runs[base][0]
+    metric = measure(study).metric
+    testsets = [*study.testsets, *([AVERAGE] if len(study.testsets) > 1 else [])]
+    tested = against_base(study, base, called, pairs)
+    cells = {}
+    chance = dict.fromkeys(testsets, 0.0)
+    for model, (own, arm) in runs.items():
+        by_seed = {testset: [labels.found_scores(own, arm, testset, seed) for seed in _seeds(own, arm)] for testset in own.testsets}
+        values = {testset: [one[metric] for one in found] for testset, found in by_seed.items()}
+        chance |= {testset: found[0]["chance"] for testset, found in by_seed.items()}
+        if AVERAGE in testsets:
+            values[AVERAGE] = [statistics.fmean(some) for some in zip(*values.values(), strict=True)]
+        for testset, some in values.items():
+            number = published(own, arm, testset, metric)
+            cells[model, testset] = {**summary(some), "published": number, "test": tested.get((model, testset))}
+    if AVERAGE in testsets:
+        chance[AVERAGE] = statistics.fmean(chance[testset] for testset in study.testsets)
+    return {
+        "experiment": study.name,
+        "task": study.settings.task,
+        "corpus": study.corpus_name,
+        "measure": measure(study),
+        "models": list(runs),
+        "experiments": {model: own.name for model, (own, _) in runs.items()},
+        "testsets": {testset: "" if testset == AVERAGE else labels.language_names(study, testset) for testset in testsets},
+        "leading": testsets[-1],
+        "cells": cells,
+        "chance": chance,
+        "covers": covers,
+        "best": {testset: max(runs, key=lambda model: cells[model, testset]["mean"]) for testset in testsets},
+        "published": any(cell["published"] for cell in cells.values()),
+    }
+
+
+def _seeds(study: Study, arm: str) -> list[int]:
+    return study.seeds[:1] if measure(study).same_for_all_seeds(arm) else study.seeds
+
+
+def against_base(study: Study, base: str, called: dict[str, str], pairs: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """(model, test set) → the test of the model against the base over all seeds, with the corrected `p` and a `marker`."""
+    models = {name: model for model, name in called.items()}
+    rows = []
+    for pair in pairs:
+        sides = models.get(pair["arm"]), models.get(pair["other"])
+        if pair["seed"] is not None or None in sides or base not in sides:
+            continue
+        # tests of every two models name the later one first
+        turned = sides[0] == base
+        row = {**pair, "model": sides[1] if turned else sides[0], "p_single": pair["p"]}
+        if turned:
+            row |= {"difference": _negative(pair["difference"]), "low": _negative(pair["high"]), "high": _negative(pair["low"])}
+        rows.append({**row, "family": AVERAGE if row["testset"] == AVERAGE else "test sets"})
+    correct(study, rows, "family")
+    for row in rows:
+        row["marker"] = marker(row["p"], row["difference"] or 0.0)
+    return {(row["model"], row["testset"]): row for row in rows}
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value
+
+
+def published(study: Study, arm: str, testset: str, metric: str) -> Any:
+    """The published number of a model on a test set, if the experiment names one."""
+    found = (number for number in study.settings.published if (number.arm, number.testset, number.metric) == (arm, testset, metric))
+    return next(found, None)
+
+
+def summed_up(tasks: list[dict[str, Any]], models: list[str], base: str) -> dict[str, Any]:
+    """The table of tasks × models with the mean over tasks of each model that has all of them, and the table as text."""
+    complete = [model for model in models if all(model in one["models"] for one in tasks)]
+    averages = {model: statistics.fmean(one["cells"][model, one["leading"]]["mean"] for one in tasks) for model in complete}
+    gains = {model: value - averages[base] for model, value in averages.items()} if base in averages else {}
+    text = [["model", *(one["corpus"] for one in tasks), "mean"]]
+    for model in models:
+        row = [_plain(one["cells"][model, one["leading"]]) if model in one["models"] else "–" for one in tasks]
+        text.append([model, *row, f"{averages[model]:.2f}" if model in averages else "–"])
+    return {"averages": averages, "gains": gains, "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)}}
+
+
+def _plain(cell: dict[str, Any]) -> str:
+    return f"{spread(cell['values'])} {cell['test']['marker'] if cell['test'] else ''}".strip()
+
+
+def rows(found: dict[str, Any]) -> Iterator[tuple]:
+    """Rows of `transfer.tsv`, under `HEADER`."""
+    for one in found.get("tasks", ()):
+        for (model, testset), cell in one["cells"].items():
+            test, number = cell["test"] or {}, cell["published"]
+            numbers = [test.get(key) for key in ("difference", "low", "high", "p")]
+            yield (
+                *(one["task"], one["corpus"], testset, one["testsets"][testset], model, one["measure"].metric),
+                *(round(cell["mean"], 6), "" if cell["sd"] is None else round(cell["sd"], 6), cell["n"]),
+                found["base"] if test else "",
+                *("" if value is None else round(value, 6) for value in numbers),
+                *((number.value, number.source) if number else ("", "")),
+            )

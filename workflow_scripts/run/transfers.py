@@ -1,0 +1,126 @@
+"""transfers: which of the run's experiments differ by their backbone alone, so that the transfer of models can be compared.
+
+`run.transfer` names the backbone that the others are tested against. Experiments of one task on one text are one comparison, with a model
+for each of their backbones; a retrieval compares its own models already. What is tested is each experiment's first arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from workflow_scripts import paths
+from workflow_scripts.names import undefined
+from workflow_scripts.run.arms import testsets
+from workflow_scripts.run.config import Config
+from workflow_scripts.tasks.experiment import arms_of, trains
+from workflow_scripts.tasks.table import task_name, task_of
+
+# ---------------------------------------------------------------------------------------------
+# what is compared
+
+
+def comparisons(config: Config) -> list[dict[str, str]]:
+    """For each task and text with several models: backbone → experiment, that of `run.transfer` first."""
+    groups: dict[tuple[str | None, str], dict[str, str]] = {}
+    for name in config.run.experiments if config.run.transfer else ():
+        experiment = config.experiments[name]
+        if trains(experiment) and task_of(experiment).text == "labelled" and task_of(experiment).answers != "text":
+            groups.setdefault((task_name(experiment), experiment.corpus), {}).setdefault(experiment.backbone, name)
+    base = config.run.transfer or ""
+    return [{base: group[base], **group} for group in groups.values() if base in group and len(group) > 1]
+
+
+def retrievals(config: Config) -> dict[str, dict[str, str]]:
+    """Retrieval → backbone → the name that the model has there, that of `run.transfer` first; of those that look into this backbone."""
+    found: dict[str, dict[str, str]] = {}
+    base = config.run.transfer or ""
+    for name in config.run.experiments if base else ():
+        if not trains(config.experiments[name]):
+            models = {model.backbone: called for called, model in config.experiments[name].models.items() if model.backbone}
+            if base in models:
+                found[name] = {base: models[base], **models}
+    return found
+
+
+def result(experiment: str) -> str:
+    """The tests of the models against each other, in the folder of the base's experiment."""
+    return f"{paths.experiment_folder(experiment)}/transfer.json"
+
+
+def results(config: Config) -> list[str]:
+    """All files that the report reads of the comparisons."""
+    return [result(group[config.run.transfer or ""]) for group in comparisons(config)]
+
+
+# ---------------------------------------------------------------------------------------------
+# for the rule
+
+
+def _group(config: Config, w: Any) -> dict[str, str]:
+    return next(group for group in comparisons(config) if group[config.run.transfer or ""] == w.experiment)
+
+
+def names(config: Config, w: Any) -> list[str]:
+    """The backbones of a comparison."""
+    return list(_group(config, w))
+
+
+def folders(config: Config, w: Any) -> list[str]:
+    """The folders of predictions of all models, with all seeds, in this order."""
+    return [f"{run}/predictions" for run in _runs(config, w)]
+
+
+def predicted(config: Config, w: Any) -> list[str]:
+    """The files with the answers of all models, on all test sets, with all seeds, in this order."""
+    seeds, runs = len(config.run.seeds), _runs(config, w)
+    by_model = [runs[at : at + seeds] for at in range(0, len(runs), seeds)]
+    return [f"{run}/{testset}.hyp" for mine in by_model for testset in testsets(config, w.experiment) for run in mine]
+
+
+def _runs(config: Config, w: Any) -> list[str]:
+    return [
+        paths.run_folder(name, arms_of(config, config.experiments[name])[0], seed)
+        for name in _group(config, w).values()
+        for seed in config.run.seeds
+    ]
+
+
+# ---------------------------------------------------------------------------------------------
+# what is wrong with it
+
+
+def problems(config: Config) -> Iterator[str]:
+    """What is wrong with `run.transfer`; the experiments themselves are sound."""
+    if not config.run.transfer:
+        return
+    yield from undefined("run.transfer", config.run.transfer, config.backbones)
+    if config.run.transfer in config.backbones and not comparisons(config) and not retrievals(config):
+        yield (
+            f"run.transfer: there is nothing to compare {config.run.transfer!r} with; it needs experiments of one task on one text, one of "
+            "them on this backbone and others on other backbones"
+        )
+    seen: dict[tuple[str | None, str, str], str] = {}
+    for name in config.run.experiments:
+        experiment = config.experiments[name]
+        if not trains(experiment) or task_of(experiment).text != "labelled":
+            continue
+        key = (task_name(experiment), experiment.corpus, experiment.backbone)
+        if key in seen:
+            yield (
+                f"run.transfer: {seen[key]} and {name} are both {key[0]} of {key[1]} with backbone {key[2]}, so that the backbone does not "
+                "tell them apart; leave one out of run.experiments, or make them arms of one experiment"
+            )
+        seen.setdefault(key, name)
+    for group in comparisons(config):
+        arms = {name: arms_of(config, config.experiments[name])[0] for name in group.values()}
+        if len({*arms.values()}) > 1:
+            yield f"run.transfer: experiments that are compared need the same first arm: {arms}"
+        metrics = {name: getattr(_head(config, name), "metric", None) for name in group.values()}
+        if len({*metrics.values()}) > 1:
+            yield f"run.transfer: experiments that are compared need the same `metric`: {metrics}"
+
+
+def _head(config: Config, name: str) -> Any:
+    experiment: Any = config.experiments[name]
+    return getattr(experiment, task_name(experiment) or "")

@@ -1,0 +1,117 @@
+"""translated: makes training text in another language by translating that of a task, for translate-train-all.
+
+Texts are translated sentence by sentence with a model of the run, and keep their labels. Where the answer of a question is a span of
+a passage, the sentence that it stands in is translated with marks around the answer, ``[[ … ]]``, and the span is what stands
+between them in the translation (as in Lewis et al. 2020, MLQA, section 3.2, with other marks). A question whose marks do not come
+back is left out and counted. Tags of words have no such way, as in XTREME.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from workflow_scripts.models.decoding import Decoding, one_line, positions, translator
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.text.files import write_lines
+from workflow_scripts.text.labelled import Example, read_table
+from workflow_scripts.text.questions import Span, parse_spans, write_spans
+from workflow_scripts.text.targets import MARKS
+from workflow_scripts.text.words import sentences
+
+Translate = Callable[[list[str]], list[str]]
+"""What translates sentences, in their order."""
+
+
+def main(
+    model: Path,
+    train: Path,
+    examples: Path,
+    sentences: Path,
+    report: Path,
+    *,
+    unit: str,
+    languages: tuple[str, str],
+    threads: int = 0,
+    settings: Decoding = Decoding(),
+) -> None:
+    """Translate the table `train`; write the examples, their unique sentences and a report, as `labelled` does for a part.
+
+    `unit` is what has a label in the table, and `languages` are those of the table and of the translation. Raises `InputError` when no
+    example is left.
+    """
+    codec = load_codec(model)
+    settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
+    table, removed = read_table(train), Counter[str]()
+    with translator(model, codec, threads, settings) as translate:
+        made = translated(table, unit, lambda lines: [one_line(ranked[0].text) for ranked in translate(lines, languages, 1)], removed)
+    if not made:
+        raise InputError(f"{train}: no example is left after its translation (removed: {dict(removed)}); is the model a translator?")
+    write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in made))
+    write_lines(sentences, dict.fromkeys(text for e in made for text in e.texts))
+    labels = Counter(label for e in made for label in e.labels(unit))
+    about: dict[str, Any] = {"part": "translated", "language": languages[1], "examples": len(made), "labels": labels}
+    write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "source": {"translated": str(train)}})
+
+
+def translated(table: list[Example], unit: str, translate: Translate, removed: Counter[str]) -> list[Example]:
+    """The examples in the other language; what had to be left out is counted in `removed`, and why."""
+    marked = [passage_in_parts(example.pair, parse_spans(example.label)[0]) if unit == "question" else None for example in table]
+    texts = [[example.text, *([] if unit == "question" or not example.pair else [example.pair])] for example in table]
+    split = [[sentences(text) for text in each] for each in texts]
+    wanted = dict.fromkeys(one for each in split for text in each for one in text)
+    wanted |= dict.fromkeys(part for parts in marked if parts for part in parts)
+    known = dict(zip(wanted, translate(list(wanted)), strict=True)) if wanted else {}
+    made = []
+    for example, each, parts in zip(table, split, marked, strict=True):
+        text, *pair = (" ".join(filter(None, (known[one] for one in one_text))) for one_text in each)
+        example = example._replace(text=text, pair=pair[0] if pair else "")
+        if parts is not None:
+            passage, span = without_the_marks(" ".join(filter(None, (known[part] for part in parts))))
+            if span is None:
+                removed["answer not found again in the translation"] += 1
+                continue
+            example = example._replace(pair=passage, label=write_spans([span]))
+        if not example.text or (pair and not example.pair):
+            removed["empty after translation"] += 1
+        else:
+            made.append(example)
+    return made
+
+
+def passage_in_parts(passage: str, answer: Span) -> list[str]:
+    """The sentences of a passage, that with the answer marked; an answer that runs over several makes one part of them."""
+    places, at = [], 0
+    for sentence in sentences(passage):
+        at = passage.index(sentence, at)
+        places.append((at, at + len(sentence)))
+        at += len(sentence)
+    touched = [place for place in places if place[0] < answer[1] and answer[0] < place[1]]
+    begin, end = min(answer[0], *(place[0] for place in touched)), max(answer[1], *(place[1] for place in touched))
+    inside = passage[begin : answer[0]], passage[slice(*answer)], passage[answer[1] : end]
+    marked = f"{inside[0].rstrip()} {MARKS[0]} {inside[1].strip()} {MARKS[1]} {inside[2].lstrip()}".strip()
+    before = [passage[start:stop] for start, stop in places if stop <= begin]
+    return [*before, marked, *(passage[start:stop] for start, stop in places if start >= end)]
+
+
+_MARKED = regex.compile(rf"{regex.escape(MARKS[0])}\s*(.*?)\s*{regex.escape(MARKS[1])}")
+
+
+def without_the_marks(text: str) -> tuple[str, Span | None]:
+    """A passage without marks, and what stood between them; None where they are not there exactly once, or nothing is between them."""
+    found = list(_MARKED.finditer(text))
+    if len(found) != 1 or not found[0][1] or any(text.count(mark) != 1 for mark in MARKS):
+        return text, None
+    before, after = text[: found[0].start()], text[found[0].end() :]
+    # the blanks around marks are ours, but for that between two words
+    glue = "" if not after or regex.match(r"\s*[\p{Po}\p{Pe}\p{Pf}]", after) else " "
+    before = f"{before.rstrip()} " if before.strip() else ""
+    return f"{before}{found[0][1]}{glue}{after.lstrip()}".rstrip(), (len(before), len(before) + len(found[0][1]))
+
+
+if __name__ == "__main__":
+    run(main)
