@@ -81,8 +81,7 @@ def corpus_sources(config: Config, w: Wildcards) -> list[str]:
 def corpus_settings(config: Config, w: Wildcards) -> str:
     """The corpus's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.corpora[w.corpus])
-    several = (source for kind in ("test", "translations", "more_dev") for source in block[kind].values())
-    for source in (block["train"], block["dev"], *several):
+    for source in (block["train"], block["dev"], *block["test"].values()):
         source["file"] = source["file"] and resource(source["file"])
         source["files"] = {lang: resource(path) for lang, path in source["files"].items()}
     return json.dumps(block, ensure_ascii=False)
@@ -110,7 +109,8 @@ def labelled_sources(config: Config, w: Wildcards) -> list[str]:
 def labelled_settings(config: Config, w: Wildcards) -> str:
     """The labelled text's block, with the embedded files where they really are."""
     block = dataclasses.asdict(config.labelled[w.labelled])
-    for source in (block["train"], block["dev"], *block["test"].values()):
+    several = (source for kind in ("test", "translations", "more_dev") for source in block[kind].values())
+    for source in (block["train"], block["dev"], *several):
         source |= {key: source[key] and resource(source[key]) for key in ("file", "targets", "queries", "documents")}
     return json.dumps(block, ensure_ascii=False)
 

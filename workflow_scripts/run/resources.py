@@ -106,6 +106,8 @@ def given_memory(job: dict[str, Any], device: str) -> Given:
 
 @functools.cache
 def _this_gpu() -> float:
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):
+        return 0.0  # there may be one, but it is hidden from this run
     answer = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
     return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)
 

@@ -23,20 +23,18 @@ def launch(module: str, command: str = "") -> None:
     another job's.
     """
     arguments = sys.argv[1:]
-    if command and arguments[:1] != [command]:
-        return
-    if "WORLD_SIZE" in os.environ or "--help" in arguments:
+    if "WORLD_SIZE" in os.environ or "--help" in arguments or (command and arguments[:1] != [command]):
         return
     on_cpu = '"device": "cpu"' in " ".join(arguments)
     gpus = torch.cuda.device_count() if given_gpus() and not on_cpu else 0
     nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
     if nodes > 1:
-        line = across_nodes(module, arguments, nodes, max(1, gpus), first_node(), os.environ["SLURM_JOB_ID"])
+        step = across_nodes(module, arguments, nodes, max(1, gpus), first_node(), os.environ["SLURM_JOB_ID"])
         # what the surrounding step was told of tasks is not meant for the torchruns
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("SLURM_NTASKS", "SLURM_TASKS_PER", "SLURM_CPU_BIND"))
         }
-        os.execvpe(line[0], line, kept)
+        os.execvpe(step[0], step, kept)
     elif gpus > 1:
         os.execv(sys.executable, [sys.executable, *on_one_node(module, arguments, gpus)])
 
