@@ -101,7 +101,8 @@ def plain_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.
     from workflow_scripts.training.segments import second
 
     config = XLMRobertaConfig.from_pretrained(start, is_decoder=True, add_cross_attention=True, use_cache=False)
-    network: Any = XLMRobertaForCausalLM.from_pretrained(start, config=config).to(device).train()
+    network: Any = XLMRobertaForCausalLM.from_pretrained(start, config=config)
+    network.to(device).train()
     rows = text.epoch(0)
     size = max(1, round(tokens / float(np.mean([len(ids) for ids, _ in rows]))))
     order = np.random.default_rng(1).permutation(len(rows))

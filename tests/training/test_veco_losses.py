@@ -8,11 +8,12 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 import torch.nn.functional as F
+from phases import TINY, finetune, phase_files
 from safetensors.torch import load_file
 from test_backbone import parallel, run, small
 from test_checkpoints import run_until, same
-from tiny_models import manual_pairs, small_encoder
-from transformers import XLMRobertaForMaskedLM
+from tiny_models import manual_pairs, small_encoder, small_model
+from transformers import AutoModelForSeq2SeqLM, XLMRobertaForMaskedLM
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
@@ -177,3 +178,14 @@ def test_a_veco_goes_on_from_an_xlmr_and_reads_pairs_as_text_where_told(tmp_path
     block = Pretraining(text=text, dev_lines=20, training=replace(SHORT, max_length=600))
     with pytest.raises(InputError, match="reads rows of at most 512 pieces, max_length is 600"):
         run(tmp_path, Backbone(kind="continued", from_="x", objective="veco", continued=block), start=start)
+
+
+def test_its_generator_is_restored_and_finetuned_like_an_mbart(tmp_path):
+    folder, _ = phase_files(tmp_path)
+    start = small_model(tmp_path / "noised", "bart")
+    settings = Training(**{**TINY, "updates": 4, "evaluate_every": 2})
+    restored = finetune(folder, start, tmp_path / "pretext", settings, noised=folder / "noised")
+    made = finetune(folder, tmp_path / "pretext/model", tmp_path / "finetune", settings)
+    assert restored.keys() == made.keys() and not same(restored, made)
+    assert AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "finetune/model").config.model_type == "bart"
+    assert read_json(tmp_path / "finetune/training.json")["handed_on"]["chosen_by"] == "dev_bleu"
