@@ -18,7 +18,7 @@ NAMES = {"en": "english", "fi": "finnish"}
 
 def inference(path: Path) -> str:
     """XNLI's table, which holds all languages and more columns than are read; its training file has three."""
-    if path.name == "multinli.tsv":
+    if path.name.startswith("multinli"):
         return (
             "premise\thypo\tlabel\nIt rains .\tIt is wet .\tentailment\nA dog .\tA cat .\tcontradictory\nHe goes .\tHe hurries .\tneutral\n"
         )
@@ -83,7 +83,8 @@ def test_every_part_of_a_task_is_read(recipe, tmp_path, monkeypatch, task):
             laid_out(path, FORMS[task](path))
     other = "fi" if "fi" in settings.test else "de"
     tables = {}
-    for part in ("train", "dev", "test/en", f"test/{other}"):
+    more = [f"{kind}/de" for kind in ("translations", "more_dev") if getattr(settings, kind)]
+    for part in ("train", "dev", *more, "test/en", f"test/{other}"):
         main(tmp_path / "x.tsv", tmp_path / "x", tmp_path / "x.json", part=part, settings=settings)
         tables[part], report = read_table(tmp_path / "x.tsv"), read_json(tmp_path / "x.json")
         assert tables[part] and report["language"] == (part.partition("/")[2] or "en")

@@ -37,7 +37,7 @@ from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.tagged import join_words, split_words
-from workflow_scripts.training.training import launch
+from workflow_scripts.training.launching import launch
 
 
 @dataclass
@@ -344,11 +344,11 @@ def load_tagger(folder: Path, labels: list[str] | None, settings: Labelling, see
 
 
 @torch.no_grad()
-def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str) -> torch.Tensor:
+def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
     """The head's output for each word of all rows, in their order (words × tags), in float32."""
     network.eval()
     found: list[torch.Tensor] = [torch.empty(0)] * len(rows)
-    for chosen in by_length([len(ids) for ids, _ in rows], at_once(network.device)):
+    for chosen in by_length([len(ids) for ids, _ in rows], tokens or at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items()}
         wanted = batch.pop("labels") >= 0
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):

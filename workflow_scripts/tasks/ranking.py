@@ -33,7 +33,7 @@ from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
-from workflow_scripts.training.training import launch
+from workflow_scripts.training.launching import launch
 
 
 @dataclass
@@ -267,11 +267,11 @@ def document_scores(logits: torch.Tensor, grades: Sequence[str]) -> torch.Tensor
 
 
 @torch.no_grad()
-def pair_scores(network, reader: Reader, rows: Sequence[Row], precision: str) -> torch.Tensor:
+def pair_scores(network, reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
     """The head's output for each row, in their order (rows × outputs), in float32."""
     network.eval()
     found = torch.empty(len(rows), network.config.num_labels)
-    for chosen in by_length([len(ids) for ids, _ in rows], at_once(network.device)):
+    for chosen in by_length([len(ids) for ids, _ in rows], tokens or at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items() if name != "labels"}
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             found[chosen] = network(**batch).logits.float().cpu()
