@@ -487,7 +487,11 @@ def test_a_part_that_cannot_be_made_says_why_and_the_rest_is_made(tmp_path, lost
     assert "Not all of this report could be made" in text and text.count("This part could not be made") == 1
     at = html.index(f'id="{part}-demo"')
     assert told in html[at : at + 600]
-    assert bool(rows) and ("34.5 %" in html or part == "lexicon") and all(f'id="{name}-demo"' in html for name in PARTS if name not in ASKED_FOR)
+    assert (
+        bool(rows)
+        and ("34.5 %" in html or part == "lexicon")
+        and all(f'id="{name}-demo"' in html for name in PARTS if name not in ASKED_FOR)
+    )
     assert any(row["metric"] == "BLEU" for row in rows) == (part != "scores")
 
 
