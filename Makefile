@@ -23,7 +23,8 @@ demo: setup
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup $(VENV)/.browser
-	. $(BIN)/activate && pytest -ra -n 2 --dist loadfile --no-loadscope-reorder
+	# text is UTF-8 here, whatever the locale
+	. $(BIN)/activate && PYTHONUTF8=1 pytest -ra -n 2 --dist loadfile --no-loadscope-reorder
 
 test-comet: setup
 	. $(BIN)/activate && pytest tests/comet -ra

@@ -3,6 +3,7 @@
 import os
 import random
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,39 @@ for folder in (Path(__file__).parent, *(path for path in Path(__file__).parent.i
     sys.path.insert(0, str(folder))
 
 
+OF_THEIR_OWN = ("comet", "gpu", "mtdata", "plug", "slurm")
+"""Folders of tests that need something of the machine; they take it as it is."""
+
+FOREIGN = (
+    "SLURM_",
+    "SNAKEMAKE_",
+    "HF_",
+    "TRANSFORMERS_",
+    "MAKE",
+    "MFLAGS",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "VECMAP",
+    "WORLD_SIZE",
+    "RANK",
+    "LOCAL_",
+)
+"""Beginnings of variables that tell programs of a job, a cluster, a make, or the user's own settings."""
+
+
+def leave_the_machine(add_cleanup):
+    """No test knows of a GPU, of the job that it runs in, of models that the user has, or of a proxy for what it serves itself."""
+    for name in [name for name in os.environ if name.startswith(FOREIGN)]:
+        del os.environ[name]
+    models = tempfile.TemporaryDirectory(prefix="crossgap-")
+    add_cleanup(models.cleanup)
+    os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HF_HOME": models.name, "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
+
+
 def pytest_configure(config):
     """One server for the processes that the tests of whole runs start; it imports nothing before the first of them."""
+    if not hasattr(config, "workerinput") and not any(f"tests/{name}" in part for part in config.args for name in OF_THEIR_OWN):
+        leave_the_machine(config.add_cleanup)
     if sys.platform == "linux" and not hasattr(config, "workerinput"):
         import warm
 
@@ -30,11 +62,12 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """Random numbers that no other test has a part in."""
+    """Random numbers that no other test has a part in, nor the number of threads that it left."""
     random.seed(1)
     np.random.seed(1)
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(1)
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture

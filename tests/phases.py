@@ -37,3 +37,15 @@ def finetune(folder, start, out, settings, **changes):
     told = {**files, "checkpoints": out / "checkpoints", "languages": ("de", "en"), "threads": 1, "settings": settings, **changes}
     training.restore(**told) if "noised" in changes else training.translate(**text, **told)
     return load_file(out / "model" / "model.safetensors")
+
+
+def assert_alike(start, one, other, share=0.02):
+    """Two trainings from `start` ended at the same weights, up to a share of the longest way that a weight went.
+
+    Some weights have no gradient but rounding, such as the bias of attention's keys: with their own way for a measure, they would differ.
+    """
+    way = max(float((one[name] - start[name]).abs().max()) for name in start.keys() & one.keys())
+    assert one.keys() == other.keys() and way > 0
+    far = {name: float((one[name] - other[name]).abs().max()) / way for name in one}
+    worst = max(far, key=far.__getitem__)
+    assert far[worst] < share, (worst, far[worst])

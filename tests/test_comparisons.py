@@ -9,7 +9,7 @@ from pathlib import Path
 import comparisons
 import pytest
 import torch
-from comparisons import COMPARISONS
+from comparisons import COMPARISONS, OTHERS
 
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.run import config
@@ -30,8 +30,9 @@ def test_the_cpu_is_near_itself(tmp_path, kind):
     COMPARISONS[kind](tmp_path, "cpu")
 
 
-def test_bfloat16_is_near_float32(tmp_path):
-    comparisons.bfloat16_is_near(tmp_path, "cpu")
+@pytest.mark.parametrize("compare", OTHERS, ids=lambda compare: compare.__name__)
+def test_a_part_of_a_stage_is_near_itself(tmp_path, compare):
+    compare(tmp_path, "cpu")
 
 
 def test_numbers_that_differ_are_found():

@@ -16,10 +16,14 @@ from phases import TINY, finetune, phase_files
 from planted import SMALL, p_at_1, planted
 from tiny_models import MANUAL, manual_pairs, small_encoder, small_model
 
-from workflow_scripts.evidence import cka, comet, representation, separability, spectra
+from workflow_scripts.evidence import cka, comet, representation, separability, spectra, speed
 from workflow_scripts.lexicon import lexicon, mapping
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
-from workflow_scripts.models import decoding
+from workflow_scripts.models import decoding, refining
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.prompts import make_generator
+from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import answering, classification, labelling, ranking, retrieval
 from workflow_scripts.text import labelled
@@ -342,6 +346,20 @@ def neighbours(folder: Path, device: str) -> None:
     near(*([float(row[1]) for row in side] for side in rows), 1e-2, 1e-2)
 
 
+def timing(folder: Path, device: str) -> None:
+    """The same arm is timed in the same ways; how fast it is differs, and how good it is hardly."""
+    text, model = parallel(folder), small_model(folder)
+
+    def run(output: Path, where: str) -> None:
+        settings = speed.Speed(sentences=4, repeats=1, beams=[2], device=where)
+        speed.main(output, (model,), *text, arms=("csr",), languages=("de", "en"), max_length=6, settings=settings)
+
+    one, other = reports(folder, device, run)
+    told = [[(row["arm"], row["way"], row["batched"]) for row in report["rows"]] for report in (one, other)]
+    assert told[0] == told[1] and len(told[0]) == 4 and all(row["sentences_per_second"] > 0 for row in other["rows"])
+    assert (other["device"] == "cpu") is (device == "cpu")
+
+
 def scoring(folder: Path, device: str) -> None:
     """COMET's scores; its environment is that of `make test-comet`, where it has been made."""
     environment = Path("results/environments/comet.json")
@@ -371,6 +389,7 @@ COMPARISONS: dict[type, Callable[[Path, str], None]] = {
     spectra.Spectra: singular_values,
     separability.Separability: languages_apart,
     retrieval.Retrieval: neighbours,
+    speed.Speed: timing,
     comet.Comet: scoring,
 }
 """Settings with a `device` → the comparison of their stage."""
@@ -398,3 +417,20 @@ def bfloat16_is_near(folder: Path, device: str) -> None:
         found.append(columns(folder / precision / "curve.tsv", "loss", "dev_loss"))
     near(*found, LOSS_OF_BFLOAT16, 0)
     assert found[0] != found[1] and all(math.isfinite(value) for value in found[1]["loss"])
+
+
+def writing_at_once_is_near(folder: Path, device: str) -> None:
+    """SGA's alignment and denoising write what they write on the CPU, but for a text in twenty."""
+    model = small_encoder(folder, "xlm-roberta")
+    codec = load_codec(model)
+    rows = codec.encode(manual_pairs(40)[0], "de", 16)
+    found = []
+    for where in ("cpu", device):
+        encoder = load_network(model, "text", **NO_DROPOUT, seed=1)
+        generator = make_generator(encoder, codec, SGA(prompt_length=2), longest_target=60).to(where)
+        found.append(refining.write(generator, rows, codec.tokenizer.pad_token_id))
+    assert sum(one == other for one, other in zip(*found, strict=True)) >= 0.95 * len(rows)
+
+
+OTHERS = (bfloat16_is_near, writing_at_once_is_near)
+"""Comparisons of parts of stages."""

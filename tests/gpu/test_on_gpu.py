@@ -10,7 +10,7 @@ from functools import partial
 import comparisons
 import pytest
 import torch
-from comparisons import COMPARISONS, columns, near, same_share
+from comparisons import COMPARISONS, OTHERS, columns, near, same_share
 from phases import TINY as SMALL_PHASE
 from phases import finetune, phase_files
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
@@ -39,8 +39,9 @@ def test_a_stage_is_near_the_cpu(tmp_path, kind):
     COMPARISONS[kind](tmp_path, "cuda")
 
 
-def test_bfloat16_is_near_float32(tmp_path):
-    comparisons.bfloat16_is_near(tmp_path, "cuda")
+@pytest.mark.parametrize("compare", OTHERS, ids=lambda compare: compare.__name__)
+def test_a_part_of_a_stage_is_near_the_cpu(tmp_path, compare):
+    compare(tmp_path, "cuda")
 
 
 # ---------------------------------------------------------------------------------------------

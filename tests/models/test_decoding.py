@@ -18,7 +18,7 @@ from workflow_scripts.training import training
 from workflow_scripts.training.settings import Training
 
 
-@pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50", "nllb", "m2m100"])
+@pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50", "nllb", "m2m100", "bart"])
 def model(request, tmp_path_factory):
     """A model that has learnt a little, so that hypotheses are not noise."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -95,6 +95,17 @@ def test_without_denoising_the_alignment_is_the_text(folder):
     assert found.ids == collapse((states @ weight.T + bias).argmax(-1)[0].tolist(), model.blank)
 
 
+def test_the_alignment_reads_masks_or_the_source_twice(folder):
+    source = torch.tensor([SOURCES[1], [0, 33, 2, PAD]])
+    for reads, wanted in (("mask", [[401] * 8] * 2), ("source", [[0, 0, 60, 60, 71, 71, 2, 2], [0, 0, 33, 33, 2, 2, PAD, PAD]])):
+        model = generator(folder, reads=reads)
+        guide = model.encode(source, (source != PAD).long())
+        ids, places, mask = refining.unwritten(model, source, guide)
+        assert ids.tolist() == [[model.mask if piece == 401 else piece for piece in row] for row in wanted]
+        assert places.tolist() == [8, 6] and mask.sum(1).tolist() == [8, 6]
+        assert write(model, SOURCES, PAD) == [write(model, [row], PAD)[0] for row in SOURCES]
+
+
 def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
     model = generator(folder, alignment="mask_predict", alignment_iterations=4)
     seen = []

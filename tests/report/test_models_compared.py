@@ -9,7 +9,10 @@ from test_labels import RIGHT, configuration, results
 from test_report import put
 
 from workflow_scripts.report.__main__ import write_report
+from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.transfers import against_base, transfer
+from workflow_scripts.run.analyses import Analysis
+from workflow_scripts.stage import read_json, write_json
 from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.training.backbone import Backbone
 
@@ -57,11 +60,23 @@ def test_the_page_and_the_tables_have_the_comparison(run):
     write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config, tables=tables)
     page = unescape((folder / "report.html").read_text(encoding="utf-8"))
     assert '<h2 id="transfer">' in page and "published 64.50" in page and "−4.00 (−7.00 to −1.00), p = 0.002" in page
-    assert "could not be compared" not in page and r"\toprule" in page
+    assert "no model is above the" not in page and "could not be compared" not in page and r"\toprule" in page
     rows = list(csv.DictReader(tables[0].read_text(encoding="utf-8").splitlines(), delimiter="\t"))
     assert [(row["model"], row["testset"]) for row in rows][:3] == [("small", "de"), ("small", "en"), ("small", "average")]
     assert rows[-1] | {"published": "64.5", "p": "0.002", "difference": "-4.0", "against": "small", "seeds": "2"} == rows[-1]
     assert tables[1].read_text(encoding="utf-8").startswith("analysis\tstage\t")
+
+
+def test_models_that_do_not_beat_what_needs_none_are_named(run):
+    folder, config = run
+    for path in (folder / "results/runs/second/plain").rglob("*.scores.json"):
+        write_json(path, {**read_json(path), "accuracy": 20.0})
+    found = transfer(folder / "results", config)
+    assert found["tasks"][0]["not_above"] == ["continued"]
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config)
+    assert "texts: continued is not above the most frequent label on average (55.00 %)" in (folder / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_task_that_cannot_be_compared_says_why(run):
@@ -89,3 +104,23 @@ def test_a_difference_is_always_the_models_from_the_base(run):
     pairs = [{"testset": "de", "seed": None, "arm": "base", "other": "new", "difference": 2.0, "low": -1.0, "high": 5.0, "p": 0.2}]
     test = against_base(study, "b", {"b": "base", "n": "new"}, pairs)["n", "de"]
     assert (test["difference"], test["low"], test["high"]) == (-2.0, -5.0, 1.0)
+
+
+def test_measures_are_ranked_beside_the_mean_over_tasks():
+    means = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0, "e": 5.0}
+    assert correlation(means, {"a": 9, "b": 8, "c": 7, "d": 1, "e": 0}, [*means]) == pytest.approx(-1)
+    # ties share a rank: ranks 1.5, 1.5, 3, 4, 5 beside 1, 2, 3, 4, 5
+    assert correlation(means, {"a": 1, "b": 1, "c": 2, "d": 3, "e": 4}, [*means]) == pytest.approx(9.5 / (10 * 9.5) ** 0.5)
+    assert correlation(means, {"a": 1, "b": 2, "c": 3, "d": 4}, [*means]) is None  # four models have it
+    assert correlation(means, dict.fromkeys(means, 1.0), [*means]) is None
+    spectra = {"cells": {(model, 0, kind): {"norm": 3.0, "distance": 4.0} for model in ("a", "b") for kind in ("K", "Q")}}
+    one = {
+        "name": "insides",
+        "names": {"a": "A", "b": "B"},
+        "stages": {"spectra": spectra},
+        "settings": Analysis(models=["a", "b", "z"], base="a"),
+    }
+    (found,) = predictors({"averages": means}, [one])
+    assert found["models"] == ["a", "b"] and found["measures"]["d to A, all matrices together"] == {"b": pytest.approx(32**0.5)}
+    assert found["measures"]["‖σ‖ of all matrices together"]["a"] == pytest.approx(18**0.5)
+    assert predictors({}, [one]) == []

@@ -120,3 +120,59 @@ def test_the_model_of_an_arm_is_a_backbone():
 def test_what_is_wrong_with_the_model_of_an_arm(model, also, message):
     with pytest.raises(InputError, match=message):
         of_arm(model, **also)
+
+
+TEXT = {"text": {"de": "resources/bible/de.txt.xz", "en": "resources/bible/en.txt.xz"}}
+
+
+def veco(**block):
+    """A small VECO, and the form of it that writes text."""
+    small = {"kind": "small", "family": "xlmr", "objective": "veco", "small": {**TEXT, "layers": 2, **block}}
+    return {"veco": small, "writer": {"kind": "converted", "from": "veco", "to": "encoder-decoder"}}
+
+
+def test_what_writes_text_may_be_made_of_an_encoder():
+    config = configured(**veco())
+    needs = {name: inputs.writes_text(config, name) for name in ("veco", "writer")}
+    assert needs == {"veco": False, "writer": True}
+    w = SimpleNamespace(backbone="writer")
+    assert inputs.backbone_start(config, w) == {"start": "results/backbones/veco/model"} and inputs.backbone_task_text(config, w) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"writer": {"to": "encoder"}}, "writer: is an encoder .*cannot write text"),
+        ({"writer": {"to": None}}, "writer: kind converted needs `to`"),
+        ({"writer": {"from": "bible"}}, r"writer\.from: 'bible' is of family mbart; only an XLM-R"),
+        ({"writer": {"from": "vecco"}}, r"writer\.from: 'vecco' is not defined, did you mean 'veco'"),
+        ({"writer": {"decoder_layers": 3}}, r"writer\.decoder_layers: 3 are more than the 2 of the stack"),
+        ({"writer": {"objective": "veco"}}, r"writer\.objective: is for kinds small and continued"),
+        ({"veco": {"to": "encoder"}}, "veco: `to`, `decoder`, .* are for kind converted only"),
+        ({"veco": {"family": "mbart"}}, "objective veco is not for mBART, which has a decoder"),
+    ],
+)
+def test_what_is_wrong_with_a_form(changes, message):
+    blocks = veco()
+    for name, change in changes.items():
+        blocks[name] |= change
+    with pytest.raises(InputError, match=message):
+        configured(**blocks)
+
+
+@pytest.mark.parametrize(
+    ("losses", "message"),
+    [
+        ({"is_mlm": False, "cs_mlm": False, "tlm": False}, "all losses are off"),
+        ({"is_mlm": False, "cs_mlm": False}, "tlm alone reads bitext only; leave `text` out"),
+        ({"cs_mlm": False, "cross_attention_first": 5}, "without cs_mlm there is no cross-attention"),
+        ({"cross_attention_first": 25000}, "25000 must be less than the 25000 updates"),
+        ({"cross_attention": 5}, "unknown key"),
+    ],
+)
+def test_what_is_wrong_with_the_losses_of_veco(losses, message):
+    with pytest.raises(InputError, match=message):
+        configured(**veco(veco=losses))
+    if message != "unknown key":
+        with pytest.raises(InputError, match="veco: is for the objective veco, not for denoising"):
+            configured(base={"kind": "small", "small": {**TEXT, "veco": losses}})

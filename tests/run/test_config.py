@@ -49,7 +49,7 @@ def test_the_shipped_configuration_is_valid():
 def recipe(name: str) -> config.Config:
     """A recipe's configuration; that of the analyses goes over the translation's."""
     merged = copy.deepcopy(DEFAULT)
-    for part in {"analyses": ["translation", "analyses"], "transfer": ["xglue", "transfer"]}.get(name, [name]):
+    for part in {"analyses": ["translation", "analyses"], "transfer": ["xglue", "transfer"], "veco": ["xtreme", "veco"]}.get(name, [name]):
         update_config(merged, yaml.safe_load(Path(f"config/{part}.yaml").read_text(encoding="utf-8")))
     return config.load(merged)
 

@@ -32,6 +32,13 @@ def test_nothing_is_wrong_with_the_demo():
     assert "35,922 pairs" in lines["corpora.help.train"]
 
 
+@pytest.fixture(autouse=True)
+def no_cluster(commands):
+    """Slurm has partitions and accounts where a test says so, also on a cluster's login node."""
+    commands("sinfo", "", 1)
+    commands("sacctmgr", "", 1)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Files that are wrong, and a few that are right."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from phases import TINY, finetune, phase_files
+from phases import TINY, assert_alike, finetune, phase_files
 
 from workflow_scripts.stage import InputError, Stopped
 from workflow_scripts.training import checkpoints
@@ -113,9 +113,7 @@ def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkey
             finetune(*setup, tmp_path / "cut", Training(**settings))
     parts = finetune(*setup, tmp_path / "cut", Training(**settings, micro_batch_tokens=100, loss="chunked"))
     start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
-    for name in whole:
-        moved = float((whole[name] - start[name]).abs().max())
-        assert torch.allclose(whole[name], parts[name], atol=moved * 1e-2 + 1e-6), name
+    assert_alike(start, whole, parts, 0.01)
     (folder,) = (tmp_path / "cut" / "checkpoints").glob("*/")
     assert [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
 
@@ -153,39 +151,10 @@ def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
     assert done.returncode == 0 and "continuing from" in done.stdout, done.stderr[-3000:]
     two = finetune(*setup, tmp_path / "two", Training(**settings))  # only loads what is there
     start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
-    for name in one:
-        moved = (one[name] - start[name]).abs().max()
-        assert torch.allclose(one[name], two[name], atol=float(moved) * 1e-2 + 1e-6), name
+    assert_alike(start, one, two, 0.01)
     curves = [(tmp_path / name / "curve.tsv").read_text().splitlines() for name in ("one", "two")]
     losses = [[float(row.split("\t")[2]) for row in curve[1:] if row.split("\t")[2]] for curve in curves]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) == 6
-
-
-def test_several_gpus_are_shared_by_torchrun(monkeypatch):
-    from workflow_scripts.training import training
-
-    called = []
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
-    monkeypatch.setattr(training.os, "execv", lambda *arguments: called.append(arguments))
-    monkeypatch.setattr(sys, "argv", ["training", "translate", "--seed", "1"])
-    for name in ("WORLD_SIZE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
-    training.launch()
-    assert not called  # nobody gave them to this job
-    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
-    training.launch()
-    assert called[0][1][1:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
-    assert called[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "workflow_scripts.training.training", "translate", "--seed", "1"]
-    monkeypatch.setenv("WORLD_SIZE", "8")
-    training.launch()
-    assert len(called) == 1
-
-
-def test_several_nodes_are_refused(setup, tmp_path, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "16")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
-    with pytest.raises(InputError, match="more than one node"):
-        finetune(*setup, tmp_path, Training(updates=1, **TINY))
 
 
 def test_a_lost_loss_ends_the_phase(setup, tmp_path):

@@ -60,6 +60,8 @@ def test_all_arms_come_to_scores_and_report(done):
     assert {row["arm"] for row in rows if row["experiment"] == "titles"} == {"sga"}
     page = (done / "report.html").read_text(encoding="utf-8")
     assert "This part could not be made" not in page
+    assert "written at once by CTC and denoising: prompts of length 4 for a frozen encoder" in page and "backbone encoder" in page
+    assert "written at once by mask-predict and denoising" in page and "30% of the source&#39;s words switched by the lexicon" in page
     sentences = len(list(read_lines(next((done / "corpora/tiny.en-de/test").glob("pages.en")))))
     assert all(len(list(read_lines(done / f"runs/tiny/{arm}/seed1/pages.hyp"))) == sentences for arm in ARMS)
 

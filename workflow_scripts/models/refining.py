@@ -34,9 +34,7 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
     weight, bias = model.output_layer()
     found: dict[str, torch.Tensor] = {}
     if model.settings.alignment == "ctc":
-        places = model.settings.upsampling * guide.lengths
-        mask = within(places)
-        ids = torch.full(mask.shape, model.mask, device=mask.device)
+        ids, places, mask = unwritten(model, input_ids, guide)
         aligned = emissions(model.align(guide, ids, mask), weight, bias, targets, model.blank)
         found["alignment"] = ctc_loss(aligned, places, targets).sum()
         draft = as_draft(model, aligned.best, aligned.runner_up)
@@ -61,6 +59,16 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
         denoised = emissions(model.denoise(guide, draft, mask), weight, bias, targets, model.blank)
         found["denoising"] = ctc_loss(denoised, places, targets).sum()
     return found
+
+
+def unwritten(model: Generator, source: torch.Tensor, guide: Guide) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What CTC's alignment reads (rows × positions), how many positions each row has, and which these are."""
+    times = model.settings.upsampling
+    places = times * guide.lengths
+    mask = within(places, times * source.shape[1])
+    if model.settings.reads == "source":
+        return source.repeat_interleave(times, dim=1), places, mask
+    return torch.full(mask.shape, model.mask, device=source.device), places, mask
 
 
 def within(lengths: torch.Tensor, width: int | None = None) -> torch.Tensor:
@@ -160,10 +168,8 @@ def write(
         ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
         guide = model.encode(ids, within(torch.tensor([len(row) for row in sources], device=model.device)))
         if model.settings.alignment == "ctc":
-            places = model.settings.upsampling * guide.lengths
-            mask = within(places)
-            states = model.align(guide, torch.full(mask.shape, model.mask, device=model.device), mask)
-            best, runner_up = best_pieces(states, *model.output_layer(), model.blank)
+            empty, places, mask = unwritten(model, ids, guide)
+            best, runner_up = best_pieces(model.align(guide, empty, mask), *model.output_layer(), model.blank)
             draft = as_draft(model, best, runner_up)
         else:
             guessed, lengths = mask_predict(model, guide, longest)

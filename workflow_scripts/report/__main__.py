@@ -27,6 +27,7 @@ from markupsafe import Markup
 from workflow_scripts.report import drawing, insides, labels, transfers
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
 from workflow_scripts.report.origins import acquired, cost, provenances
+from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.shown import ASKED_FOR, SHOWN
 from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
@@ -89,6 +90,7 @@ def write_report(
         # a comparison of models has these numbers already
         "accuracies": [] if transferred else labels.accuracies(sections),
         "transfer": transferred,
+        "predictors": predictors(transferred, looked_into),
         "analyses": looked_into,
         "titles": insides.TITLES,
         "cost": cost(results),

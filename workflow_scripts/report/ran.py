@@ -1,6 +1,7 @@
 """What was run in an experiment: arms and their phases, text, backbone, and the settings chosen from a grid."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from workflow_scripts.report import labels
@@ -40,8 +41,33 @@ def phases(study: Study) -> list[dict[str, Any]]:
         said = study.json(study.seed(arm) / phase.name / "training.json")
         made = [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]
         chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
-        rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by})
+        told = {"how": written(said), "from": started_from(said)}
+        rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by, **told})
     return rows
+
+
+def started_from(said: dict[str, Any]) -> str:
+    """What a phase started from, by what its training says."""
+    if said["from_scratch"]:
+        return "random weights"
+    start = Path(said["start"])
+    return "the phase before" if str(start).endswith("pretext/model") else f"backbone {start.parent.name}"
+
+
+def written(said: dict[str, Any]) -> str:
+    """How a phase that does not write piece by piece writes, what it trains, and which rows it could not learn from."""
+    parts = []
+    if noise := said.get("switch"):
+        parts.append(f"{noise['rate']:.0%} of the source's words switched by the lexicon")
+    if generator := said.get("generator"):
+        sga = said["sga"]
+        alignment = "CTC" if sga["alignment"] == "ctc" else "mask-predict"
+        denoised = " and denoising" if sga["denoising"] and generator == "sga" else ""
+        kind = f"prompts of length {sga['prompt_length']} for a frozen encoder" if generator == "sga" else "all weights"
+        parts.append(f"written at once by {alignment}{denoised}: {kind}, {said['trained']:,} weights trained")
+        left = said["left_out"]
+        parts.append(f"left out: {left['targets_too_long']:,} targets too long, {left['blanks_removed']:,} blanks in targets")
+    return "; ".join(parts)
 
 
 def unequal_updates(study: Study) -> dict[str, list[int]]:

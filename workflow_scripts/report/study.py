@@ -11,7 +11,7 @@ from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import transfer
-from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbones_of, lexicons_used
+from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, backbones_of, chain, lexicons_used, phase_training
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
@@ -53,6 +53,8 @@ class Study:
     """The text of a task whose answers are texts, learnt in one language and tested in others."""
     dictionaries: dict[str, Path] = field(default_factory=dict)
     """Of a task that is tested in several languages: the folder of each dictionary that words are switched by, by its name."""
+    tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Of each arm that is trained by updates: tokens of its backbone's pretraining here, and of its own phases, padding included."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
@@ -206,7 +208,16 @@ def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
         "run": under(results, paths.experiment_folder(name)),
         "backbone": under(results, paths.backbone_folder(backbones_of(settings, chosen)[0])),
         "noised": results / "codeswitch" / name,
+        "tokens": {arm: tokens_of(settings, chosen, arm) for arm in arms_of(settings, chosen)} if hasattr(chosen, "training") else {},
     }
+
+
+def tokens_of(settings: Config, chosen: Any, arm: str) -> tuple[int, int]:
+    """Updates × tokens per update of all backbones that an arm is made from, as far as they are pretrained here, and of its phases."""
+    links = [settings.backbones[link].pretraining for link in chain(settings, backbone_of(settings, chosen, arm))]
+    before = sum(block.training.updates * block.training.batch_tokens for block in links if block)
+    phases = [(phase.updates, phase_training(chosen, phase)) for phase in arm_phases(settings, chosen, arm) if phase.updates]
+    return before, sum(updates * training.batch_tokens for updates, training in phases)
 
 
 READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text, "aligned": _of_aligned_text}

@@ -14,12 +14,23 @@ def speed(study: Study) -> dict[str, Any]:
     alone = {(row["arm"], row["way"]): row for row in measured["rows"] if not row["batched"]}
     batched = {(row["arm"], row["way"]): row for row in measured["rows"] if row["batched"]}
     slowest = min(row["sentences_per_second"] for row in alone.values())
-    rows = [{**row, "times": row["sentences_per_second"] / slowest, "in_batches": batched[key]} for key, row in alone.items()]
+    costs = {arm: cost(study, arm) for arm in study.arms}
+    rows = [
+        {**row, **costs[row["arm"]], "times": row["sentences_per_second"] / slowest, "in_batches": batched[key]}
+        for key, row in alone.items()
+    ]
     return {
         "rows": rows,
         "charts": {"one at a time": points(study, alone), "in batches": points(study, batched)},
         **{key: measured[key] for key in ("sentences", "device", "threads", "settings", "text")},
     }
+
+
+def cost(study: Study, arm: str) -> dict[str, Any]:
+    """What an arm took: weights that were trained last, tokens of pretraining and of training."""
+    report = study.json(study.seed(arm) / "finetune" / "training.json")
+    before, own = study.tokens[arm]
+    return {"trained": report.get("trained", report["parameters"]), "pretraining_tokens": before, "training_tokens": own}
 
 
 def points(study: Study, rows: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:

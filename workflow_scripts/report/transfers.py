@@ -83,6 +83,7 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
             cells[model, testset] = {**summary(some), "published": number, "test": tested.get((model, testset))}
     if AVERAGE in testsets:
         chance[AVERAGE] = statistics.fmean(chance[testset] for testset in study.testsets)
+    leading = testsets[-1]
     return {
         "experiment": study.name,
         "task": study.settings.task,
@@ -91,7 +92,8 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
         "models": list(runs),
         "experiments": {model: own.name for model, (own, _) in runs.items()},
         "testsets": {testset: "" if testset == AVERAGE else labels.language_names(study, testset) for testset in testsets},
-        "leading": testsets[-1],
+        "leading": leading,
+        "not_above": [model for model in runs if cells[model, leading]["mean"] <= chance[leading]],
         "cells": cells,
         "chance": chance,
         "covers": covers,

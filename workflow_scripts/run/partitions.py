@@ -49,6 +49,7 @@ def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]
     where = ",".join(named) or "any partition"
     nodes = [each for name in named or partitions for each in partitions[name]]
     gpus, model = gpus_of(job)
+    gpus = -(-gpus // int(job.get("nodes", 1)))  # of each node
     asked: list[tuple[str, int, Callable[[Nodes], float]]] = [
         ("runtime", int(job.get("runtime") or 0), lambda each: each.minutes),
         ("threads", int(job.get("threads", 1)), lambda each: each.cpus),

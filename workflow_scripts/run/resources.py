@@ -51,7 +51,7 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     for phase in phases(config):
         if shape := shape_of(config, phase.backbone):
             given = given_memory(jobs.get(phase.rule, {}), phase.device)
-            used = given.gpus if phase.rule in ("pretext", "finetune") else min(1, given.gpus)
+            used = given.gpus if phase.rule in ("backbone", "pretext", "finetune") else min(1, given.gpus)
             need = training_memory(shape, phase, used)
             if used:
                 host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, used))
@@ -106,6 +106,8 @@ def given_memory(job: dict[str, Any], device: str) -> Given:
 
 @functools.cache
 def _this_gpu() -> float:
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):
+        return 0.0  # there may be one, but it is hidden from this run
     answer = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
     return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)
 

@@ -34,7 +34,7 @@ from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.words import sentences
-from workflow_scripts.training.training import launch
+from workflow_scripts.training.launching import launch
 
 Metric = Literal["f1", "em", "f1_mlqa", "em_mlqa"]
 """F1 or exact match, as SQuAD or as MLQA counts it."""

@@ -37,7 +37,7 @@ from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.tagged import join_words, split_words
-from workflow_scripts.training.training import launch
+from workflow_scripts.training.launching import launch
 
 
 @dataclass

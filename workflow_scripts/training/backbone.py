@@ -7,6 +7,7 @@ VECO or an XLM-R in its form for a task (`converted`; see `models/conversion.py`
 """
 
 import re
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,9 +18,10 @@ from pydantic import Field
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.families import family_of
-from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.stage import InputError, checksums, is_first_process, run, write_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.words import read_sentences
+from workflow_scripts.training.launching import launch
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, known_family, objective_for, pretrain
 from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
@@ -180,7 +182,8 @@ def main(
             "start": str(start),
             **pretrain(settings.continued, settings.objective, *text, lambda *_: start, "continued", **job),
         }
-    write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
+    if is_first_process():
+        write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
 
 
 def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do: bool, seed: int) -> dict:
@@ -298,4 +301,6 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
 
 
 if __name__ == "__main__":
+    if any(f'"kind": "{kind}"' in argument for kind in ("small", "continued") for argument in sys.argv):
+        launch("workflow_scripts.training.backbone")
     run(main)

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,10 +152,11 @@ def train_generator(
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    parts = parts_of(settings, processes)
-    taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     updates = list(plan_batches(rows, settings.batch_tokens, settings.updates, seed))
     pad = codec.tokenizer.pad_token_id
+    to_batch = partial(collate_sources, pad=pad)
+    parts = parts_of(model, to_batch, summed, updates, settings, folder, seed)
+    taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     # texts are compared with all references; the loss is that of targets with room
     fitting, _ = fitting_rows((row for part in dev for row in part.rows), codec, model.settings, model.longest_source)
 
@@ -185,7 +187,7 @@ def train_generator(
         model,
         [part for update in updates for part in split_batch(update, parts)],
         parts // processes,
-        lambda some: collate_sources(some, pad),
+        to_batch,
         summed,
         look,
         watch,

@@ -77,13 +77,7 @@ def train(
     batching = pick_batching(settings, network)
     to_batch = pack if batching == "packed" else partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
     loss = pick_loss(network, settings, precision)
-    if settings.micro_batch_tokens == "auto" and device.type == "cuda":
-        if processes > 1:
-            trainer_arguments(settings, folder, 1, seed)  # this starts the processes' group, by which they agree
-        network.to(device)  # type: ignore[arg-type]  # transformers' wrapper hides the types of torch's `to`
-        parts = parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes > 1), updates, processes)
-    else:
-        parts = parts_of(settings, processes)
+    parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
         taken |= {"batching": batching, "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
@@ -116,8 +110,24 @@ def train(
     )
 
 
-def parts_of(settings: Training, processes: int) -> int:
-    """How many parts an update is split into, by the tokens that may go through a device at once."""
+def parts_of(
+    network: Any,
+    to_batch: Callable[[list], dict[str, Any]],
+    loss: Callable[..., torch.Tensor],
+    updates: list[list],
+    settings: Training,
+    folder: Path,
+    seed: int,
+) -> int:
+    """How many parts an update is split into: on a GPU found by trying, unless it is told how many tokens go through at once."""
+    device = pick_device(settings.device)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if settings.micro_batch_tokens == "auto" and device.type == "cuda":
+        if processes > 1:
+            trainer_arguments(settings, folder, 1, seed)  # this starts the processes' group, by which they agree
+        network.to(device)
+        precision = pick_precision(settings.precision, device)
+        return parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes > 1), updates, processes)
     at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
     return processes * math.ceil(settings.batch_tokens / (processes * at_once))
 

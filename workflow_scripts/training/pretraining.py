@@ -33,7 +33,7 @@ from workflow_scripts.models.families import FAMILIES, Family, family_of
 from workflow_scripts.names import instead
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.spans import Noise, denoise
-from workflow_scripts.stage import InputError, checksums
+from workflow_scripts.stage import InputError, checksums, is_first_process
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.words import read_sentences, words_of
@@ -298,6 +298,8 @@ def pretrain(
         material = OBJECTIVES[used].prepare(block, train, dev, job["seed"], folder / "text")
         phase = Phase(start=start, report=folder / "training.json", languages=languages, settings=block.training, **job)
         train_phase(phase, material.text, material.read, *([material.method()] if material.method else []))
+        if not is_first_process():
+            return {}
         if material.finish:
             material.finish(phase.model)
         read = [block.text[code] for code in languages if block.text.get(code, "task") != "task"]

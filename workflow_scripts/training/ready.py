@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.stage import InputError, atomic, checksum, read_json, run, write_json
+from workflow_scripts.stage import InputError, atomic, checksum, is_first_process, read_json, run, write_json
 
 if TYPE_CHECKING:
     from workflow_scripts.training.small import Small
@@ -93,6 +93,8 @@ def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict
     if differs := [key for key in wanted if told["made_from"].get(key) != wanted[key]]:
         print(f"{ready}: was made with other {', '.join(differs)}; the backbone is pretrained here", flush=True)
         return None
+    if not is_first_process():
+        return told
     output.mkdir(parents=True, exist_ok=True)
     for path in sorted(ready.glob("*.json")):
         if path.name != "ready.json":

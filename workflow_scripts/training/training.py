@@ -16,7 +16,6 @@ The paper's settings (section IV-A): label smoothing 0.2, dropout 0.3, Adam (0.9
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -25,15 +24,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-from workflow_scripts.device import given_gpus, keep_memory, pick_precision
+from workflow_scripts.device import keep_memory, pick_precision
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.sga import SGA, Generator
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.spans import Noise
-from workflow_scripts.stage import InputError, from_plain, is_first_process, read_json, run, write_json
+from workflow_scripts.stage import from_plain, is_first_process, read_json, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.training.curve import handed_on, write_curve
+from workflow_scripts.training.launching import launch
 from workflow_scripts.training.loop import Diverged, load_model, train
 from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
 from workflow_scripts.training.settings import Training
@@ -89,7 +89,7 @@ def restore(
     killed run: the same call continues there. In the text of `documents`, `</s>` stands between
     sentences. After `minutes`, the job's time, it stops with a checkpoint; 0 is no limit. `attempt` counts the
     calls that Snakemake makes for one job: one that would only repeat the one before is refused. Under torchrun
-    (one node) the processes share the work of each update.
+    the processes share the work of each update.
     `choice` is what a grid search wrote: its settings replace those of `settings`, and its seed goes on
     from its checkpoints. `keep_diverged` writes the outputs even if the loss is lost, and the reason in the
     report: a point of the grid may fail.
@@ -227,8 +227,6 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
     if phase.threads:
         torch.set_num_threads(max(1, phase.threads // processes))
     keep_memory()
-    if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) != processes:
-        raise InputError(f"{processes} processes on more than one node; a phase trains on the GPUs of one node (torchrun --standalone)")
     at_once = {"generator": phase.writing, "sga": asdict(phase.sga)} if phase.writing != "autoregressive" else {}
     switched = {"switch": asdict(phase.switch)} if phase.switch else {}
     description = describe_phase(
@@ -281,26 +279,6 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
         )
 
 
-def launch(module: str = "workflow_scripts.training.training", command: str = "") -> None:
-    """Run `module` under torchrun, a process for each GPU, where the job was given several; else return.
-
-    With a `command`, only where that one was called.
-
-    Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be another job's.
-    """
-    arguments = sys.argv[1:]
-    if command and arguments[:1] != [command]:
-        return
-    if "WORLD_SIZE" in os.environ or "--help" in arguments or '"device": "cpu"' in " ".join(arguments) or not given_gpus():
-        return
-    if (gpus := torch.cuda.device_count()) > 1:
-        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
-        # after SIGTERM, of which it would by itself leave 30 s to a checkpoint of many gigabytes
-        torchrun += ["--shutdown-timeout", "300"]
-        # the two dashes keep torchrun from reading --start as an option of its own
-        os.execv(sys.executable, [sys.executable, *torchrun, "-m", "--", module, *arguments])
-
-
 if __name__ == "__main__":
-    launch()
+    launch("workflow_scripts.training.training")
     run({"restore": restore, "translate": translate})

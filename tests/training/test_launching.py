@@ -1,0 +1,90 @@
+"""Training on several GPUs and nodes: what is started, and two processes that are two nodes."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from test_backbone import parallel, run, small
+
+from workflow_scripts.stage import read_json
+from workflow_scripts.training import launching
+from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.segments import Veco
+from workflow_scripts.training.settings import Training
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """What would have been started, of a job that nobody gave a GPU."""
+    called = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(launching.os, "execv", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(launching.os, "execvpe", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(launching, "first_node", lambda: "node1")
+    monkeypatch.setattr(sys, "argv", ["training", "translate", "--seed", "1"])
+    for name in ("WORLD_SIZE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_NUM_NODES"):
+        monkeypatch.delenv(name, raising=False)
+    return called
+
+
+def test_several_gpus_are_shared_by_torchrun(started, monkeypatch):
+    launching.launch("some.module")
+    assert not started  # nobody gave them to this job
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
+    launching.launch("some.module")
+    assert started[0][1][1:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
+    assert started[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "some.module", "translate", "--seed", "1"]
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    launching.launch("some.module")
+    assert len(started) == 1
+
+
+def test_several_nodes_have_a_torchrun_each(started, monkeypatch):
+    for name, value in (("JOB_GPUS", "0,1"), ("JOB_NUM_NODES", "4"), ("JOB_ID", "70123"), ("NTASKS", "1"), ("NTASKS_PER_NODE", "1")):
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    launching.launch("some.module")
+    ((program, line, environment),) = started
+    assert program == "srun" and line[line.index("--nodes") + 1] == "4" and line[line.index("--ntasks-per-node") + 1] == "1"
+    assert line[line.index("--nnodes") + 1] == "4" and line[line.index("--nproc-per-node") + 1] == "8"
+    assert line[line.index("--rdzv-endpoint") + 1] == "node1:20123" and line[-4:] == ["some.module", "translate", "--seed", "1"]
+    assert "SLURM_JOB_ID" in environment and not any(name.startswith("SLURM_NTASKS") for name in environment)
+
+
+def test_two_processes_that_are_two_nodes_pretrain_a_veco_as_one_does(tmp_path):
+    parallel(tmp_path)
+    settings = Training(
+        updates=6, batch_tokens=600, learning_rate=3e-3, warmup_updates=2, dropout=0.0, attention_dropout=0.0, max_length=64
+    )
+    settings.evaluate_every, settings.log_every, settings.checkpoint = 3, 1, "last"
+    made = small(tmp_path, training=settings, veco=Veco(cross_attention_first=2))
+    block = Backbone(kind="small", family="xlmr", objective="veco", small=made)
+    one = run(tmp_path, block)
+    alone = (tmp_path / "out").rename(tmp_path / "one")
+    out = tmp_path / "out"
+    paths = {"output": out / "model", "report": out / "backbone.json", "curve": out / "curve.tsv", "checkpoints": out / "c"}
+    arguments = [str(part) for name, path in paths.items() for part in (f"--{name}", path)]
+    arguments += ["--languages", "de", "en", "--threads", "2", "--settings", json.dumps(asdict(block))]
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        meeting = f"localhost:{free.getsockname()[1]}"
+    line = launching.across_nodes("workflow_scripts.training.backbone", arguments, 2, 1, "node1", "1")
+    line = line[line.index(sys.executable) :]  # what srun starts on each node
+    line[line.index("--rdzv-endpoint") + 1] = meeting
+    environment = {**os.environ, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}
+    nodes = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) for _ in range(2)]
+    said = [node.communicate()[0] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said[0][-3000:] + said[1][-3000:]
+    two = read_json(out / "backbone.json")
+    assert two["veco_loss"] == pytest.approx(one["veco_loss"], rel=1e-3) and (out / "model/bart/config.json").exists()
+    weights, wanted = (load_file(folder / "model/model.safetensors") for folder in (out, alone))
+    start = load_file(next(alone.glob("c/*/checkpoint-3")) / "model.safetensors")
+    for name, weight in wanted.items():
+        moved = float((weight - start[name]).abs().max())
+        assert torch.allclose(weights[name], weight, atol=moved / 20 + 1e-6), name
+    assert len(next(out.glob("c/*/log.jsonl")).read_text().splitlines()) == len(next(alone.glob("c/*/log.jsonl")).read_text().splitlines())

@@ -1,0 +1,191 @@
+"""VECO's losses against a plain loop that follows the paper, and pretraining by them."""
+
+import json
+import signal
+import sys
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from phases import TINY, finetune, phase_files
+from safetensors.torch import load_file
+from test_backbone import parallel, run, small
+from test_checkpoints import run_until, same
+from tiny_models import manual_pairs, small_encoder, small_model
+from transformers import AutoModelForSeq2SeqLM, XLMRobertaForMaskedLM
+
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.training import veco_losses
+from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.bitext import Bitext
+from workflow_scripts.training.pretraining import Pretraining, Text
+from workflow_scripts.training.segments import Batch, Part, Veco, held_back, second
+from workflow_scripts.training.settings import Training
+
+SHORT = Training(
+    updates=9, batch_tokens=500, learning_rate=5e-3, warmup_updates=2, dropout=0.1, max_length=64, evaluate_every=3, log_every=1
+)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A tiny stack, its codec, and a batch of translations and one of lines of one language."""
+    folder = tmp_path_factory.mktemp("tiny")
+    model = small_encoder(folder, "xlm-roberta")
+    german, english = manual_pairs(13)
+    part = Part.write(folder, "dev", Text({"de": german}, [Bitext("help.de-en", {"de": german, "en": english})]))
+    block = Pretraining(training=Training(max_length=30))
+    codec = load_codec(model)
+    return model, codec, held_back(part, codec, block, seed=1)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_losses_are_those_of_a_plain_loop(tiny, causal):
+    model, codec, dev = tiny
+    veco = Veco(causal=causal)
+    stack = load_stack(model, cross=True).eval()
+    found = veco_losses.measured(stack, codec, dev, veco, tokens=200)
+    sums = {name: [] for name in veco_losses.LOSSES}
+    with torch.no_grad():
+        for batch in dev:
+            for ids, labels in batch.rows:
+                at = second(ids, 0)
+                sides = [(torch.tensor(ids[some])[None], torch.tensor(labels[some])[None].long()) for some in (slice(at), slice(at, None))]
+                sides = [side for side in sides if side[0].numel()]
+                seen = [torch.ones_like(side[0], dtype=torch.bool) for side in sides]
+                states = [encode(stack, side[0], one) for side, one in zip(sides, seen, strict=True)]
+                guessed = {"is_mlm": list(zip(states, [goal for _, goal in sides], strict=True))}
+                if len(sides) == 2:
+                    guessed["cs_mlm"] = [
+                        (decode(stack, sides[this][0], seen[this], states[other], seen[other], causal), sides[this][1])
+                        for this, other in ((0, 1), (1, 0))
+                    ]
+                if batch.parallel:
+                    joined, goal = (torch.cat([side[part] for side in sides], dim=1) for part in (0, 1))
+                    places = torch.cat([torch.arange(side[0].shape[1]) + 2 for side in sides])[None]
+                    guessed["tlm"] = [(encode(stack, joined, torch.ones_like(joined, dtype=torch.bool), places), goal)]
+                for name, some in guessed.items():
+                    for state, goal in some:
+                        scores = stack.lm_head(state[goal != -100])
+                        sums[name] += F.cross_entropy(scores, goal[goal != -100], reduction="none").tolist()
+    for name, values in sums.items():
+        assert found[f"{name}_loss"] == pytest.approx(sum(values) / len(values), rel=1e-4), name
+    assert len(sums["is_mlm"]) > len(sums["cs_mlm"]) > 0  # of 13 lines one is alone
+
+
+def test_an_update_is_the_sum_of_the_means(tiny):
+    model, codec, dev = tiny
+    veco, parallel_rows = Veco(), dev[1]
+    stack = load_stack(model, cross=True).eval()
+    means = veco_losses.measured(stack, codec, [parallel_rows], veco)
+    veco_losses.forward_guesses(stack, veco.causal)
+    for loss in ("chunked", "plain"):
+        batch = veco_losses.collate(parallel_rows, 1, 0, veco)
+        labels = batch.pop("labels")
+        settings = Training(label_smoothing=0.0, loss=loss)
+        value = veco_losses.update_loss(stack, settings, "float32")(stack(**batch), labels, labels.numel())
+        assert float(value.detach()) == pytest.approx(sum(means[f"{name}_loss"] for name in veco_losses.LOSSES) / 3, rel=1e-4)
+
+
+def test_cross_attention_alone_has_no_other_loss_and_segments_alone_none(tiny):
+    _, codec, dev = tiny
+    batch = veco_losses.collate(dev[1]._replace(cross_alone=True), 1, 0, Veco())
+    assert "is_mlm_places" not in batch and "tlm_places" not in batch and len(batch["cs_mlm_places"]) == batch["labels"].numel()
+    alone = Batch([row for row in dev[0].rows if second(row[0], 0) == len(row[0])], parallel=False, cross_alone=True)
+    stack = load_stack(tiny[0], cross=True)
+    veco_losses.forward_guesses(stack, True)
+    batch = veco_losses.collate(alone, 1, 0, Veco())
+    labels = batch.pop("labels")
+    veco_losses.update_loss(stack, Training(), "float32")(stack(**batch), labels, 1).backward()
+    assert labels.numel() == 0 and all(weight.grad is not None and not weight.grad.any() for weight in stack.parameters())
+
+
+def made_by(folder, **changes) -> Backbone:
+    (folder / "bible.de-en").mkdir(exist_ok=True)
+    veco, training = changes.pop("veco", Veco()), replace(SHORT, **changes)
+    return Backbone(kind="small", family="xlmr", objective="veco", small=small(folder, layers=2, training=training, veco=veco))
+
+
+def corpora(folder) -> dict:
+    """The files of parallel text, as arguments of the stage."""
+    sides = dict(zip(("de", "en"), manual_pairs(500), strict=True))
+    (folder / "help.de-en").mkdir(exist_ok=True)
+    for code, lines in sides.items():
+        (folder / f"help.de-en/train.{code}").write_text("".join(f"{line}\n" for line in lines[300:450]))
+        (folder / f"help.de-en/dev.{code}").write_text("".join(f"{line}\n" for line in lines[450:]))
+    files = {part: tuple(folder / f"help.de-en/{part}.{code}" for code in sides) for part in ("train", "dev")}
+    return {"bitext": files["train"], "bitext_dev": files["dev"]}
+
+
+def test_killed_while_pretraining_it_ends_with_the_same_weights(tmp_path):
+    for name in ("whole", "cut"):
+        (tmp_path / name).mkdir()
+    parallel(tmp_path)
+    settings = made_by(tmp_path, veco=Veco(cross_attention_first=4))
+    files = corpora(tmp_path)
+    report = run(tmp_path / "whole", settings, **files)
+    assert report["objective"] == "veco" and {"veco_loss", "is_mlm_loss", "cs_mlm_loss", "tlm_loss", "unigram_loss"} <= report.keys()
+    out = tmp_path / "cut/out"
+    paths = {"output": out / "model", "report": out / "backbone.json", "curve": out / "curve.tsv", "checkpoints": out / "c"}
+    line = [sys.executable, "-m", "workflow_scripts.training.backbone", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
+    line += [flag for key, some in files.items() for flag in (f"--{key.replace('_', '-')}", *map(str, some))]
+    line += ["--languages", "de", "en", "--threads", "1", "--settings", json.dumps(asdict(settings))]
+    assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
+    assert run(tmp_path / "cut", settings, **files) == {**report, "provenance": report["provenance"]}
+    whole, cut = (load_file(tmp_path / name / "out/model/model.safetensors") for name in ("whole", "cut"))
+    assert same(cut, whole)
+
+
+def test_cross_attention_is_trained_first_and_alone(tmp_path):
+    parallel(tmp_path)
+    before = run_and_load(tmp_path, made_by(tmp_path, updates=1, evaluate_every=1, learning_rate=1e-12))
+    first = Veco(cross_attention_first=3)
+    settings = made_by(tmp_path, updates=4, veco=first, evaluate_every=3, learning_rate=1e-3)
+    run_and_load(tmp_path, settings)
+    after = load_file(next(tmp_path.glob("out/c/*/checkpoint-3")) / "model.safetensors")
+    moved = {name for name in after if not torch.allclose(after[name], before[name], atol=1e-9)}
+    assert moved and all(CROSS in name for name in moved)
+    last = load_file(next(tmp_path.glob("out/c/*/checkpoint-4")) / "model.safetensors")
+    assert any(CROSS not in name and not torch.equal(last[name], after[name]) for name in last)
+
+
+def run_and_load(folder, settings) -> dict:
+    run(folder, settings)
+    return load_file(folder / "out/model/model.safetensors")
+
+
+def test_without_its_decoder_it_is_the_masked_language_model(tmp_path):
+    parallel(tmp_path)
+    report = run(tmp_path, made_by(tmp_path, veco=Veco(cs_mlm=False)), **corpora(tmp_path))
+    assert "cs_mlm_loss" not in report and "tlm_loss" in report
+    network, told = XLMRobertaForMaskedLM.from_pretrained(tmp_path / "out/model", output_loading_info=True)
+    assert not any(CROSS in name for name in network.state_dict()) and not told["unexpected_keys"] and not told["missing_keys"]
+    assert not (tmp_path / "out/model/bart").exists()
+
+
+def test_a_veco_goes_on_from_an_xlmr_and_reads_pairs_as_text_where_told(tmp_path):
+    parallel(tmp_path)
+    run(tmp_path, Backbone(kind="small", family="xlmr", objective="mlm", small=small(tmp_path, training=SHORT)))
+    start = (tmp_path / "out").rename(tmp_path / "first") / "model"
+    text = {code: str(tmp_path / f"mono.{code}") for code in ("de", "en")}
+    for is_parallel in (True, False):
+        block = Pretraining(text=text, dev_lines=20, training=replace(SHORT, updates=3), veco=Veco(parallel=is_parallel))
+        report = run(tmp_path, Backbone(kind="continued", from_="x", objective="veco", continued=block), start=start, **corpora(tmp_path))
+        assert ("tlm_loss" in report) == is_parallel and read_json(tmp_path / "out/model/config.json")["cross_attention"]
+    block = Pretraining(text=text, dev_lines=20, training=replace(SHORT, max_length=600))
+    with pytest.raises(InputError, match="reads rows of at most 512 pieces, max_length is 600"):
+        run(tmp_path, Backbone(kind="continued", from_="x", objective="veco", continued=block), start=start)
+
+
+def test_its_generator_is_restored_and_finetuned_like_an_mbart(tmp_path):
+    folder, _ = phase_files(tmp_path)
+    start = small_model(tmp_path / "noised", "bart")
+    settings = Training(**{**TINY, "updates": 4, "evaluate_every": 2})
+    restored = finetune(folder, start, tmp_path / "pretext", settings, noised=folder / "noised")
+    made = finetune(folder, tmp_path / "pretext/model", tmp_path / "finetune", settings)
+    assert restored.keys() == made.keys() and not same(restored, made)
+    assert AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "finetune/model").config.model_type == "bart"
+    assert read_json(tmp_path / "finetune/training.json")["handed_on"]["chosen_by"] == "dev_bleu"

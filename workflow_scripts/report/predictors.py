@@ -1,0 +1,80 @@
+"""The report on whether what is inside models tells how well they transfer: measures of analyses beside the mean over tasks.
+
+Ji et al. (2024) argue that larger singular values and a better separability of languages go with worse transfer, and see no strong
+connection with CKA. Here each measure is ranked beside the mean over tasks (Spearman's ρ over the models).
+"""
+
+import statistics
+from typing import Any
+
+import numpy as np
+
+FEWEST = 5
+"""Of fewer models no correlation is given."""
+
+
+def predictors(transferred: dict[str, Any], looked_into: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each analysis that looks into models of the comparison: the measures of each, and their correlation with the mean over tasks."""
+    found = []
+    means = transferred.get("averages", {})
+    for one in looked_into:
+        models = [model for model in one["settings"].models if model in means]
+        measures = {called: values for called, values in _measures(one).items() if set(models) & values.keys()}
+        if len(models) > 1 and measures:
+            rho = {called: correlation(means, values, models) for called, values in measures.items()}
+            found.append({"name": one["name"], "models": models, "means": means, "measures": measures, "correlations": rho})
+    return found
+
+
+def correlation(means: dict[str, float], values: dict[str, float], models: list[str]) -> float | None:
+    """Spearman's ρ over the models that have both; None where they are too few, or all the same."""
+    both = [model for model in models if values.get(model) is not None]
+    sides = [means[model] for model in both], [values[model] for model in both]
+    if len(both) < FEWEST or any(len(set(side)) == 1 for side in sides):
+        return None
+    return float(np.corrcoef(_ranks(sides[0]), _ranks(sides[1]))[0, 1])
+
+
+def _ranks(values: list[float]) -> np.ndarray:
+    """The rank of each value; equal ones share the mean of theirs."""
+    own, others = np.array(values)[:, None], np.array(values)
+    return (others < own).sum(axis=1) + (others == own).sum(axis=1) / 2
+
+
+def _measures(one: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """What the page calls a measure → model → its value; the last layer's, and of spectra all layers' together."""
+    stages, base = one["stages"], one["settings"].base
+    made: dict[str, dict[str, float]] = {}
+    if "cka" in stages and base:
+        pooling, found = next(iter(stages["cka"]["report"]["poolings"].items()))
+        by_model: dict[str, list[float]] = {}
+        for pair in found["models"]:
+            if base in (pair["a"], pair["b"]) and (value := pair["by_layer"][-1]["unbiased"]) is not None:
+                by_model.setdefault(pair["b"] if pair["a"] == base else pair["a"], []).append(value)
+        made[f"CKA with {one['names'][base]}, last layer, {pooling} (unbiased, mean over languages)"] = {
+            model: statistics.fmean(values) for model, values in by_model.items()
+        }
+    if "spectra" in stages:
+        norms = {key: row["norm"] for key, row in stages["spectra"]["cells"].items()}
+        made["‖σ‖ of all matrices together"] = _together(norms)
+        if base:
+            distances = {key: row["distance"] for key, row in stages["spectra"]["cells"].items() if key[0] != base}
+            made[f"d to {one['names'][base]}, all matrices together"] = _together(distances)
+    if "separability" in stages:
+        last = {model: found["by_layer"][-1] for model, found in stages["separability"]["report"]["models"].items()}
+        for key, called in (
+            ("probe", "accuracy of the language probe"),
+            ("between", "share of variance between languages"),
+            ("retrieval", "translations found"),
+        ):
+            values = {model: row[key]["mean"] if isinstance(row[key], dict) else row[key] for model, row in last.items() if key in row}
+            made[f"{called}, last layer"] = values
+    return made
+
+
+def _together(parts: dict[tuple[str, int, str], float]) -> dict[str, float]:
+    """The Euclidean norm over all layers and matrices of each model."""
+    squares: dict[str, float] = {}
+    for (model, _, _), value in parts.items():
+        squares[model] = squares.get(model, 0.0) + value**2
+    return {model: total**0.5 for model, total in squares.items()}

@@ -1,0 +1,61 @@
+"""launching: a stage that trains is started once more under torchrun, with a process for each GPU that its job was given.
+
+On one node torchrun needs nothing else. Where Slurm gave the job several nodes (`nodes` in the profile), `srun` starts a torchrun on each,
+and these find each other on the first. Checkpoints must then be on a file system that all nodes see.
+"""
+
+import os
+import subprocess
+import sys
+
+import torch
+
+from workflow_scripts.device import given_gpus
+
+# after SIGTERM, of which torchrun would by itself leave 30 s to a checkpoint of many gigabytes
+_PATIENCE = ["--shutdown-timeout", "300"]
+
+
+def launch(module: str, command: str = "") -> None:
+    """Run `module` with this process's arguments under torchrun, where the job was given several GPUs or nodes; else return.
+
+    With a `command`, only where that one was called. Given by Slurm or in CUDA_VISIBLE_DEVICES: other GPUs of a workstation may be
+    another job's.
+    """
+    arguments = sys.argv[1:]
+    if "WORLD_SIZE" in os.environ or "--help" in arguments or (command and arguments[:1] != [command]):
+        return
+    on_cpu = '"device": "cpu"' in " ".join(arguments)
+    gpus = torch.cuda.device_count() if given_gpus() and not on_cpu else 0
+    nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+    if nodes > 1:
+        step = across_nodes(module, arguments, nodes, max(1, gpus), first_node(), os.environ["SLURM_JOB_ID"])
+        # what the surrounding step was told of tasks is not meant for the torchruns
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("SLURM_NTASKS", "SLURM_TASKS_PER", "SLURM_CPU_BIND"))
+        }
+        os.execvpe(step[0], step, kept)
+    elif gpus > 1:
+        os.execv(sys.executable, [sys.executable, *on_one_node(module, arguments, gpus)])
+
+
+def on_one_node(module: str, arguments: list[str], processes: int) -> list[str]:
+    """Python's arguments for torchrun on this node."""
+    # the two dashes keep torchrun from reading --start as an option of its own
+    return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), *_PATIENCE, "-m", "--", module, *arguments]
+
+
+def across_nodes(module: str, arguments: list[str], nodes: int, processes: int, first: str, job: str) -> list[str]:
+    """The command that starts a torchrun on each of a Slurm job's nodes; they meet on the `first`."""
+    # of the ports that no service has, one by the job's number, so that jobs on the same node have different ones
+    meeting = f"{first}:{20_000 + int(job) % 10_000}"
+    together = ["--nnodes", str(nodes), "--nproc-per-node", str(processes), "--rdzv-backend", "c10d", "--rdzv-endpoint", meeting]
+    step = ["srun", "--overlap", "--nodes", str(nodes), "--ntasks", str(nodes), "--ntasks-per-node", "1", "--cpu-bind", "none"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", *together, "--rdzv-id", job, *_PATIENCE]
+    return [*step, *torchrun, "-m", "--", module, *arguments]
+
+
+def first_node() -> str:
+    """The name of the first node of the Slurm job, where this process is."""
+    told = ["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]
+    return subprocess.run(told, check=True, capture_output=True, text=True).stdout.split()[0]
