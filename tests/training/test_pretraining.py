@@ -18,10 +18,10 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, XLMRobe
 from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.masking import Masking
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import classification
 from workflow_scripts.training.backbone import Backbone, chain_of
-from workflow_scripts.training.pretraining import Pretraining, objective_for
+from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, objective_for
 from workflow_scripts.training.rows import MaskedText
 from workflow_scripts.training.settings import Training
 
@@ -74,6 +74,15 @@ def test_masked_rows_are_of_both_languages_and_new_in_each_epoch(encoder):
     for (read, labels), original in zip(rows[0], whole, strict=True):
         assert [label if label != -100 else i for i, label in zip(read, labels, strict=True)] == original
         assert labels[0] == labels[-1] == -100
+
+
+def test_the_masking_decides_what_a_killed_job_goes_on_from(tmp_path):
+    text = Text({"en": ["Open the file and print it."]})
+    seen = set()
+    for place, masking in enumerate((Masking(), Masking(rate=0.3), Masking(unit="word"))):
+        material = OBJECTIVES["mlm"].prepare(Pretraining(masking=masking), text, text, 1, tmp_path / str(place))
+        seen.add(tuple(checksums(material.text.values()).values()))
+    assert len(seen) == 3
 
 
 def test_every_weight_of_the_encoder_learns_with_either_loss(encoder, tmp_path):

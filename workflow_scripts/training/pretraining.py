@@ -23,7 +23,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -163,7 +163,10 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
         # round numbers reserved for dev; training never reaches them
         return masked("train", list(train)), [Dev(masked("dev", [code]).epoch(2**31 + side), code) for side, code in enumerate(train)]
 
-    return Material({path.name: path for path in files.values()}, read)
+    # settings that are no part of `Training`: a killed job must not go on with others
+    plan = folder / "masking.json"
+    write_lines(plan, [json.dumps(asdict(block.masking))])
+    return Material({path.name: path for path in [*files.values(), plan]}, read)
 
 
 def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
