@@ -25,7 +25,7 @@ class SGA:
     """Positions for each piece of the source in CTC's alignment; with `mask_predict`, for each piece that the denoiser reads."""
     reads: Literal["mask", "source"] = "mask"
     """What CTC's alignment reads in every position: `<mask>`, as in the paper; or `source`, the source's pieces, each written `upsampling`
-    times in a row, which is how others translate by CTC (Libovický and Helcl 2018) and is learnt from less text."""
+    times in a row, which is how others translate by CTC (Libovický and Helcl 2018)."""
     blank: str = "▁"
     """The piece that stands for CTC's blank. The paper's is `▁`, the beginning of a word alone; targets lose it, which is counted.
     `<s>` (`[CLS]` in mBERT) is in no target."""
