@@ -1,4 +1,4 @@
-# by itself on the machine: what runs beside it would be measured, too
+# By itself on the machine: what runs beside it would be measured, too.
 rule speed:
     input:
         models=of(arms.first_models),
@@ -14,7 +14,7 @@ rule speed:
         experiment=experiments_with(text="corpora"),
     conda:
         "../envs/crossgap.yaml"
-    threads: workflow.cores
+    threads: 1024 # all cores that there are: Snakemake gives no job more
     params:
         arms=of(arms.arms),
         languages=of(arms.trained_direction),

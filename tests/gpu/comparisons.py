@@ -149,7 +149,15 @@ def classifying(folder: Path, device: str) -> None:
         write_lines(folder / name, part)
     block = classification.Classification(**HEAD, max_length=40)
     start = small_model(folder)
-    head(folder, device, classification, start, folder, block, lambda here: classification.Finetuning("en", ["Writer", "Calc"], 2, here))
+    head(
+        folder,
+        device,
+        classification,
+        start,
+        folder,
+        block,
+        lambda here: classification.Finetuning(language="en", epochs=2, labels=["Writer", "Calc"], classification=here),
+    )
     tables = [[line.split("\t") for line in read_lines(folder / place / "probabilities.tsv")] for place in ("reference", "device")]
     near(*([[float(value) for value in row] for row in table[1:]] for table in tables), 1e-2, 1e-3)
 
@@ -179,7 +187,15 @@ def tagging(folder: Path, device: str) -> None:
     settings = Labelled(language="en", labels=tags, train=source["train"], dev=source["dev"], test={"en": source["test"]}, unit="word")
     text = tables(folder, settings, 40)
     block = labelling.Labelling(**HEAD, max_length=64)
-    head(folder, device, labelling, small_encoder(folder, "bert"), text, block, lambda here: labelling.Tagging("en", tags, 2, here))
+    head(
+        folder,
+        device,
+        labelling,
+        small_encoder(folder, "bert"),
+        text,
+        block,
+        lambda here: labelling.Tagging(language="en", epochs=2, labels=tags, labelling=here),
+    )
 
 
 def marking(folder: Path, device: str) -> None:
@@ -190,7 +206,15 @@ def marking(folder: Path, device: str) -> None:
     settings = Labelled(language="en", train=train, dev=test, test={"en": test}, unit="question")
     text = tables(folder, settings, 24)
     block = answering.Answering(**HEAD, max_length=64, stride=16)
-    head(folder, device, answering, small_encoder(folder, "xlm-roberta"), text, block, lambda here: answering.Asking("en", 2, here))
+    head(
+        folder,
+        device,
+        answering,
+        small_encoder(folder, "xlm-roberta"),
+        text,
+        block,
+        lambda here: answering.Asking(language="en", epochs=2, answering=here),
+    )
 
 
 def grading(folder: Path, device: str) -> None:
@@ -203,7 +227,16 @@ def grading(folder: Path, device: str) -> None:
     text = tables(folder, settings, 48)
     block = ranking.Ranking(**HEAD, max_length=48)
     start = small_encoder(folder, "bert")
-    head(folder, device, ranking, start, text, block, lambda here: ranking.Grading("en", grades, 2, here), grades=tuple(grades))
+    head(
+        folder,
+        device,
+        ranking,
+        start,
+        text,
+        block,
+        lambda here: ranking.Grading(language="en", epochs=2, grades=grades, ranking=here),
+        grades=tuple(grades),
+    )
 
 
 # ---------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def test_sentences_of_running_text(text, expected):
 
 
 def test_language_table():
-    assert len(LANGUAGES) == 59 and sum(row.in_cc25 for row in LANGUAGES.values()) == 25
+    assert len(LANGUAGES) == 61 and sum(row.in_cc25 for row in LANGUAGES.values()) == 25
     assert language("de").tag == "de_DE" and language("ko").bleu_tokenizer == "ko-mecab" and not language("zh").spaced
     assert fold("Straße", "de") == "straße"
     with pytest.raises(InputError, match=r"did you mean 'de'"):

@@ -51,13 +51,13 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     for phase in phases(config):
         if shape := shape_of(config, phase.backbone):
             given = given_memory(jobs.get(phase.rule, {}), phase.device)
-            used = given.gpus if phase.rule in ("backbone", "pretext", "finetune") else min(1, given.gpus)
-            need = training_memory(shape, phase, used)
-            if used:
-                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, used))
+            # all rules that train share an update among their GPUs
+            need = training_memory(shape, phase, given.gpus)
+            if given.gpus:
+                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, given.gpus))
             if need > largest.get(phase.rule, (0.0,))[0]:
-                automatic = used and phase.micro_batch_tokens == "auto"
-                least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), used) if automatic else need
+                automatic = given.gpus and phase.micro_batch_tokens == "auto"
+                least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus) if automatic else need
                 largest[phase.rule] = need, least, phase, given
     for rule, (need, least, phase, given) in largest.items():
         about, needed = f"memory of {rule}", f"about {gigabytes(need)} for {phase.where}"

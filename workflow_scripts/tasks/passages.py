@@ -119,15 +119,17 @@ class Marked(NamedTuple):
 
 
 @torch.no_grad()
-def mark(network: "PreTrainedModel", reader: PassageReader, windows: Sequence[Window], longest: int, precision: str) -> Marked:
-    """The best span of each example over its windows, at most `longest` pieces long.
+def mark(
+    network: "PreTrainedModel", reader: PassageReader, windows: Sequence[Window], longest: int, precision: str, tokens: int = 0
+) -> Marked:
+    """The best span of each example over its windows, at most `longest` pieces long; `tokens` are read at once.
 
     An example of whose passage no piece can be an answer has the span (0, 0).
     """
     network.eval()
     best: dict[int, tuple[float, Span]] = {}
     losses = [0.0] * len(windows)
-    for chosen in by_length([len(window.row[0]) for window in windows], at_once(network.device)) if windows else ():
+    for chosen in by_length([len(window.row[0]) for window in windows], tokens or at_once(network.device)) if windows else ():
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([windows[i].row for i in chosen]).items()}
         labels = batch.pop("labels")
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
