@@ -117,23 +117,16 @@ def head(folder: Path, device: str, module: Any, start: Path, text: Path, block:
     for place, where in both(folder, device):
         here = dataclasses.replace(block, device=where)
         outputs = [place / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-        module.finetune(start, text / "train.tsv", text / "dev.tsv", *outputs, settings=settings(here))
+        module.finetune(start, (text / "train.tsv",), (text / "dev.tsv",), *outputs, settings=settings(here))
         found.append(columns(place / "curve.tsv", "loss", "dev_loss"))
         model, predictions = folder / "reference/model", place / "predictions"
-        if module is classification:
-            module.predict(
-                model, text / "en.tsv", place / "en.hyp", place / "probabilities.tsv", place / "scores.json", language="en", settings=here
-            )
-            predictions = place
-        elif module is labelling:
+        if module is labelling:
             module.predict(model, text / "train.tsv", (text / "en.tsv",), predictions, testsets=("en",), languages=("en",), settings=here)
         else:
             module.predict(model, (text / "en.tsv",), predictions, testsets=("en",), languages=("en",), settings=here, **told)
     near(*found, 5e-3, 0)
     assert len(found[0]["dev_loss"]) == 2
-    one, other = (
-        place / ("en.hyp" if module is classification else "predictions/en.hyp") for place in (folder / "reference", folder / "device")
-    )
+    one, other = (place / "predictions/en.hyp" for place in (folder / "reference", folder / "device"))
     if module is ranking:
         near(*([float(line) for line in read_lines(path)] for path in (one, other)), 1e-2, 1e-3)
     else:
@@ -158,7 +151,9 @@ def classifying(folder: Path, device: str) -> None:
         block,
         lambda here: classification.Finetuning(language="en", epochs=2, labels=["Writer", "Calc"], classification=here),
     )
-    tables = [[line.split("\t") for line in read_lines(folder / place / "probabilities.tsv")] for place in ("reference", "device")]
+    tables = [
+        [line.split("\t") for line in read_lines(folder / place / "predictions/en.probabilities.tsv")] for place in ("reference", "device")
+    ]
     near(*([[float(value) for value in row] for row in table[1:]] for table in tables), 1e-2, 1e-3)
 
 
