@@ -14,7 +14,7 @@ rule speed:
         experiment=experiments_with(text="corpora"),
     conda:
         "../envs/crossgap.yaml"
-    threads: 1024 # all cores that there are: Snakemake gives no job more
+    threads: 1024  # all cores that there are: Snakemake gives no job more
     params:
         arms=of(arms.arms),
         languages=of(arms.trained_direction),
