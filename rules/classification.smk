@@ -134,6 +134,8 @@ rule classification_answers:
         "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.log",
     wildcard_constraints:
         experiment=experiments_with(task="classification"),
+    conda:
+        "../envs/crossgap.yaml"
     localrule: True
     shell:
         "for file in {output:q}; do cp {input:q}/$(basename $file) $file; done > {log:q} 2>&1"
