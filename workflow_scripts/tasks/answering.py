@@ -123,9 +123,9 @@ def finetune(
         chosen = settings.answering
         reader = reader_of(start, chosen)
         rows: list[Row] = []
-        for path, code in zip(train, (settings.language, *settings.more_train), strict=True):
+        for path, code in zip(train, settings.train_languages, strict=True):
             rows += [window.row for window in reader.windows(some_of(read_table(path), chosen.examples), code)]
-        held_out = [(read_table(path), code) for path, code in zip(dev, (settings.language, *settings.more_dev), strict=True)]
+        held_out = [(read_table(path), code) for path, code in zip(dev, settings.dev_languages, strict=True)]
         dev_windows = [reader.windows(table, code) for table, code in held_out]
         network = load_answerer(start, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))

@@ -118,9 +118,7 @@ def finetune(
         more: list[Row] = []
         for path, code in zip(train[1:], settings.more_train, strict=True):
             more += reader.rows(some_of(read_table(path, labels), chosen.examples), code, labels)
-        held_out = [
-            reader.rows(read_table(path, labels), code, labels) for path, code in zip(dev, (language, *settings.more_dev), strict=True)
-        ]
+        held_out = [reader.rows(read_table(path, labels), code, labels) for path, code in zip(dev, settings.dev_languages, strict=True)]
         lookup, noise = None, Noise()
         if settings.codeswitch:
             noise = settings.codeswitch.noise

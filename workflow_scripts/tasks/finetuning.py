@@ -85,6 +85,16 @@ class Told:
     more_dev: list[str] = field(default_factory=list)
     """The languages of the further dev sets; a look is then the mean over the languages."""
 
+    @property
+    def train_languages(self) -> tuple[str, ...]:
+        """The languages of all training tables, in their order."""
+        return (self.language, *self.more_train)
+
+    @property
+    def dev_languages(self) -> tuple[str, ...]:
+        """The languages of all dev sets, in their order."""
+        return (self.language, *self.more_dev)
+
 
 class Call(NamedTuple):
     """What one call of `finetune` reads and writes, and how the job is run; the meanings are those told in `training.restore`."""

@@ -119,11 +119,11 @@ def finetune(
         metric = leading(chosen, labels)
         reader = WordReader(start, chosen.max_length, chosen.parts)
         rows: list[Row] = []
-        for path, code in zip(train, (settings.language, *settings.more_train), strict=True):
+        for path, code in zip(train, settings.train_languages, strict=True):
             rows += reader.rows(reader.windows(some_of(read_table(path, labels, "word"), chosen.examples)), code, labels)
         held_out = [read_table(path, labels, "word") for path in dev]
         dev_windows = [reader.windows(table) for table in held_out]
-        codes = (settings.language, *settings.more_dev)
+        codes = settings.dev_languages
         dev_rows = [reader.rows(windows, code, labels) for windows, code in zip(dev_windows, codes, strict=True)]
         network = load_tagger(start, labels, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))

@@ -122,10 +122,10 @@ def finetune(
         chosen, grades = settings.ranking, settings.grades
         reader = Reader(start, chosen.max_length)
         rows: list[Row] = []
-        for path, code in zip(train, (settings.language, *settings.more_train), strict=True):
+        for path, code in zip(train, settings.train_languages, strict=True):
             rows += reader.rows(some_of(read_table(path, grades), chosen.examples), code, grades)
         held_out = [read_table(path, grades) for path in dev]
-        codes = (settings.language, *settings.more_dev)
+        codes = settings.dev_languages
         dev_rows = [reader.rows(table, code, grades) for table, code in zip(held_out, codes, strict=True)]
         network = load_ranker(start, grades, chosen, seed, from_scratch)
         precision = pick_precision(chosen.precision, pick_device(chosen.device))
