@@ -60,6 +60,16 @@ def mask_pieces(
 
 
 @njit(cache=True)
+def _instead(piece, fate, pieces, mask, masked, replaced, state):
+    """What is read in the place of a piece to guess, by its `fate` from 0 to 1."""
+    if fate < masked:
+        return mask
+    if fate < masked + replaced:
+        return pieces[philox.integer(state, len(pieces))]
+    return piece
+
+
+@njit(cache=True)
 def _mask(ids, ordinary, before, pieces, mask, rate, masked, replaced, seed, stream):
     read, labels = ids.copy(), np.full(len(ids), -100, ids.dtype)
     state = np.empty(philox.STATE, np.uint64)
@@ -76,11 +86,7 @@ def _mask(ids, ordinary, before, pieces, mask, rate, masked, replaced, seed, str
             free[chosen], free[other] = free[other], free[chosen]
             place = free[chosen]
             labels[place] = ids[place]
-            fate = philox.random(state)
-            if fate < masked:
-                read[place] = mask
-            elif fate < masked + replaced:
-                read[place] = pieces[philox.integer(state, len(pieces))]
+            read[place] = _instead(ids[place], philox.random(state), pieces, mask, masked, replaced, state)
     return read, labels
 
 
@@ -125,8 +131,5 @@ def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, repla
                     labels[place] = ids[place]
                     if longest == 1:
                         fate = philox.random(state)
-                    if fate < masked:
-                        read[place] = mask
-                    elif fate < masked + replaced:
-                        read[place] = pieces[philox.integer(state, len(pieces))]
+                    read[place] = _instead(ids[place], fate, pieces, mask, masked, replaced, state)
     return read, labels
