@@ -134,9 +134,9 @@ rule classification_answers:
         "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.log",
     wildcard_constraints:
         experiment=experiments_with(task="classification"),
+    localrule: True
     conda:
         "../envs/crossgap.yaml"
-    localrule: True
     shell:
         "for file in {output:q}; do cp {input:q}/$(basename $file) $file; done > {log:q} 2>&1"
 
