@@ -8,6 +8,7 @@ import zstandard
 from phases import TINY, finetune, phase_files
 from safetensors.torch import load_file
 from tiny_models import manual_pairs
+from transformers import get_scheduler
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.search import generate
@@ -16,7 +17,7 @@ from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
-from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.loop import load_model, trainer_arguments
 from workflow_scripts.training.rows import NoisedRounds, ParallelText, SwitchedText, compactly, encode_pairs, plan_batches, split_batch
 from workflow_scripts.training.settings import Training
 
@@ -50,6 +51,26 @@ def test_batches_hold_the_budget_and_every_row_comes_once_an_epoch():
 def test_a_row_longer_than_a_batch_is_refused():
     with pytest.raises(InputError, match="raise batch_tokens"):
         list(plan_batches(Fixed(), 30, 5, seed=1))
+
+
+def learning_rates(folder, **given):
+    """The learning rate of each of 100 updates, of which 16 are warm-up, as the Trainer computes it."""
+    arguments = trainer_arguments(Training(updates=100, learning_rate=1.0, warmup_updates=16, device="cpu", **given), folder, 1, seed=1)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=arguments.learning_rate)
+    schedule = get_scheduler(arguments.lr_scheduler_type, optimizer, arguments.get_warmup_steps(100), 100, arguments.lr_scheduler_kwargs)
+    rates = []
+    for _ in range(100):
+        rates.append(schedule.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+    return rates
+
+
+def test_the_learning_rate_warms_up_and_falls_as_told(tmp_path):
+    linear, squared = learning_rates(tmp_path), learning_rates(tmp_path, decay_power=2.0)
+    root = learning_rates(tmp_path, decay="inverse_square_root")
+    assert linear[8] == squared[8] == root[8] == 0.5 and linear[16] == squared[16] == root[16] == 1.0
+    assert linear[58] == pytest.approx(0.5) and squared[58] == pytest.approx(0.25) and root[64] == pytest.approx(0.5)
 
 
 def test_a_batch_is_shared_without_loss():

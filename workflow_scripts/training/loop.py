@@ -190,8 +190,7 @@ def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: 
         gradient_accumulation_steps=accumulated,
         train_sampling_strategy="sequential",
         learning_rate=settings.learning_rate,
-        lr_scheduler_type="polynomial",
-        lr_scheduler_kwargs={"lr_end": 0.0, "power": settings.decay_power},
+        **schedule(settings),
         warmup_steps=min(settings.warmup_updates, settings.updates - 1),
         optim="adamw_torch_fused",
         adam_beta1=settings.adam_betas[0],
@@ -222,6 +221,13 @@ def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: 
     # with a higher number, the Trainer would give several items at once to the collator; torchrun handles several GPUs
     arguments._n_gpu = min(arguments.n_gpu, 1)
     return arguments
+
+
+def schedule(settings: Training) -> dict[str, Any]:
+    """How the learning rate falls, in the Trainer's words."""
+    if settings.decay == "inverse_square_root":
+        return {"lr_scheduler_type": "inverse_sqrt"}
+    return {"lr_scheduler_type": "polynomial", "lr_scheduler_kwargs": {"lr_end": 0.0, "power": settings.decay_power}}
 
 
 def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> Callable[..., torch.Tensor]:

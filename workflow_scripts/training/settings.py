@@ -23,9 +23,11 @@ class Training:
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
     warmup_updates: Natural = 2_500
-    """Linear warm-up; then polynomial decay."""
+    """Updates of linear warm-up, before the decay."""
+    decay: Literal["polynomial", "inverse_square_root"] = "polynomial"
+    """How the learning rate falls: to zero at the last update, or with the inverse square root of the updates (Vaswani et al. 2017)."""
     decay_power: NotNegative = 1.0
-    """Power of the decay to zero; 1 is linear."""
+    """Power of the polynomial decay; 1 is linear."""
     label_smoothing: ShareBelowOne = 0.2
     """Mass that is spread over the vocabulary."""
     loss: Literal["chunked", "plain"] = "chunked"
