@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.entities import CHANGED
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import block_of, clean_text
 
@@ -102,7 +103,7 @@ def _checked(raw: _Raw, changed: Counter[str]) -> Question:
     points = sorted({point for span in spans for point in span})
     passage, places = clean_passage(raw.passage, points)
     if passage != clean_passage(raw.passage, (), unescape=False)[0]:
-        changed["HTML entity read as its character"] += 1
+        changed[CHANGED] += 1
     moved = dict(zip(points, places, strict=True))
     return Question(text, passage, [(moved[start], moved[end]) for start, end in spans], raw.document, raw.line, raw.article)
 

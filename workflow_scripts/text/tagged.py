@@ -17,7 +17,6 @@ Spans are tagged in IOB2 (Tjong Kim Sang and Veenstra 1999): the first word of e
 whose spans begin with ``I-``, and in BIOES or BILOU are converted.
 """
 
-import html
 import json
 import re
 from collections import Counter
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import block_of
 
@@ -86,16 +86,11 @@ def has_spans(tags: Iterable[str]) -> bool:
 # ---------------------------------------------------------------------------------------------
 # words and tags
 
-_ENTITY = re.compile(r"&(#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]+);")
-
 
 def _clean_word(word: str, at: str, changed: Counter[str]) -> str:
     if not word:
         raise InputError(f"{at}: the word is empty; delete the line, or see that `columns` is right")
-    if _ENTITY.search(word) and (plain := _ENTITY.sub(lambda found: html.unescape(found[0]), word)) != word:
-        changed["HTML entity read as its character"] += 1
-        word = plain
-    return word.replace("\0", "")
+    return read_entities(word, changed).replace("\0", "")
 
 
 def _known_tag(tag: str, word: str, tags: list[str], names: dict[str, str], at: str, changed: Counter[str]) -> str:
