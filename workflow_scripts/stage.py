@@ -77,14 +77,17 @@ def is_first_process() -> bool:
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:
     """Parse flags `--name value …` into keyword arguments without tyro, which some environments lack.
 
-    Returns None where the arguments do not fit; tyro then explains what is wrong.
+    A NamedTuple is told by flags of its fields. Returns None where the arguments do not fit; tyro then explains what is wrong.
     """
     hints = get_type_hints(main.func)
+    records = {name: kind for name, kind in hints.items() if hasattr(kind, "_field_defaults")}
+    for kind in records.values():
+        hints |= get_type_hints(kind)
     found: dict[str, list[str]] = {}
     for argument in arguments:
         if argument.startswith("--"):
             name = argument[2:].replace("-", "_")
-            if name not in hints or name == "settings":
+            if name not in hints or name in ("settings", *records):
                 return None
             current = found.setdefault(name, [])
         elif found:
@@ -111,6 +114,10 @@ def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any
             bound[name] = values[0]
         else:
             return None
+    for name, kind in records.items():
+        given = {field: bound.pop(field) for field in kind._fields if field in bound}
+        if given.keys() | kind._field_defaults.keys() == set(kind._fields):
+            bound[name] = kind(**given)
     missing = [p.name for p in inspect.signature(main).parameters.values() if p.default is p.empty and p.name not in bound]
     return None if missing else bound
 

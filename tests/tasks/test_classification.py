@@ -21,7 +21,7 @@ from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import classification
 from workflow_scripts.tasks.classification import Classification, Finetuning, load_classifier, predict, switched_examples
-from workflow_scripts.tasks.finetuning import Batches, some_of
+from workflow_scripts.tasks.finetuning import Batches, Call, some_of
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Example, read_table
@@ -68,7 +68,9 @@ def finetune(tables: Path, start: Path, out: Path, **changes):
         language="en", labels=LABELS, epochs=changes.pop("epochs", 2), classification=chosen, codeswitch=changes.pop("codeswitch", None)
     )
     outputs = [out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-    classification.finetune(start, (tables / "train.tsv",), (tables / "dev.tsv",), *outputs, threads=1, settings=settings, **changes)
+    switched = {name: changes.pop(name) for name in ("lexicons", "into") if name in changes}
+    call = Call(start, (tables / "train.tsv",), (tables / "dev.tsv",), *outputs, threads=1, **changes)
+    classification.finetune(call, settings=settings, **switched)
     curve = [line.split("\t") for line in read_lines(out / "curve.tsv")]
     assert curve[0][-2:] == ["dev_loss", "dev_accuracy"] and any(float(row[-2]) and float(row[-1]) >= 0 for row in curve[1:] if row[-1])
     return load_file(out / "model" / "model.safetensors")

@@ -13,6 +13,7 @@ from tiny_models import small_encoder
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
+from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.labelling import Labelling, Tagging
 from workflow_scripts.text.labelled import Labelled, LabelledSource, main
 from workflow_scripts.training import choice
@@ -70,13 +71,15 @@ def test_translations_are_learnt_from_and_all_languages_selected_on(text, model,
     settings.more_train, settings.more_dev = ["de"], ["de"]
     given = files(text, model, tmp_path)
     given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
-    labelling.finetune(**given, settings=settings)
+    labelling.finetune(Call(**given), settings=settings)
     report = read_json(tmp_path / "training.json")
     assert report["rows"] >= 48 and report["languages"] == ["en", "de"] and report["dev_languages"] == ["en", "de"]
     alone = {}
     for number, code in enumerate(("en", "de")):  # a look is the mean of the languages
         out = tmp_path / code
-        labelling.finetune(**{**files(text, tmp_path / "model", out), "dev": (given["dev"][number],)}, settings=told(learning_rate=1e-12))
+        labelling.finetune(
+            Call(**{**files(text, tmp_path / "model", out), "dev": (given["dev"][number],)}), settings=told(learning_rate=1e-12)
+        )
         alone[code] = read_json(out / "training.json")["handed_on"]
     for key in ("dev_loss", "dev_accuracy"):
         assert report["handed_on"][key] == pytest.approx((alone["en"][key] + alone["de"][key]) / 2, rel=1e-4)
@@ -86,13 +89,13 @@ def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):
     points = [{"learning_rate": 1e-3, "epochs": 2}, {"learning_rate": 1e-12, "epochs": 1}]
     for number, point in enumerate(points):
         labelling.finetune(
-            **files(text, model, tmp_path / str(number)), settings=told(point["epochs"], learning_rate=point["learning_rate"])
+            Call(**files(text, model, tmp_path / str(number))), settings=told(point["epochs"], learning_rate=point["learning_rate"])
         )
     reports = tuple(tmp_path / str(number) / "training.json" for number in range(2))
     choice.main(reports, tmp_path / "choice.json", swept=("learning_rate", "epochs"), settings=Choice(by="dev_loss"))
     chosen = read_json(tmp_path / "choice.json")
     assert [point["settings"] for point in chosen["points"]] == points and chosen["chosen"] == 0
-    labelling.finetune(**files(text, model, tmp_path / "last"), choice=tmp_path / "choice.json", settings=told())
+    labelling.finetune(Call(**files(text, model, tmp_path / "last"), choice=tmp_path / "choice.json"), settings=told())
     report = read_json(tmp_path / "last/training.json")
     assert report["settings"]["epochs"] == 2 and report["checkpoints"] == read_json(reports[0])["checkpoints"]
     assert all(torch.equal(a, b) for a, b in zip(weights(tmp_path / "0").values(), weights(tmp_path / "last").values(), strict=True))
@@ -100,8 +103,8 @@ def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):
 
 def test_two_processes_agree_with_one(text, model, tmp_path):
     still = {"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 7}
-    labelling.finetune(**files(text, model, tmp_path / "one"), settings=told(**still))
-    labelling.finetune(**files(text, model, tmp_path / "start"), settings=told(**{**still, "learning_rate": 1e-12}))
+    labelling.finetune(Call(**files(text, model, tmp_path / "one")), settings=told(**still))
+    labelling.finetune(Call(**files(text, model, tmp_path / "start")), settings=told(**{**still, "learning_rate": 1e-12}))
     line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
     line += ["workflow_scripts.tasks.labelling", "finetune"]
     for name, path in files(text, model, tmp_path / "two").items():

@@ -15,6 +15,7 @@ from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import ranking
+from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.heads import Reader
 from workflow_scripts.tasks.ranking import Grading, Ranking, counts_of, document_scores, load_ranker, loss_of, pair_scores
 from workflow_scripts.text.labelled import Labelled, LabelledSource, main, read_table
@@ -58,7 +59,7 @@ def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
     settings = Grading(language="en", grades=GRADES, epochs=1, ranking=Ranking(batch_size=32, learning_rate=1e-3, max_length=48, **changes))
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    ranking.finetune(models[family], **files, **made, checkpoints=folder / "checkpoints", settings=settings)
+    ranking.finetune(Call(models[family], **files, **made, checkpoints=folder / "checkpoints"), settings=settings)
     ranking.predict(
         folder / "model",
         (text / "en.tsv", text / "de.tsv"),

@@ -20,6 +20,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import classification
+from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.training.backbone import Backbone, chain_of
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, objective_for
 from workflow_scripts.training.rows import MaskedText
@@ -106,7 +107,8 @@ def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
     settings = classification.Classification(batch_size=8, learning_rate=1e-3, max_length=64)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
     told = classification.Finetuning(language="en", labels=["odd", "even"], epochs=1, classification=settings)
-    classification.finetune(encoder / "out/model", (tmp_path / "train.tsv",), (tmp_path / "dev.tsv",), *outputs, threads=1, settings=told)
+    call = Call(encoder / "out/model", (tmp_path / "train.tsv",), (tmp_path / "dev.tsv",), *outputs, threads=1)
+    classification.finetune(call, settings=told)
     classification.predict(
         tmp_path / "model", (tmp_path / "dev.tsv",), tmp_path, testsets=("x",), languages=("en",), threads=1, settings=settings
     )

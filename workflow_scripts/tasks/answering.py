@@ -94,53 +94,32 @@ ANSWERING = transfer_task(
 # steps
 
 
-def finetune(
-    start: Path,
-    train: tuple[Path, ...],
-    dev: tuple[Path, ...],
-    model: Path,
-    curve: Path,
-    report: Path,
-    checkpoints: Path,
-    *,
-    choice: Path | None = None,
-    keep_diverged: bool = False,
-    from_scratch: bool = False,
-    seed: int = 1,
-    threads: int = 0,
-    minutes: float = 0,
-    attempt: int = 1,
-    settings: Asking,
-) -> None:
-    """Finetune the model in `start` on the tables `train`, and write `model`, its learning `curve` and a `report`.
-
-    The first of `train` and `dev` are in the text's language, others in those that `settings` names. What else is told, and what is
-    raised, are those of `training.restore`.
-    """
-    call = Call(start, train, dev, model, curve, report, checkpoints, choice, keep_diverged, from_scratch, seed, threads, minutes, attempt)
-
-    def prepare(settings: Asking) -> Prepared:
-        chosen = settings.answering
-        reader = reader_of(start, chosen)
-        rows: list[Row] = []
-        for path, code in zip(train, settings.train_languages, strict=True):
-            rows += [window.row for window in reader.windows(some_of(read_table(path), chosen.examples), code)]
-        held_out = [(read_table(path), code) for path, code in zip(dev, settings.dev_languages, strict=True)]
-        dev_windows = [reader.windows(table, code) for table, code in held_out]
-        network = load_answerer(start, chosen, seed, from_scratch)
-        precision = pick_precision(chosen.precision, pick_device(chosen.device))
-
-        def look_at(table: list[Example], code: str, windows: list[Window]) -> dict[str, float]:
-            marked = mark(network, reader, windows, chosen.longest_answer, precision)
-            counted = counts_of(table, marked.spans, code).sum(axis=0)
-            return {"eval_loss": float(np.mean(marked.losses)), "eval_error": 1 - answers.SCORES[chosen.metric](counted)}
-
-        def look() -> dict[str, float]:
-            return mean_of([look_at(*text, windows) for text, windows in zip(held_out, dev_windows, strict=True)])
-
-        return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed), look, chosen.metric)
-
+def finetune(call: Call, *, settings: Asking) -> None:
+    """Finetune a model to mark the answers of questions; see `Call`. Raises as `training.restore` does."""
     finetune_head(call, settings, "answering", prepare)
+
+
+def prepare(call: Call, settings: Asking) -> Prepared:
+    """The model with its head, the text as rows, and how a look at the dev sets is made."""
+    chosen = settings.answering
+    reader = reader_of(call.start, chosen)
+    rows: list[Row] = []
+    for path, code in zip(call.train, settings.train_languages, strict=True):
+        rows += [window.row for window in reader.windows(some_of(read_table(path), chosen.examples), code)]
+    held_out = [(read_table(path), code) for path, code in zip(call.dev, settings.dev_languages, strict=True)]
+    dev_windows = [reader.windows(table, code) for table, code in held_out]
+    network = load_answerer(call.start, chosen, call.seed, call.from_scratch)
+    precision = pick_precision(chosen.precision, pick_device(chosen.device))
+
+    def look_at(table: list[Example], code: str, windows: list[Window]) -> dict[str, float]:
+        marked = mark(network, reader, windows, chosen.longest_answer, precision)
+        counted = counts_of(table, marked.spans, code).sum(axis=0)
+        return {"eval_loss": float(np.mean(marked.losses)), "eval_error": 1 - answers.SCORES[chosen.metric](counted)}
+
+    def look() -> dict[str, float]:
+        return mean_of([look_at(*text, windows) for text, windows in zip(held_out, dev_windows, strict=True)])
+
+    return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, call.seed), look, chosen.metric)
 
 
 def predict(

@@ -18,6 +18,7 @@ are baselines. The steps are commands:
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -83,68 +84,46 @@ CLASSIFICATION = transfer_task(ClassificationExperiment, key="classification", a
 # steps
 
 
-def finetune(
-    start: Path,
-    train: tuple[Path, ...],
-    dev: tuple[Path, ...],
-    model: Path,
-    curve: Path,
-    report: Path,
-    checkpoints: Path,
-    *,
-    lexicons: tuple[Path, ...] = (),
-    into: tuple[str, ...] = (),
-    choice: Path | None = None,
-    keep_diverged: bool = False,
-    from_scratch: bool = False,
-    seed: int = 1,
-    threads: int = 0,
-    minutes: float = 0,
-    attempt: int = 1,
-    settings: Finetuning,
-) -> None:
-    """Finetune the model in `start` on the tables `train`, and write `model`, its learning `curve` and a `report`.
+def finetune(call: Call, *, lexicons: tuple[Path, ...] = (), into: tuple[str, ...] = (), settings: Finetuning) -> None:
+    """Finetune a model to label texts; see `Call`. `lexicons`, one for each language of `into`, switch words of the first table where
+    `settings` has a `codeswitch`. Raises as `training.restore` does."""
+    own = partial(prepare, lexicons=lexicons, into=into)
+    finetune_head(call, settings, "classification", own, {path.name: path for path in lexicons})
 
-    The first of `train` and `dev` are in the text's language, others in those that `settings` names. `lexicons`, one for each language
-    of `into`, switch words of the first table where `settings` has a `codeswitch`. What else is told, and what is raised, are
-    those of `training.restore`.
-    """
-    call = Call(start, train, dev, model, curve, report, checkpoints, choice, keep_diverged, from_scratch, seed, threads, minutes, attempt)
 
-    def prepare(settings: Finetuning) -> Prepared:
-        chosen, language, labels = settings.classification, settings.language, settings.labels
-        reader = Reader(start, chosen.max_length)
-        examples = some_of(read_table(train[0], labels), chosen.examples)
-        more: list[Row] = []
-        for path, code in zip(train[1:], settings.more_train, strict=True):
-            more += reader.rows(some_of(read_table(path, labels), chosen.examples), code, labels)
-        held_out = [reader.rows(read_table(path, labels), code, labels) for path, code in zip(dev, settings.dev_languages, strict=True)]
-        lookup, noise = None, Noise()
-        if settings.codeswitch:
-            noise = settings.codeswitch.noise
-            words = words_of([text for example in examples for text in example.texts], language).strings()
-            counts = Counter(fold(word, language) for word in words)
-            lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.codeswitch.frequency_bin))
-        plain = [] if lookup else reader.rows(examples, language, labels) + more
+def prepare(call: Call, settings: Finetuning, lexicons: tuple[Path, ...], into: tuple[str, ...]) -> Prepared:
+    """The model with its head, the text as rows, and how a look at the dev sets is made."""
+    chosen, language, labels = settings.classification, settings.language, settings.labels
+    reader = Reader(call.start, chosen.max_length)
+    examples = some_of(read_table(call.train[0], labels), chosen.examples)
+    more: list[Row] = []
+    for path, code in zip(call.train[1:], settings.more_train, strict=True):
+        more += reader.rows(some_of(read_table(path, labels), chosen.examples), code, labels)
+    held_out = [reader.rows(read_table(path, labels), code, labels) for path, code in zip(call.dev, settings.dev_languages, strict=True)]
+    lookup, noise = None, Noise()
+    if settings.codeswitch:
+        noise = settings.codeswitch.noise
+        words = words_of([text for example in examples for text in example.texts], language).strings()
+        counts = Counter(fold(word, language) for word in words)
+        lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.codeswitch.frequency_bin))
+    plain = [] if lookup else reader.rows(examples, language, labels) + more
 
-        def rows(epoch: int) -> list[Row]:
-            if not lookup:
-                return plain
-            return reader.rows(switched_examples(examples, lookup, noise, seed, epoch), language, labels) + more
+    def rows(epoch: int) -> list[Row]:
+        if not lookup:
+            return plain
+        return reader.rows(switched_examples(examples, lookup, noise, call.seed, epoch), language, labels) + more
 
-        network = load_classifier(start, labels, chosen, seed, from_scratch)
-        precision = pick_precision(chosen.precision, pick_device(chosen.device))
+    network = load_classifier(call.start, labels, chosen, call.seed, call.from_scratch)
+    precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
-        def look_at(dev_rows: list[Row]) -> dict[str, float]:
-            logits = label_scores(network, reader, [ids for ids, _ in dev_rows], precision)
-            truth = torch.tensor([labels[0] for _, labels in dev_rows])
-            error = float((logits.argmax(dim=1) != truth).float().mean())
-            return {"eval_loss": float(torch.nn.functional.cross_entropy(logits, truth)), "eval_error": error}
+    def look_at(dev_rows: list[Row]) -> dict[str, float]:
+        logits = label_scores(network, reader, [ids for ids, _ in dev_rows], precision)
+        truth = torch.tensor([labels[0] for _, labels in dev_rows])
+        error = float((logits.argmax(dim=1) != truth).float().mean())
+        return {"eval_loss": float(torch.nn.functional.cross_entropy(logits, truth)), "eval_error": error}
 
-        batches = Batches(rows, len(examples) + len(more), settings.epochs, chosen, seed)
-        return Prepared(network, reader, batches, lambda: mean_of([look_at(one) for one in held_out]), "accuracy")
-
-    finetune_head(call, settings, "classification", prepare, {path.name: path for path in lexicons})
+    batches = Batches(rows, len(examples) + len(more), settings.epochs, chosen, call.seed)
+    return Prepared(network, reader, batches, lambda: mean_of([look_at(one) for one in held_out]), "accuracy")
 
 
 def predict(

@@ -97,7 +97,9 @@ class Told:
 
 
 class Call(NamedTuple):
-    """What one call of `finetune` reads and writes, and how the job is run; the meanings are those told in `training.restore`."""
+    """What one call of `finetune` reads and writes: it finetunes the model in `start` on the tables `train`, and writes `model`, its
+    learning `curve` and a `report`. The first of `train` and `dev` are in the text's language, others in those that the settings name.
+    How the job is run is told as in `training.restore`."""
 
     start: Path
     train: tuple[Path, ...]
@@ -141,8 +143,10 @@ def describe(settings: Any, block: str, text: dict[str, Path], start: Path, seed
     return description
 
 
-def finetune_head(call: Call, settings: Any, block: str, prepare: Callable[[Any], Prepared], text: dict[str, Path] | None = None) -> None:
-    """Finetune for a task, by what it makes of `settings` (`prepare`); write the model, its learning curve and a report.
+def finetune_head(
+    call: Call, settings: Any, block: str, prepare: Callable[[Call, Any], Prepared], text: dict[str, Path] | None = None
+) -> None:
+    """Finetune for a task, by what it makes of `call` and `settings` (`prepare`); write the model, its learning curve and a report.
 
     `block` names the settings of the head in `settings`. `text` are further files that checkpoints depend on. A `choice` that was made
     in a grid goes over the settings. Under torchrun the processes share the work of each update. Raises as `training.restore` does.
@@ -159,7 +163,7 @@ def finetune_head(call: Call, settings: Any, block: str, prepare: Callable[[Any]
     description = describe(settings, block, {**numbered, **(text or {})}, call.start, call.seed, call.from_scratch)
     own = checkpoints / fingerprint(description)
     with claimed(checkpoints, description, call.attempt) if is_first_process() else nullcontext(own) as folder:
-        prepared = prepare(settings)
+        prepared = prepare(call, settings)
         try:
             train_head(call, settings, getattr(settings, block), prepared, folder)
         except Diverged as reason:

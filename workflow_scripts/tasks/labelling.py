@@ -89,59 +89,38 @@ LABELLING = transfer_task(
 # steps
 
 
-def finetune(
-    start: Path,
-    train: tuple[Path, ...],
-    dev: tuple[Path, ...],
-    model: Path,
-    curve: Path,
-    report: Path,
-    checkpoints: Path,
-    *,
-    choice: Path | None = None,
-    keep_diverged: bool = False,
-    from_scratch: bool = False,
-    seed: int = 1,
-    threads: int = 0,
-    minutes: float = 0,
-    attempt: int = 1,
-    settings: Tagging,
-) -> None:
-    """Finetune the model in `start` on the tables `train`, and write `model`, its learning `curve` and a `report`.
-
-    The first of `train` and `dev` are in the text's language, others in those that `settings` names. What else is told, and what is
-    raised, are those of `training.restore`.
-    """
-    call = Call(start, train, dev, model, curve, report, checkpoints, choice, keep_diverged, from_scratch, seed, threads, minutes, attempt)
-
-    def prepare(settings: Tagging) -> Prepared:
-        chosen, labels = settings.labelling, settings.labels
-        metric = leading(chosen, labels)
-        reader = WordReader(start, chosen.max_length, chosen.parts)
-        rows: list[Row] = []
-        for path, code in zip(train, settings.train_languages, strict=True):
-            rows += reader.rows(reader.windows(some_of(read_table(path, labels, "word"), chosen.examples)), code, labels)
-        held_out = [read_table(path, labels, "word") for path in dev]
-        dev_windows = [reader.windows(table) for table in held_out]
-        codes = settings.dev_languages
-        dev_rows = [reader.rows(windows, code, labels) for windows, code in zip(dev_windows, codes, strict=True)]
-        network = load_tagger(start, labels, chosen, seed, from_scratch)
-        precision = pick_precision(chosen.precision, pick_device(chosen.device))
-
-        def look_at(table: list[Example], windows: list[Example], rows: list[Row]) -> dict[str, float]:
-            logits = word_scores(network, reader, rows, precision)
-            given = tags_of_sentences(windows, [labels[i] for i in logits.argmax(dim=1).tolist()])
-            counted = tag_scores.count([example.label.split(" ") for example in table], given).sum(axis=0)
-            numbers = torch.tensor([number for _, tags in rows for number in tags if number >= 0])
-            loss = float(torch.nn.functional.cross_entropy(logits, numbers))
-            return {"eval_loss": loss, "eval_error": 1 - tag_scores.SCORES[metric](counted)}
-
-        def look() -> dict[str, float]:
-            return mean_of([look_at(*one) for one in zip(held_out, dev_windows, dev_rows, strict=True)])
-
-        return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed), look, metric)
-
+def finetune(call: Call, *, settings: Tagging) -> None:
+    """Finetune a model to tag words; see `Call`. Raises as `training.restore` does."""
     finetune_head(call, settings, "labelling", prepare)
+
+
+def prepare(call: Call, settings: Tagging) -> Prepared:
+    """The model with its head, the text as rows, and how a look at the dev sets is made."""
+    chosen, labels = settings.labelling, settings.labels
+    metric = leading(chosen, labels)
+    reader = WordReader(call.start, chosen.max_length, chosen.parts)
+    rows: list[Row] = []
+    for path, code in zip(call.train, settings.train_languages, strict=True):
+        rows += reader.rows(reader.windows(some_of(read_table(path, labels, "word"), chosen.examples)), code, labels)
+    held_out = [read_table(path, labels, "word") for path in call.dev]
+    dev_windows = [reader.windows(table) for table in held_out]
+    codes = settings.dev_languages
+    dev_rows = [reader.rows(windows, code, labels) for windows, code in zip(dev_windows, codes, strict=True)]
+    network = load_tagger(call.start, labels, chosen, call.seed, call.from_scratch)
+    precision = pick_precision(chosen.precision, pick_device(chosen.device))
+
+    def look_at(table: list[Example], windows: list[Example], rows: list[Row]) -> dict[str, float]:
+        logits = word_scores(network, reader, rows, precision)
+        given = tags_of_sentences(windows, [labels[i] for i in logits.argmax(dim=1).tolist()])
+        counted = tag_scores.count([example.label.split(" ") for example in table], given).sum(axis=0)
+        numbers = torch.tensor([number for _, tags in rows for number in tags if number >= 0])
+        loss = float(torch.nn.functional.cross_entropy(logits, numbers))
+        return {"eval_loss": loss, "eval_error": 1 - tag_scores.SCORES[metric](counted)}
+
+    def look() -> dict[str, float]:
+        return mean_of([look_at(*one) for one in zip(held_out, dev_windows, dev_rows, strict=True)])
+
+    return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, call.seed), look, metric)
 
 
 def predict(

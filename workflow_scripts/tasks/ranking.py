@@ -93,57 +93,36 @@ RANKING = transfer_task(
 # steps
 
 
-def finetune(
-    start: Path,
-    train: tuple[Path, ...],
-    dev: tuple[Path, ...],
-    model: Path,
-    curve: Path,
-    report: Path,
-    checkpoints: Path,
-    *,
-    choice: Path | None = None,
-    keep_diverged: bool = False,
-    from_scratch: bool = False,
-    seed: int = 1,
-    threads: int = 0,
-    minutes: float = 0,
-    attempt: int = 1,
-    settings: Grading,
-) -> None:
-    """Finetune the model in `start` on the tables `train`, and write `model`, its learning `curve` and a `report`.
-
-    The first of `train` and `dev` are in the text's language, others in those that `settings` names. What else is told, and what is
-    raised, are those of `training.restore`.
-    """
-    call = Call(start, train, dev, model, curve, report, checkpoints, choice, keep_diverged, from_scratch, seed, threads, minutes, attempt)
-
-    def prepare(settings: Grading) -> Prepared:
-        chosen, grades = settings.ranking, settings.grades
-        reader = Reader(start, chosen.max_length)
-        rows: list[Row] = []
-        for path, code in zip(train, settings.train_languages, strict=True):
-            rows += reader.rows(some_of(read_table(path, grades), chosen.examples), code, grades)
-        held_out = [read_table(path, grades) for path in dev]
-        codes = settings.dev_languages
-        dev_rows = [reader.rows(table, code, grades) for table, code in zip(held_out, codes, strict=True)]
-        network = load_ranker(start, grades, chosen, seed, from_scratch)
-        precision = pick_precision(chosen.precision, pick_device(chosen.device))
-        loss = loss_of(grades, chosen.loss)
-
-        def look_at(table: list[Example], rows: list[Row]) -> dict[str, float]:
-            logits = pair_scores(network, reader, rows, precision)
-            counted = counts_of(table, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
-            numbers = torch.tensor([number for _, (number,) in rows])
-            return {"eval_loss": float(loss(_Output(logits), numbers)), "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted)}
-
-        def look() -> dict[str, float]:
-            return mean_of([look_at(*one) for one in zip(held_out, dev_rows, strict=True)])
-
-        batches = Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, seed)
-        return Prepared(network, reader, batches, look, chosen.metric, loss)
-
+def finetune(call: Call, *, settings: Grading) -> None:
+    """Finetune a model to grade documents; see `Call`. Raises as `training.restore` does."""
     finetune_head(call, settings, "ranking", prepare)
+
+
+def prepare(call: Call, settings: Grading) -> Prepared:
+    """The model with its head, the text as rows, and how a look at the dev sets is made."""
+    chosen, grades = settings.ranking, settings.grades
+    reader = Reader(call.start, chosen.max_length)
+    rows: list[Row] = []
+    for path, code in zip(call.train, settings.train_languages, strict=True):
+        rows += reader.rows(some_of(read_table(path, grades), chosen.examples), code, grades)
+    held_out = [read_table(path, grades) for path in call.dev]
+    codes = settings.dev_languages
+    dev_rows = [reader.rows(table, code, grades) for table, code in zip(held_out, codes, strict=True)]
+    network = load_ranker(call.start, grades, chosen, call.seed, call.from_scratch)
+    precision = pick_precision(chosen.precision, pick_device(chosen.device))
+    loss = loss_of(grades, chosen.loss)
+
+    def look_at(table: list[Example], rows: list[Row]) -> dict[str, float]:
+        logits = pair_scores(network, reader, rows, precision)
+        counted = counts_of(table, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
+        numbers = torch.tensor([number for _, (number,) in rows])
+        return {"eval_loss": float(loss(_Output(logits), numbers)), "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted)}
+
+    def look() -> dict[str, float]:
+        return mean_of([look_at(*one) for one in zip(held_out, dev_rows, strict=True)])
+
+    batches = Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, call.seed)
+    return Prepared(network, reader, batches, look, chosen.metric, loss)
 
 
 def predict(
