@@ -1,5 +1,7 @@
 """A phase of training, small enough for a test."""
 
+from functools import partial
+
 import zstandard
 from safetensors.torch import load_file
 from tiny_models import manual_pairs, small_model
@@ -34,8 +36,10 @@ def finetune(folder, start, out, settings, **changes):
     """A task phase; a pretext phase where `changes` name a folder `noised`."""
     text = {f"{part}_{side}": folder / f"{part}.{code}" for part in ("train", "dev") for side, code in (("source", "de"), ("target", "en"))}
     files = {"start": start, "model": out / "model", "curve": out / "curve.tsv", "report": out / "training.json"}
-    told = {**files, "checkpoints": out / "checkpoints", "languages": ("de", "en"), "threads": 1, "settings": settings, **changes}
-    training.restore(**told) if "noised" in changes else training.translate(**text, **told)
+    told = {**files, "checkpoints": out / "checkpoints", "languages": ("de", "en"), "threads": 1, **changes}
+    phase = training.Phase(**{name: told.pop(name) for name in training.Phase._fields if name in told})
+    call = training.restore if "noised" in changes else partial(training.translate, **text)
+    call(phase, settings=settings, **told)
     return load_file(out / "model" / "model.safetensors")
 
 

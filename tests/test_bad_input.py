@@ -411,7 +411,7 @@ def finetune(folder: Path, out: Path, start: str = "model", languages: tuple[str
     files = {name: folder / changes.pop(name, file) for name, file in text.items()}
     settings = training.Training(**{"updates": 1, "batch_tokens": 500, "max_length": 64, **changes})
     outputs = (out / name for name in ("model", "curve.tsv", "report.json", "checkpoints"))
-    training.translate(folder / start, *outputs, languages=languages, settings=settings, **files)
+    training.translate(training.Phase(folder / start, *outputs, languages), settings=settings, **files)
 
 
 @pytest.mark.parametrize(

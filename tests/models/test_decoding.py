@@ -39,14 +39,8 @@ def model(request, tmp_path_factory):
     )
     text = {"train_source": "t.de", "train_target": "t.en", "dev_source": "t.de", "dev_target": "t.en"}
     files = (folder / name for name in ("out/model", "out/curve.tsv", "out/training.json", "out/c"))
-    training.translate(
-        small_model(folder, request.param),
-        *files,
-        languages=("de", "en"),
-        threads=1,
-        settings=settings,
-        **{k: folder / v for k, v in text.items()},
-    )
+    phase = training.Phase(small_model(folder, request.param), *files, ("de", "en"), threads=1)
+    training.translate(phase, settings=settings, **{k: folder / v for k, v in text.items()})
     return folder
 
 

@@ -99,7 +99,7 @@ class Told:
 class Call(NamedTuple):
     """What one call of `finetune` reads and writes: it finetunes the model in `start` on the tables `train`, and writes `model`, its
     learning `curve` and a `report`. The first of `train` and `dev` are in the text's language, others in those that the settings name.
-    How the job is run is told as in `training.restore`."""
+    How the job is run is told as in `training.Phase`."""
 
     start: Path
     train: tuple[Path, ...]

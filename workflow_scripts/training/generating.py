@@ -81,7 +81,7 @@ def fitting_rows(rows: Iterable[Row], codec: Codec, settings: SGA, longest: int)
 
 
 def open_generator(
-    start: Path, codec: Codec, rounds: Rounds, writing: Writing, sga: SGA, settings: Training, seed: int, from_scratch: bool = False
+    start: Path, codec: Codec, rounds: Rounds, settings: Training, seed: int, from_scratch: bool = False, *, writing: Writing, sga: SGA
 ) -> tuple[Generator, Fitting]:
     """A generator of the encoder in `start`, and its rows.
 
@@ -156,6 +156,7 @@ def train_generator(
     pad = codec.tokenizer.pad_token_id
     to_batch = partial(collate_sources, pad=pad)
     parts = parts_of(model, to_batch, summed, updates, settings, folder, seed)
+    taken |= {"trained": sum(weight.numel() for weight in model.trained().values()), "left_out": rows.left_out}
     taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     # texts are compared with all references; the loss is that of targets with room
     fitting, _ = fitting_rows((row for part in dev for row in part.rows), codec, model.settings, model.longest_source)

@@ -299,8 +299,8 @@ def pretrain(
         if OBJECTIVES[used].reads == "lines":
             train, dev = merged(train), merged(dev, block.dev_lines)
         material = OBJECTIVES[used].prepare(block, train, dev, job["seed"], folder / "text")
-        phase = Phase(start=start, report=folder / "training.json", languages=languages, settings=block.training, **job)
-        train_phase(phase, material.text, material.read, *([material.method()] if material.method else []))
+        phase = Phase(start=start, report=folder / "training.json", languages=languages, **job)
+        train_phase(phase, block.training, material.text, material.read, *([material.method()] if material.method else []))
         if not is_first_process():
             return {}
         if material.finish:

@@ -16,10 +16,12 @@ The paper's settings (section IV-A): label smoothing 0.2, dropout 0.3, Adam (0.9
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -43,7 +45,16 @@ _NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "batc
 
 
 class Phase(NamedTuple):
-    """One phase: what it starts from, where its outputs go, and how the job is run. The meanings are those told in `restore`."""
+    """One phase: what it starts from, where its outputs go, and how the job is run.
+
+    The model in the folder `start` is trained; `model`, its learning `curve` and a `report` are written. `checkpoints` is a folder that
+    survives a killed run: the same call continues there. `languages` are those of the text; for a translation, source and target.
+    In the text of `documents`, `</s>` stands between sentences. After `minutes`, the job's time, the phase stops with a checkpoint; 0 is no
+    limit. `attempt` counts the calls that Snakemake makes for one job: one that would only repeat the one before is refused.
+    Under torchrun the processes share the work of each update. `choice` is what a grid search wrote: its settings replace those that are
+    given, and its seed goes on from its checkpoints. `keep_diverged` writes the outputs even if the loss is lost, and the reason in the
+    report: a point of the grid may fail.
+    """
 
     start: Path
     model: Path
@@ -51,97 +62,38 @@ class Phase(NamedTuple):
     report: Path
     checkpoints: Path
     languages: tuple[str, ...]
-    settings: Training
+    choice: Path | None = None
+    keep_diverged: bool = False
     from_scratch: bool = False
     documents: bool = False
-    keep_diverged: bool = False
     seed: int = 1
     threads: int = 0
     minutes: float = 0
     attempt: int = 1
-    writing: Generator = "autoregressive"
-    sga: SGA = SGA()
-    switch: Noise | None = None
 
 
-def restore(
-    start: Path,
-    model: Path,
-    curve: Path,
-    report: Path,
-    checkpoints: Path,
-    *,
-    noised: Path,
-    languages: tuple[str, ...],
-    choice: Path | None = None,
-    keep_diverged: bool = False,
-    from_scratch: bool = False,
-    documents: bool = False,
-    seed: int = 1,
-    threads: int = 0,
-    minutes: float = 0,
-    attempt: int = 1,
-    settings: Training = Training(),
-) -> None:
-    """Train `start` to restore the sentences in `noised`, a folder of rounds; write `model`, its learning `curve` and a `report`.
-
-    `model` is a folder in Hugging Face's format. `languages` are those of the text. `checkpoints` is a folder that survives a
-    killed run: the same call continues there. In the text of `documents`, `</s>` stands between
-    sentences. After `minutes`, the job's time, it stops with a checkpoint; 0 is no limit. `attempt` counts the
-    calls that Snakemake makes for one job: one that would only repeat the one before is refused. Under torchrun
-    the processes share the work of each update.
-    `choice` is what a grid search wrote: its settings replace those of `settings`, and its seed goes on
-    from its checkpoints. `keep_diverged` writes the outputs even if the loss is lost, and the reason in the
-    report: a point of the grid may fail.
+def restore(phase: Phase, *, noised: Path, settings: Training = Training()) -> None:
+    """Train a model to restore the sentences in `noised`, a folder of rounds; see `Phase`.
 
     Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
     checkpoints is in use, the attempt would only repeat the one before, or training has diverged.
     """
-    phase = Phase(
-        start,
-        model,
-        curve,
-        report,
-        checkpoints,
-        languages,
-        settings,
-        from_scratch,
-        documents,
-        keep_diverged,
-        seed,
-        threads,
-        minutes,
-        attempt,
-    )
-    phase = _chosen(phase, choice, "pretext")
+    phase, settings = _with_choice(phase, settings, "pretext")
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        rounds = NoisedRounds(noised, languages, codec, phase.settings.max_length)
-        return rounds, [Dev(rounds.read("dev", code), code) for code in languages]
+        rounds = NoisedRounds(noised, phase.languages, codec, settings.max_length)
+        return rounds, [Dev(rounds.read("dev", code), code) for code in phase.languages]
 
-    train_phase(phase, {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}, read)
+    train_phase(phase, settings, {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}, read)
 
 
 def translate(
-    start: Path,
-    model: Path,
-    curve: Path,
-    report: Path,
-    checkpoints: Path,
+    phase: Phase,
     *,
     train_source: Path,
     train_target: Path,
     dev_source: Path,
     dev_target: Path,
-    languages: tuple[str, str],
-    choice: Path | None = None,
-    keep_diverged: bool = False,
-    from_scratch: bool = False,
-    documents: bool = False,
-    seed: int = 1,
-    threads: int = 0,
-    minutes: float = 0,
-    attempt: int = 1,
     generator: Generator = "autoregressive",
     sga: str = "{}",
     lexicon: Path | None = None,
@@ -151,61 +103,53 @@ def translate(
     more_languages: tuple[str, ...] = (),
     settings: Training = Training(),
 ) -> None:
-    """Train `start` to write the target of the training text from its source; outputs, settings and errors are those of `restore`.
+    """Train a model to write the target of the training text from its source; see `Phase`. Raises as `restore` does.
 
-    `languages` are source and target. A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the
-    settings `sga`, one JSON value. Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of the
-    noise, `switch`, one JSON value as well. `more_sources`, in `more_languages`, and `more_targets` are pairs that are learnt together with
-    these.
+    A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the settings `sga`, one JSON value.
+    Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of the noise, `switch`, one JSON value as
+    well. `more_sources`, in `more_languages`, and `more_targets` are pairs that are learnt together with these.
     """
-    phase = Phase(
-        start,
-        model,
-        curve,
-        report,
-        checkpoints,
-        languages,
-        settings,
-        from_scratch,
-        documents,
-        keep_diverged,
-        seed,
-        threads,
-        minutes,
-        attempt,
-    )
-    phase = _chosen(phase, choice, "finetune")._replace(writing=generator, sga=from_plain(SGA, json.loads(sga)))
-    if switch:
-        phase = phase._replace(switch=from_plain(Noise, json.loads(switch)))
-    chosen = phase.settings
+    phase, settings = _with_choice(phase, settings, "finetune")
+    source, target = phase.languages
+    noise = from_plain(Noise, json.loads(switch)) if switch else None
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        rows = encode_pairs(dev_source, dev_target, languages, codec, chosen.max_length)
-        dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
+        pair = source, target
+        rows = encode_pairs(dev_source, dev_target, pair, codec, settings.max_length)
+        dev = [Dev(rows, target, list(read_lines(dev_target)))]
         parts: list[Rounds] = []
-        if phase.switch and lexicon:
-            parts += [SwitchedText(train_source, train_target, languages, codec, chosen, lexicon, phase.switch, phase.seed)]
+        if noise and lexicon:
+            parts += [SwitchedText(train_source, train_target, pair, codec, settings, lexicon, noise, phase.seed)]
         else:
-            parts += [ParallelText(train_source, train_target, languages, codec, chosen)]
-        for source, target, code in zip(more_sources, more_targets, more_languages, strict=True):
-            parts.append(ParallelText(source, target, (code, languages[1]), codec, chosen))
+            parts += [ParallelText(train_source, train_target, pair, codec, settings)]
+        for more_source, more_target, code in zip(more_sources, more_targets, more_languages, strict=True):
+            parts.append(ParallelText(more_source, more_target, (code, target), codec, settings))
         return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
     text |= {f"source in {code}": path for code, path in zip(more_languages, more_sources, strict=True)}
     text |= {f"target of {code}": path for code, path in zip(more_languages, more_targets, strict=True)}
-    train_phase(phase, text, read)
+    method = Method()
+    if generator != "autoregressive":
+        from workflow_scripts.training.generating import open_generator, train_generator
+
+        chosen = from_plain(SGA, json.loads(sga))
+        opened = partial(open_generator, writing=generator, sga=chosen)
+        method = Method(train=train_generator, open=opened, about={"generator": generator, "sga": asdict(chosen)})
+    if noise:
+        method = method._replace(about={**method.about, "switch": asdict(noise)})
+    train_phase(phase, settings, text, read, method)
 
 
-def _chosen(phase: Phase, choice: Path | None, name: str) -> Phase:
-    """The phase with the settings that a grid search chose for it; its seed has been trained, and goes on from there."""
-    if not choice:
-        return phase
-    chosen = read_json(choice)
+def _with_choice(phase: Phase, settings: Training, name: str) -> tuple[Phase, Training]:
+    """The phase and its settings after a grid search chose for it; its seed has been trained, and goes on from there."""
+    if not phase.choice:
+        return phase, settings
+    chosen = read_json(phase.choice)
     part = chosen["phases"][name]
     checkpoints = Path(part["checkpoints"]) if chosen["seed"] == phase.seed else phase.checkpoints
-    return phase._replace(settings=replace(phase.settings, **part["settings"]), checkpoints=checkpoints)
+    return phase._replace(checkpoints=checkpoints), replace(settings, **part["settings"])
 
 
 class Method(NamedTuple):
@@ -215,40 +159,41 @@ class Method(NamedTuple):
     """Folder, settings, seed, and whether from random weights → the network."""
     train: Callable[..., list[dict]] = train
     """As `loop.train`."""
+    open: Callable[..., tuple[Any, Rounds]] | None = None
+    """In place of `load`, for a network that depends on the rows: folder, codec, rows, settings, seed, and whether from random weights →
+    the network, and the rows that it can learn from."""
+    about: Mapping[str, Any] = MappingProxyType({})
+    """What decides, beside the settings, which checkpoints are the phase's own; the report has it as well."""
 
 
-def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tuple[Rounds, list[Dev]]], method: Method = Method()) -> None:
+def train_phase(
+    phase: Phase,
+    settings: Training,
+    text: dict[str, Path],
+    read: Callable[[Codec], tuple[Rounds, list[Dev]]],
+    method: Method = Method(),
+) -> None:
     """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
     """
-    settings = phase.settings
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if phase.threads:
         torch.set_num_threads(max(1, phase.threads // processes))
     keep_memory()
-    at_once = {"generator": phase.writing, "sga": asdict(phase.sga)} if phase.writing != "autoregressive" else {}
-    switched = {"switch": asdict(phase.switch)} if phase.switch else {}
-    description = describe_phase(
-        {**asdict(settings), **at_once, **switched}, text, phase.start, phase.seed, phase.from_scratch, _NOT_SCIENCE
-    )
+    told = {**asdict(settings), **method.about}
+    description = describe_phase(told, text, phase.start, phase.seed, phase.from_scratch, _NOT_SCIENCE)
     own = phase.checkpoints / fingerprint(description)
     with claimed(phase.checkpoints, description, phase.attempt) if is_first_process() else nullcontext(own) as folder:
         codec = load_codec(phase.start, phase.documents)
         rounds, dev = read(codec)
-        network: Any
-        diverged, taken = "", dict[str, Any]()
-        if at_once:
-            from workflow_scripts.training.generating import open_generator, train_generator
-
-            network, rounds = open_generator(phase.start, codec, rounds, phase.writing, phase.sga, settings, phase.seed, phase.from_scratch)
-            taken |= {**at_once, "trained": sum(weight.numel() for weight in network.trained().values()), "left_out": rounds.left_out}
-            run_loop: Callable = train_generator
+        if method.open:
+            network, rounds = method.open(phase.start, codec, rounds, settings, phase.seed, phase.from_scratch)
         else:
             network = method.load(phase.start, settings, phase.seed, phase.from_scratch)
-            run_loop = method.train
+        diverged, taken = "", dict[str, Any]()
         try:
-            history = run_loop(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
+            history = method.train(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
         except Diverged as reason:
             if not phase.keep_diverged:
                 raise
@@ -268,8 +213,8 @@ def train_phase(phase: Phase, text: dict[str, Path], read: Callable[[Codec], tup
                 "parameters": sum(p.numel() for p in network.parameters()),
                 "device": str(network.device),
                 "precision": pick_precision(settings.precision, network.device),
+                **method.about,
                 **taken,
-                **switched,
                 "processes": processes,
                 "checkpoints": str(folder),
                 "handed_on": handed_on(history, settings),
