@@ -107,7 +107,8 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
     """The stock loop, with length grouping."""
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-    from workflow_scripts.training.loop import dev_loss, load_model
+    from workflow_scripts.training.looks import dev_loss
+    from workflow_scripts.training.loop import load_model
     from workflow_scripts.training.rows import Dev
     from workflow_scripts.training.settings import Training
 

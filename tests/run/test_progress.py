@@ -13,7 +13,7 @@ from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 
 from workflow_scripts.run import progress
 from workflow_scripts.run.progress import Job, Run
-from workflow_scripts.training.loop import Progress
+from workflow_scripts.training.watching import Progress
 
 PROGRAM = ROOT / "workflow_scripts/run/progress.py"
 SNAKEFILE = f"""

@@ -151,7 +151,7 @@ def finetune_head(
     `block` names the settings of the head in `settings`. `text` are further files that checkpoints depend on. A `choice` that was made
     in a grid goes over the settings. Under torchrun the processes share the work of each update. Raises as `training.restore` does.
     """
-    from workflow_scripts.training.loop import Diverged
+    from workflow_scripts.training.watching import Diverged
 
     settings, checkpoints = _with_choice(settings, block, call)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -207,7 +207,8 @@ def train_head(call: Call, settings: Any, chosen: HeadSettings, prepared: Prepar
     The best look is the one with the best score, or with ``choose_by: loss`` of the least loss. Checkpoints are in `folder`. Raises as
     `training.loop.fit` does.
     """
-    from workflow_scripts.training.loop import Progress, Watch, fit
+    from workflow_scripts.training.loop import fit
+    from workflow_scripts.training.watching import Progress, Watch
 
     network, reader, batches, look, score, loss = prepared
     by = "eval_loss" if getattr(chosen, "choose_by", "") == "loss" else "eval_error"

@@ -30,9 +30,11 @@ from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge
-from workflow_scripts.training.loop import Progress, Watch, dev_metric, fit, parts_of
+from workflow_scripts.training.looks import dev_metric
+from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.rows import Dev, Rounds, plan_batches, split_batch
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.watching import Progress, Watch
 
 
 class Fitting:

@@ -388,7 +388,8 @@ def measure(model: Path, objective: str, material: Material, training: Training)
     The unigram model knows how often each piece is a label in the first epoch (add-one).
     """
     from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.training.loop import dev_loss, load_model
+    from workflow_scripts.training.looks import dev_loss
+    from workflow_scripts.training.loop import load_model
 
     codec = load_codec(model)
     load = material.method().load if material.method else load_model

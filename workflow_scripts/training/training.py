@@ -36,9 +36,10 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.training.curve import handed_on, write_curve
 from workflow_scripts.training.launching import launch
-from workflow_scripts.training.loop import Diverged, load_model, train
+from workflow_scripts.training.loop import load_model, train
 from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.watching import Diverged
 
 # settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
 _NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss")

@@ -32,11 +32,12 @@ from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
 from workflow_scripts.stage import InputError
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.fitting import parts_that_fit, try_part
-from workflow_scripts.training.loop import Progress, Watch, fit, trainer_arguments
+from workflow_scripts.training.loop import fit, trainer_arguments
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.segments import Alternating, Batch, Veco, plan_updates, second
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.watching import Progress, Watch
 
 LOSSES = ("is_mlm", "cs_mlm", "tlm")
 

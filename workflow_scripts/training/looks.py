@@ -1,0 +1,56 @@
+"""looks: what is measured on the dev set while a model that writes text is trained: the loss, and BLEU or ROUGE-L of greedy texts."""
+
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from workflow_scripts.models.batches import by_length, collate
+from workflow_scripts.models.networks import last_states, output_layer
+from workflow_scripts.models.search import generate
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.training.loss import linear_smoothed_loss
+from workflow_scripts.training.rows import Dev
+from workflow_scripts.training.settings import Training
+
+
+@torch.no_grad()
+def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096, precision: str = "float32") -> float:
+    """Negative log-likelihood per label, in nats."""
+    network.eval()
+    total = labels = 0.0
+    rows = [row for part in dev for row in part.rows]
+    for chosen in by_length([max(map(len, row)) for row in rows], tokens):
+        batch = collate([rows[i] for i in chosen], codec.tokenizer.pad_token_id, codec.form.decoder)
+        tensors = {name: tensor.to(network.device) for name, tensor in batch.items()}
+        target = tensors.pop("labels")
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            states = last_states(network, **tensors)
+        total += float(linear_smoothed_loss(states, *output_layer(network), target, 0.0, 1, states.dtype))
+        labels += int((target != -100).sum())
+    return total / labels
+
+
+@torch.no_grad()
+def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
+    """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
+    metric = dev_metric(dev.language, settings)
+    if metric is None:
+        return None
+    rows = dev.rows[: settings.bleu_sentences]
+    # a summary is far shorter than its document
+    longest = {"max_length": max(len(row[1]) for row in rows) + 10} if codec.documents else {}
+    # a GPU takes hundreds of sentences in the time of a few
+    at_once = 16_384 if network.device.type == "cuda" else 4_096
+    hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
+    return metric.corpus_score(hypotheses, [(dev.references or [])[: settings.bleu_sentences]]).score
+
+
+def dev_metric(code: str, settings: Training) -> Any:
+    """What texts of dev sentences in a language are scored by; None if the metric's library or tokeniser is missing."""
+    try:
+        from workflow_scripts.evidence.scores import Scores, metrics
+
+        return metrics(code, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
+    except (ImportError, OSError):
+        return None
