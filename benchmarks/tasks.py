@@ -42,7 +42,7 @@ def main(model: str, table: str, batch: str = "16", updates: str = "120", senten
 def prepared(model: str, table: str, sentences: int | None = None):
     """The reader, the tagger, the rows of the table and all tags."""
     from workflow_scripts.tasks.labelling import Labelling, WordReader, load_tagger
-    from workflow_scripts.text.labelled import read_table
+    from workflow_scripts.text.examples import read_table
 
     examples = read_table(Path(table))[:sentences]
     labels = sorted({tag for example in examples for tag in example.label.split(" ")})

@@ -28,8 +28,9 @@ from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import answering, classification, labelling, ranking, retrieval
 from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.text import labelled
+from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.text.labelled import Labelled, LabelledSource
+from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.training.settings import Training
 
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}

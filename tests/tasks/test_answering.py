@@ -18,7 +18,8 @@ from workflow_scripts.tasks import answering
 from workflow_scripts.tasks.answering import Answering, Asking, first_sentence, load_answerer, reader_of
 from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.passages import mark, pieces_of_span
-from workflow_scripts.text.labelled import Example, Labelled, LabelledSource, main, read_table
+from workflow_scripts.text.examples import Example, LabelledSource, read_table
+from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.questions import parse_spans, write_spans
 
 FAMILIES = ["mbart", "cc25", "mbart50", "nllb", "m2m100", "bert", "xlm-roberta"]

@@ -23,8 +23,8 @@ from workflow_scripts.tasks import classification
 from workflow_scripts.tasks.classification import Classification, Finetuning, load_classifier, predict, switched_examples
 from workflow_scripts.tasks.finetuning import Batches, Call, some_of
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
+from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.training import backbone
 
 LABELS = ["Writer", "Calc"]

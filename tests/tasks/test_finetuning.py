@@ -15,7 +15,8 @@ from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
 from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.labelling import Labelling, Tagging
-from workflow_scripts.text.labelled import Labelled, LabelledSource, main
+from workflow_scripts.text.examples import LabelledSource
+from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.training import choice
 from workflow_scripts.training.choice import Choice
 

@@ -19,7 +19,8 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import labelling
 from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.labelling import Labelling, Tagging, WordReader, load_tagger, tags_of_sentences, word_scores
-from workflow_scripts.text.labelled import Example, Labelled, LabelledSource, main, read_table
+from workflow_scripts.text.examples import Example, LabelledSource, read_table
+from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.tagged import join_words, split_words
 
 UD = Path("resources/universal-dependencies")

@@ -18,7 +18,8 @@ from workflow_scripts.tasks import ranking
 from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.heads import Reader
 from workflow_scripts.tasks.ranking import Grading, Ranking, counts_of, document_scores, load_ranker, loss_of, pair_scores
-from workflow_scripts.text.labelled import Labelled, LabelledSource, main, read_table
+from workflow_scripts.text.examples import LabelledSource, read_table
+from workflow_scripts.text.labelled import Labelled, main
 
 GRADES = ["0", "1", "2"]
 XQUADR = Path("resources/xquad-r")

@@ -9,7 +9,7 @@ from tiny_models import small_model
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.translated import main, passage_in_parts, translated, without_the_marks
-from workflow_scripts.text.labelled import Example, LabelledSource, read_any, read_table
+from workflow_scripts.text.examples import Example, LabelledSource, read_any, read_table
 from workflow_scripts.text.questions import parse_spans
 
 PASSAGE = "It rains in May. Rome was built in 1858, they say. Then it burnt."

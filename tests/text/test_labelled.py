@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.labelled import Labelled, LabelledSource, main, read_examples, read_table
+from workflow_scripts.text.examples import LabelledSource, read_examples, read_table
+from workflow_scripts.text.labelled import Labelled, main
 
 PAIRS = LabelledSource(file="x.tsv", columns={"text": 1, "pair": 2, "label": 3})
 ROWS = [("A man sleeps.", "He is awake.", "no"), ("It rains.", "Water falls.", "yes")]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.labelled import Labelled, LabelledSource, main, read_table
+from workflow_scripts.text.examples import LabelledSource, read_table
+from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.questions import clean_passage, parse_spans, read_questions, write_spans
 
 COLUMNS = {"document": "article", "question": "question", "answer": "answer", "start": "start", "passage": "passage"}

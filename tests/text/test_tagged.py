@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.labelled import Labelled, LabelledSource, main, read_table
+from workflow_scripts.text.examples import LabelledSource, read_table
+from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.tagged import join_words, read_sentences, split_words
 
 POS = ["DET", "NOUN", "PUNCT"]

@@ -10,7 +10,8 @@ from snakemake.utils import update_config
 from workflow_scripts.run.config import load, sources_of
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.aligned import read_aligned
-from workflow_scripts.text.labelled import main, read_table
+from workflow_scripts.text.examples import read_table
+from workflow_scripts.text.labelled import main
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"en": "english", "fi": "finnish"}

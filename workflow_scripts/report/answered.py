@@ -5,7 +5,7 @@ from typing import Any
 from workflow_scripts.report.labels import scored_folder, test_language
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.tasks.answering import counts_of, read_spans, text_of
-from workflow_scripts.text.labelled import Example, read_table
+from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.questions import Span, parse_spans
 
 _AROUND = 160

@@ -6,8 +6,8 @@ from workflow_scripts.report.labels import found_scores, scored_folder, test_lan
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.tasks.ranking import aligned_scores
 from workflow_scripts.text.aligned import read_gold
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.labelled import read_table
 
 
 def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from workflow_scripts.report.headline import headline
 from workflow_scripts.report.measures import measure
 from workflow_scripts.report.study import Study, evenly, spread, summary
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.labelled import read_table, sources
+from workflow_scripts.text.labelled import sources
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.tagged import split_words
 from workflow_scripts.text.word_lists import read_lexicon

@@ -30,10 +30,11 @@ from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.text.acquisition import Data, needed
 from workflow_scripts.text.aligned import AlignedSource, at_hand, read_aligned
 from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.examples import LabelledSource, read_any
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.identification import check_languages
-from workflow_scripts.text.labelled import Labelled, LabelledSource, read_any
+from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary

@@ -15,7 +15,8 @@ from workflow_scripts.text import questions
 from workflow_scripts.text.acquisition import ORIGINS, languages_of
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.text.labelled import TEXT_COLUMNS, WORD_COLUMNS, Labelled, LabelledSource
+from workflow_scripts.text.examples import TEXT_COLUMNS, WORD_COLUMNS, LabelledSource
+from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source
 from workflow_scripts.text.tagged import has_spans

@@ -36,8 +36,8 @@ from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
+from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.words import fold, words_of
 from workflow_scripts.training.launching import launch
 

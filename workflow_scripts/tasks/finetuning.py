@@ -21,7 +21,7 @@ from workflow_scripts.models.batches import Row
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.stage import is_first_process, read_json, write_json
 from workflow_scripts.tasks.heads import Reader, summed_loss
-from workflow_scripts.text.labelled import Example
+from workflow_scripts.text.examples import Example
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, claimed, describe_phase, fingerprint
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.rows import split_batch

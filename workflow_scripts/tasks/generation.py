@@ -30,8 +30,8 @@ from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import Task, arms_of, backbones_of, phases_of, shared_problems
 from workflow_scripts.tasks.transfer import Transfer
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_lines, write_pairs
-from workflow_scripts.text.labelled import read_table
 from workflow_scripts.text.targets import without_marks
 from workflow_scripts.text.words import sentences
 from workflow_scripts.training.choice import Choice

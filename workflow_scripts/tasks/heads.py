@@ -10,7 +10,7 @@ from workflow_scripts.models.batches import Row, at_once, by_length, decoder_inp
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import defuse, load_codec
-from workflow_scripts.text.labelled import Example
+from workflow_scripts.text.examples import Example
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

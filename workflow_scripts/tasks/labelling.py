@@ -34,8 +34,8 @@ from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of
 from workflow_scripts.tasks.heads import Reader
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
+from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.tagged import join_words, split_words
 from workflow_scripts.training.launching import launch
 

@@ -16,7 +16,7 @@ from workflow_scripts.models.batches import Row, at_once, by_length
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.spans import best_spans
 from workflow_scripts.tasks.heads import Reader
-from workflow_scripts.text.labelled import Example
+from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_spans
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import regex
 from workflow_scripts.models.decoding import Decoding, one_line, positions, translator
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.text.labelled import Example, read_table
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.targets import MARKS
 from workflow_scripts.text.words import sentences

@@ -23,7 +23,7 @@ from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
 
 if TYPE_CHECKING:
-    from workflow_scripts.text.labelled import LabelledSource
+    from workflow_scripts.text.examples import LabelledSource
 
 TARGET_COLUMNS = ("text", "target", "document", "heading")
 """The keys that `columns` may have."""

@@ -1,0 +1,240 @@
+"""examples: texts with labels, and how they are read from the files of benchmarks.
+
+What has a label (``unit``) decides who reads a file: texts and pairs of texts are read here, words with tags by `tagged`, queries with
+graded documents by `graded`, questions on passages by `questions`, and texts with target texts by `targets`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import regex
+
+from workflow_scripts.limits import Limits
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.graded import numbered_queries, read_judged
+from workflow_scripts.text.parallel import block_of, clean_text, dig
+from workflow_scripts.text.questions import read_questions, write_spans
+from workflow_scripts.text.tagged import join_words, read_sentences
+from workflow_scripts.text.targets import read_targets
+
+
+@dataclass
+class LabelledSource:
+    """Where labelled text comes from: a TSV, JSONL, CoNLL, CoNLL-U or SQuAD file, or documents held out from the training file."""
+
+    file: str | None = None
+    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
+    a file with a text a line, or SQuAD's JSON; with `unit: question` a TSV file or SQuAD's JSON. May end in .gz, .xz or .zst (JSON: .gz
+    or .xz). Without it, the file and the settings below are those of the training text."""
+    columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
+    """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
+    name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
+    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4. With `unit: query`: `text` is the query, `pair` the
+    document, `label` its grade. With `unit: question`, of a TSV
+    file: `question`, `passage`, `answer`, and optionally `start` (of the answer, in characters of the passage), `id` and `document`. With
+    `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
+    `pages[1:]` are the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a
+    heading, which is its target."""
+    language: str | None = None
+    """Language of a test set; by default that of the training text."""
+    header: bool = False
+    """The first line of a TSV file names the columns."""
+    where: dict[str, str] = field(default_factory=dict)
+    """Column → value: only lines with this value are read; for files that hold several languages. Of
+    SQuAD's JSON with `unit: question`, `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
+    by: dict[str, str] = field(default_factory=dict)
+    """Of `translations`, instead of a file: the model of the run that translates the training text, `{backbone: NAME}` or
+    `{experiment: NAME, arm: NAME}`. The model of an arm is that of the run's first seed."""
+    targets: str | None = None
+    """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
+    target_where: dict[str, str] = field(default_factory=dict)
+    """`unit: target`: column → value of the lines that targets are read from, where these are other lines of the same `document`."""
+    target_language: str | None = None
+    """`unit: target`: language of the targets; by default the one named for the whole text, or else that of the source."""
+    context: Literal["paragraph", "sentence"] = "paragraph"
+    """SQuAD's JSON: whether the text is the whole passage, or its sentence with the answer."""
+    mark_answer: bool = True
+    """SQuAD's JSON: mark the answer in the text, as in `in [[ 1858 ]] .`"""
+    label_pattern: str | None = None
+    """A regular expression whose first group is the label; lines that it does not match are left out."""
+    label_names: dict[str, str] = field(default_factory=dict)
+    """Name of a label in this file → its name in `labels`."""
+    held_out: Annotated[float, Limits(gt=0, le=0.4)] | None = None
+    """Share of documents held out from training. All test sets hold out the same documents, the dev set others."""
+    queries: str | None = None
+    """With `unit: query` and without `columns`: the queries, a TSV file of id and text, or questions in SQuAD's JSON."""
+    documents: str | None = None
+    """The documents likewise, a TSV file of id and text. `file` is then TREC's qrels, or with `header: true` a table of answers like
+    XQuAD-R's, whose documents are the sentences of an article."""
+    repeated_queries: Literal["refuse", "separate"] = "refuse"
+    """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
+    XGLUE's script does."""
+
+    def paths(self) -> list[str]:
+        """The files that this source names."""
+        return [path for path in (self.file, self.targets, self.queries, self.documents) if path]
+
+
+class Example(NamedTuple):
+    """A text, or a pair of texts, with its label, and the document and line that it comes from.
+
+    With `unit: word`, words and tags; with `unit: question`, a question, its passage, and the spans that answer it; with `unit: target`, a
+    text and its target.
+    """
+
+    label: str
+    text: str
+    pair: str
+    document: str = ""
+    line: int = 0
+    query: str = ""
+    """Where documents are ranked, the name or number of the query."""
+
+    @property
+    def texts(self) -> list[str]:
+        """The text, and the second one of a pair."""
+        return [self.text, self.pair] if self.pair else [self.text]
+
+    def labels(self, unit: str) -> list[str]:
+        """The label of the text, or those of its words."""
+        return self.label.split(" ") if unit == "word" else [] if unit in ("question", "target") else [self.label]
+
+
+TEXT_COLUMNS = ("text", "pair", "label", "document")
+"""The keys that `columns` may have."""
+WORD_COLUMNS = ("word", "tag")
+"""The keys that `columns` may have with `unit: word`."""
+
+
+def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
+    """The examples of a file in order, whatever has a label in it: texts, sentences of words with tags, or documents of queries."""
+    if unit == "text":
+        yield from read_examples(source, labels, removed)
+        return
+    if unit == "target":
+        yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
+        return
+    if unit == "question":
+        for asked in read_questions(Path(source.file or ""), source.columns, source.header, source.where, removed, changed):
+            yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
+        return
+    if unit == "query":
+        yield from read_queries(source, labels, removed, changed)
+        return
+    columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
+    for one in read_sentences(Path(source.file or ""), columns, labels, source.label_names, source.language or "", changed):
+        yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
+
+
+def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
+    """Queries, each with its documents one after the other and their grades; raises as `read_examples` and `graded` do."""
+    if source.documents and source.queries:
+        judged, queries, documents = (Path(path) for path in source.paths())
+        for one in read_judged(judged, queries, documents, source.language or "", source.header):
+            grade = source.label_names.get(one.grade, one.grade)
+            _check_label(grade, labels, f"{source.file}, line {one.line}")
+            yield Example(grade, one.query, one.document, one.group, one.line, one.query_id)
+        return
+    rows = read_examples(source, labels, removed)
+    for row, number in numbered_queries(rows, source.repeated_queries, str(source.file), changed):
+        yield row._replace(query=number, document=row.document if "document" in source.columns else number)
+
+
+def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
+    """Yield the examples of a file in order.
+
+    Raises `InputError` naming file, line and value for a label outside `labels`, an empty text or a missing column.
+    """
+    pattern = regex.compile(source.label_pattern) if source.label_pattern else None
+    path = Path(source.file or "")
+    is_json = ".jsonl" in path.name or ".ndjson" in path.name
+    for number, cells in (_json_rows if is_json else _tsv_rows)(source):
+        at = f"{source.file}, line {number}"
+        if any(str(cells[_where(key)]) != value for key, value in source.where.items()):
+            removed["not asked for (where)"] += 1
+            continue
+        label = str(cells["label"]).strip()
+        if pattern:
+            if not (found := pattern.search(label)):
+                removed["no label"] += 1
+                continue
+            label = found[1]
+        label = source.label_names.get(label, label)
+        _check_label(label, labels, at, header=number == 1 and not source.header)
+        text, pair = clean_text(str(cells["text"])), clean_text(str(cells.get("pair", "")))
+        if not text or ("pair" in source.columns and not pair):
+            what = "text" if not text else "pair"
+            raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
+        yield Example(label, text, pair, str(cells.get("document", block_of(number))), number)
+
+
+def _check_label(label: str, labels: list[str], at: str, header: bool = False) -> None:
+    if label not in labels:
+        way = (
+            "if the line names the columns, set `header: true`; else add"
+            if header
+            else "correct it, translate it with `label_names`, or add"
+        )
+        raise InputError(f"{at}: the label {label[:60]!r} is none of {', '.join(map(repr, labels))}; {way} it to `labels`")
+
+
+def _where(key: str) -> str:
+    """The name of a `where` column; `columns` cannot have an entry of this name."""
+    return f"where {key}"
+
+
+def _wanted(source: LabelledSource) -> dict[str, list[int | str]]:
+    """What `columns` and `where` ask for → the columns that it is joined from."""
+    wanted = {**source.columns, **{_where(key): key for key in source.where}}
+    return {what: columns if isinstance(columns, list) else [columns] for what, columns in wanted.items()}
+
+
+def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line number, and for each name of `columns` and `where` its cell."""
+    wanted = _wanted(source)
+    places: dict[str, list[int]] = {}
+    for number, line in enumerate(read_lines(Path(source.file or "")), 1):
+        cells = line.split("\t")
+        if not places:
+            names = {name: place for place, name in enumerate(cells)} if source.header else {}
+            for what, column in ((what, column) for what, columns in wanted.items() for column in columns):
+                place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
+                if place < 0:
+                    known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
+                    raise InputError(f"{source.file}, line 1: there is no column {column!r} for {what!r}; {known}")
+                places.setdefault(what, []).append(place)
+            last = max(place for several in places.values() for place in several)
+            if source.header:
+                continue
+        if len(cells) <= last:
+            raise InputError(
+                f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}"
+            )
+        yield number, {what: " ".join(cells[place] for place in several) for what, several in places.items()}
+
+
+def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
+    wanted = _wanted(source)
+    for number, line in enumerate(read_lines(Path(source.file or "")), 1):
+        try:
+            row = json.loads(line)
+            dug = {what: [dig(row, str(key)) for key in keys] for what, keys in wanted.items()}
+            yield number, {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"{source.file}, line {number}: not a JSON object with {wanted} ({error}): {line[:80]!r}") from None
+
+
+def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:
+    """Read the examples of a part as `main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
+    examples = []
+    for number, line in enumerate(read_lines(path), 1):
+        label, text, pair, *query = line.split("\t")
+        examples.append(Example(label, text, pair, line=number, query="".join(query)))
+        for each in examples[-1].labels(unit) if labels else ():
+            _check_label(each, labels or [], f"{path}, line {number}")
+    return examples
