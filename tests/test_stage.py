@@ -1,5 +1,6 @@
 """Command lines, atomic files, plain settings."""
 
+import functools
 import json
 import os
 import resource
@@ -9,11 +10,12 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from workflow_scripts import folder_for_compiled
-from workflow_scripts.stage import InputError, atomic, from_plain, provenance, read_json, write_json
+from workflow_scripts.stage import InputError, _plain_flags, atomic, from_plain, provenance, read_json, write_json
 
 
 @dataclass
@@ -81,6 +83,35 @@ def test_flags_and_a_settings_block_do_the_same(tmp_path):
     two = command(*shared, "--vectors", str(tmp_path / "b"), *(f"--{key}={value}" for key, value in settings.items()))
     assert one.returncode == two.returncode == 0, one.stderr + two.stderr
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+class Files(NamedTuple):
+    source: Path
+    seed: int = 1
+    codes: tuple[str, ...] = ()
+    whole: bool = False
+
+
+def told(files: Files, *, output: Path, settings: Inner) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("--source a --output b", Files(Path("a"))),
+        ("--output b --source a --seed 3 --codes de en --whole", Files(Path("a"), 3, ("de", "en"), True)),
+    ],
+)
+def test_the_fields_of_a_named_tuple_are_flags(flags, expected):
+    call = functools.partial(told, settings=Inner())
+    assert _plain_flags(call, flags.split()) == {"files": expected, "output": Path("b")}
+
+
+@pytest.mark.parametrize(
+    "flags", ["--output b", "--output b --files a", "--source a --output b --seed x", "--source a --output b --more 1"]
+)
+def test_flags_that_do_not_fit_are_left_to_be_explained(flags):
+    assert _plain_flags(functools.partial(told, settings=Inner()), flags.split()) is None
 
 
 def test_bad_input_is_one_line_not_a_traceback(tmp_path):
