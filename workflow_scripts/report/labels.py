@@ -14,6 +14,7 @@ from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.measures import measure
 from workflow_scripts.report.study import Study, evenly, spread, summary
+from workflow_scripts.tasks.experiment import trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
@@ -288,6 +289,10 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
     for arm in study.arms:
         cell = part["scores"]["table"]["cells"][arm, testset] if "scores" in part else None
         tested = over_seeds.get(arm)
+        markers = [row["marker"] for row in cell["seeds"] if row["marker"]] if cell else []
+        # a backbone that is only asked for neighbours is one and the same for all seeds
+        if cell and cell["sd"] == 0 and not trains(study.settings):
+            cell, markers = {**cell, "n": 1}, markers[:1]
         rows.append(
             {
                 "study": study,
@@ -298,7 +303,7 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
                 "reason": part["failed"].get("scores", ""),
             }
             | {"gain": {"mean": tested["difference"]} if tested else None, "tested": tested}
-            | {"markers": [row["marker"] for row in cell["seeds"] if row["marker"]] if cell else []}
+            | {"markers": markers}
             | {"distance": None, "closer": None}
         )
     return rows
