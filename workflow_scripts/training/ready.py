@@ -59,8 +59,11 @@ def made_from(
     about_bitext = {name: settings.pop(name) for name in ("bitext", "bitext_pairs", "temperature", "direction", "pivot")}
     del settings["ready"]
     about_veco = settings.pop("veco")
+    # settings that came later: where nothing else is chosen, a backbone is the same as before there were such
     if settings["masking"]["unit"] == "piece":
         del settings["masking"]["unit"]
+    if settings["training"]["decay"] == "polynomial":
+        del settings["training"]["decay"]
     for name in _NOT_SCIENCE:
         del settings["training"][name]
     origin: dict[str, Any] = {
