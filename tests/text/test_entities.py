@@ -1,5 +1,6 @@
 """Entities of HTML in texts."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -49,3 +50,14 @@ def test_tables_are_read_with_their_entities_as_characters(tmp_path, unit, colum
     settings = Labelled(language="en", unit=unit, labels=labels, train=source, dev=source, test={"t": source})
     assert [example[:3] for example in chosen(settings, "train", Counter(), changed)] == [expected]
     assert changed == {CHANGED: 2}
+
+
+def test_what_questions_are_made_of_is_read_once(tmp_path):
+    passage = "Write &amp;lt; for less."
+    asked = {"id": "1", "question": "What is &amp;lt; for?", "answers": [{"text": "less", "answer_start": passage.index("less")}]}
+    file = tmp_path / "squad.json"
+    file.write_text(json.dumps({"data": [{"paragraphs": [{"context": passage, "qas": [asked]}]}]}))
+    source = LabelledSource(file=str(file), mark_answer=False)
+    settings = Labelled(language="en", unit="target", train=source, dev=source, test={"t": source})
+    found = [example[:2] for example in chosen(settings, "train", Counter(), Counter())]
+    assert found == [("What is &lt; for?", "Write &lt; for less.")]

@@ -15,6 +15,7 @@ import regex
 
 from workflow_scripts.limits import Limits
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
@@ -114,7 +115,7 @@ WORD_COLUMNS = ("word", "tag")
 def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
     """The examples of a file in order, whatever has a label in it: texts, sentences of words with tags, or documents of queries."""
     if unit == "text":
-        yield from read_examples(source, labels, removed)
+        yield from _with_characters(read_examples(source, labels, removed), changed)
         return
     if unit == "target":
         yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
@@ -124,11 +125,17 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
             yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
         return
     if unit == "query":
-        yield from read_queries(source, labels, removed, changed)
+        yield from _with_characters(read_queries(source, labels, removed, changed), changed)
         return
     columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
     for one in read_sentences(Path(source.file or ""), columns, labels, source.label_names, source.language or "", changed):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
+
+
+def _with_characters(examples: Iterator[Example], changed: Counter[str]) -> Iterator[Example]:
+    """Examples with the entities of their texts as characters."""
+    for one in examples:
+        yield one._replace(text=read_entities(one.text, changed), pair=read_entities(one.pair, changed))
 
 
 def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:

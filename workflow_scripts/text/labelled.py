@@ -20,7 +20,6 @@ from typing import Any, Literal
 from workflow_scripts.limits import Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_keys
-from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.examples import Example, LabelledSource, read_any
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.tagged import INNER_BLANK
@@ -152,12 +151,7 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
     """The examples of a part, including those that other parts have as well. Counts in `removed` and `changed` what was done and why."""
     source = _source(settings, part)
     code = source.language or settings.language
-    changed = Counter() if changed is None else changed
-    for example in read_any(settings.unit, source, settings.labels, removed, changed):
-        # words and questions are read with their entities as characters already, as tags and spans depend on it
-        if settings.unit in ("text", "query", "target"):
-            target = read_entities(example.label, changed) if settings.unit == "target" else example.label
-            example = example._replace(label=target, text=read_entities(example.text, changed), pair=read_entities(example.pair, changed))
+    for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
         if settings.lowercase:
             target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
             example = example._replace(label=target, text=fold(example.text, code))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import regex
 
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
 from workflow_scripts.text.questions import read_questions
@@ -48,9 +49,10 @@ def read_targets(source: "LabelledSource", removed: Counter[str], changed: Count
             different lengths, an answer that is not where it is said to be, two targets for one document, and broken JSON.
     """
     path = Path(source.file or "")
+    is_squad = not source.targets and _without_packing(path).endswith(".json")
     if source.targets:
         found = _read_lines(path, Path(source.targets))
-    elif _without_packing(path).endswith(".json"):
+    elif is_squad:
         found = _read_squad(path, source, removed, changed)
     elif "heading" in source.columns:
         found = _read_sections(path, _columns(source), removed)
@@ -60,7 +62,8 @@ def read_targets(source: "LabelledSource", removed: Counter[str], changed: Count
         if not (one.text and one.target):
             what = "target" if one.text else "text"
             raise InputError(f"{path}, line {one.line}: the {what} is empty; delete the line, or see that the files and columns are right")
-        yield one
+        # questions and passages have been read with their entities as characters, as spans depend on it
+        yield one if is_squad else one._replace(text=read_entities(one.text, changed), target=read_entities(one.target, changed))
 
 
 def without_marks(text: str) -> str:
