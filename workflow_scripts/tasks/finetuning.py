@@ -19,10 +19,11 @@ from workflow_scripts.device import keep_memory, pick_device, pick_precision
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.networks import save_model
-from workflow_scripts.stage import is_first_process, read_json, write_json
+from workflow_scripts.stage import is_first_process, write_json
 from workflow_scripts.tasks.heads import Reader, summed_loss
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, claimed, describe_phase, fingerprint
+from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
@@ -153,7 +154,9 @@ def finetune_head(
     """
     from workflow_scripts.training.watching import Diverged
 
-    settings, checkpoints = _with_choice(settings, block, call)
+    chosen, checkpoints = chosen_for(call.choice, "finetune", call.seed, call.checkpoints)
+    epochs = chosen.pop("epochs", settings.epochs)
+    settings = replace(settings, epochs=epochs, **{block: replace(getattr(settings, block), **chosen)})
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if call.threads:
         torch.set_num_threads(max(1, call.threads // processes))
@@ -173,18 +176,6 @@ def finetune_head(
             write_curve(call.curve, reason.history)
             report = {"handed_on": {}, "diverged": str(reason), "checkpoints": str(folder)}
             write_json(call.report, {**_about(call, settings, block), **report})
-
-
-def _with_choice(settings: Any, block: str, call: Call) -> tuple[Any, Path]:
-    """The settings with what was chosen for them, and the folder of checkpoints: of the seed that has been trained, the chosen point's."""
-    if not call.choice:
-        return settings, call.checkpoints
-    chosen = read_json(call.choice)
-    part = chosen["phases"]["finetune"]
-    point = dict(part["settings"])
-    settings = replace(settings, epochs=point.pop("epochs", settings.epochs))
-    checkpoints = Path(part["checkpoints"]) if chosen["seed"] == call.seed else call.checkpoints
-    return replace(settings, **{block: replace(getattr(settings, block), **point)}), checkpoints
 
 
 def _about(call: Call, settings: Any, block: str) -> dict[str, Any]:

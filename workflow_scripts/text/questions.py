@@ -15,7 +15,6 @@ A span is written ``start:end``, in characters of the passage as it is stored: i
 each run of white space a single blank. Several right answers are separated by blanks.
 """
 
-import html
 import json
 import re
 import unicodedata
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.entities import CHANGED
+from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import block_of, clean_text
 
@@ -93,7 +92,7 @@ def parse_spans(label: str) -> list[Span]:
 
 
 def _checked(raw: _Raw, changed: Counter[str]) -> Question:
-    text = clean_text(html.unescape(raw.text))
+    text = clean_text(read_entities(raw.text, changed))
     for what, value in (("question", text), ("passage", clean_text(raw.passage))):
         if not value:
             raise InputError(f"{raw.at}: the {what} is empty; delete the question, or see that `columns` is right")
@@ -102,7 +101,7 @@ def _checked(raw: _Raw, changed: Counter[str]) -> Question:
     spans = [_located(raw, answer, start, changed) for answer, start in raw.answers]
     points = sorted({point for span in spans for point in span})
     passage, places = clean_passage(raw.passage, points)
-    if passage != clean_passage(raw.passage, (), unescape=False)[0]:
+    if as_characters(raw.passage) != raw.passage:
         changed[CHANGED] += 1
     moved = dict(zip(points, places, strict=True))
     return Question(text, passage, [(moved[start], moved[end]) for start, end in spans], raw.document, raw.line, raw.article)
@@ -129,13 +128,13 @@ def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -
     raise InputError(f"{raw.at}: the answer {wanted[:60]!r} is not in the passage{there}; correct it, or delete the question")
 
 
-def clean_passage(text: str, points: Sequence[int], unescape: bool = True) -> tuple[str, list[int]]:
+def clean_passage(text: str, points: Sequence[int]) -> tuple[str, list[int]]:
     """A passage in one line, and where `points` of it, in ascending order, are then.
 
     It is cleaned in the parts between the points, so that their places are known whatever becomes shorter.
     """
     parts = [text[start:end] for start, end in zip([0, *points], [*points, len(text)], strict=True)]
-    clean = [_clean_part(part, unescape) for part in parts]
+    clean = [_clean_part(part) for part in parts]
     leading = len(whole := "".join(clean)) - len(whole.lstrip())
     places, at = [], 0
     for part in clean[:-1]:
@@ -144,9 +143,8 @@ def clean_passage(text: str, points: Sequence[int], unescape: bool = True) -> tu
     return whole.strip(), places
 
 
-def _clean_part(text: str, unescape: bool) -> str:
-    text = html.unescape(text) if unescape and "&" in text else text
-    return re.sub(r"\s+", " ", unicodedata.normalize("NFC", text.replace("\0", "")))
+def _clean_part(text: str) -> str:
+    return re.sub(r"\s+", " ", unicodedata.normalize("NFC", as_characters(text).replace("\0", "")))
 
 
 # ---------------------------------------------------------------------------------------------

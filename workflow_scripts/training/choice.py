@@ -51,6 +51,18 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
 _MEASURED = ("dev_bleu", "dev_rouge", "dev_loss")
 
 
+def chosen_for(choice: Path | None, phase: str, seed: int, checkpoints: Path) -> tuple[dict[str, Any], Path]:
+    """The settings that `choice` (`main`) has for a phase, none without a choice, and where its checkpoints are.
+
+    The seed that the points were trained with goes on from the chosen point's own checkpoints, any other has its own.
+    """
+    if not choice:
+        return {}, checkpoints
+    chosen = read_json(choice)
+    part = chosen["phases"][phase]
+    return part["settings"], Path(part["checkpoints"]) if chosen["seed"] == seed else checkpoints
+
+
 def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
     """The settings and results of one point, also of the pretext phase before it if there was one."""
     reports = {"finetune": path}

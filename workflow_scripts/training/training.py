@@ -31,9 +31,10 @@ from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.sga import SGA, Generator
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.spans import Noise
-from workflow_scripts.stage import from_plain, is_first_process, read_json, run, write_json
+from workflow_scripts.stage import from_plain, is_first_process, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
+from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.curve import handed_on, write_curve
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.loop import load_model, train
@@ -144,13 +145,8 @@ def translate(
 
 
 def _with_choice(phase: Phase, settings: Training, name: str) -> tuple[Phase, Training]:
-    """The phase and its settings after a grid search chose for it; its seed has been trained, and goes on from there."""
-    if not phase.choice:
-        return phase, settings
-    chosen = read_json(phase.choice)
-    part = chosen["phases"][name]
-    checkpoints = Path(part["checkpoints"]) if chosen["seed"] == phase.seed else phase.checkpoints
-    return phase._replace(checkpoints=checkpoints), replace(settings, **part["settings"])
+    chosen, checkpoints = chosen_for(phase.choice, name, phase.seed, phase.checkpoints)
+    return phase._replace(checkpoints=checkpoints), replace(settings, **chosen)
 
 
 class Method(NamedTuple):
