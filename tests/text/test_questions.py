@@ -118,6 +118,13 @@ def test_bad_questions_are_refused_with_their_id(tmp_path, entries, changes, sai
     assert str(tmp_path / "x.json") in str(error.value) and "\n" not in str(error.value)
 
 
+def test_machine_translations_may_have_lost_answers(tmp_path):
+    entries = [asked(), asked("Frankreich", key="q2"), asked(" ", 5, key="q3")]
+    removed: Counter[str] = Counter()
+    found = read_questions(squad(tmp_path / "x.json", *entries), {}, False, {}, removed, Counter(), "leave_out")
+    assert [one.spans for one in found] == [[(24, 30)]] and removed == {"answer is not in its passage": 2}
+
+
 @pytest.mark.parametrize(
     "text, said",
     [

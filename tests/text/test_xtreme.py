@@ -49,12 +49,15 @@ def paraphrases(path: Path) -> str:
 
 
 def squad(path: Path) -> str:
-    """SQuAD's form; TyDiQA's questions have their language in the id, and a file holds all of them."""
+    """SQuAD's form; TyDiQA's questions have their language in the id, and a file holds all of them. A translation has lost an answer."""
     qas = []
-    for code, name in NAMES.items() if "tydiqa" in path.name else (("en", "q"),):
+    translated = "-train-" in path.name
+    for code, name in NAMES.items() if "tydiqa" in path.name and not translated else (("en", "q"),):
         for number in range(40):
             passage = f"{code} {path.name} {number} : it rains in May ."
             asked = {"id": f"{name}-{number}-1", "question": "When ?", "answers": [{"text": "May", "answer_start": passage.find("May")}]}
+            if translated and number == 7:
+                asked["answers"] = [{"text": "mai", "answer_start": 0}]
             qas.append({"title": f"{name} {number}", "paragraphs": [{"context": passage, "qas": [asked]}]})
     return json.dumps({"version": "1.1", "data": qas})
 
@@ -84,11 +87,14 @@ def test_every_part_of_a_task_is_read(recipe, tmp_path, monkeypatch, task):
             laid_out(path, FORMS[task](path))
     other = "fi" if "fi" in settings.test else "de"
     tables = {}
-    more = [f"{kind}/de" for kind in ("translations", "more_dev") if getattr(settings, kind)]
+    several = {kind: getattr(settings, kind) for kind in ("translations", "more_dev")}
+    more = [f"{kind}/{'de' if 'de' in there else 'fi'}" for kind, there in several.items() if there]
     for part in ("train", "dev", *more, "test/en", f"test/{other}"):
         main(tmp_path / "x.tsv", tmp_path / "x", tmp_path / "x.json", part=part, settings=settings)
         tables[part], report = read_table(tmp_path / "x.tsv"), read_json(tmp_path / "x.json")
         assert tables[part] and report["language"] == (part.partition("/")[2] or "en")
+        if part.startswith("translations/") and FORMS[task] is squad:
+            assert report["removed"]["answer is not in its passage"] == 1
     last = tables[f"test/{other}"]
     if task == "xnli":
         assert [one.text.split()[1] for one in last] == ["de"] * 3

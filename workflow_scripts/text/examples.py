@@ -19,7 +19,7 @@ from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
-from workflow_scripts.text.questions import read_questions, write_spans
+from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
 from workflow_scripts.text.tagged import join_words, read_sentences
 from workflow_scripts.text.targets import read_targets
 
@@ -76,6 +76,10 @@ class LabelledSource:
     """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
     XGLUE's script does."""
 
+    lost_answers: LostAnswers = "refuse"
+    """With `unit: question`: what to do with questions whose answer is not in the passage, as happens in machine translations: an error, or
+    `leave_out`, which counts them."""
+
     def paths(self) -> list[str]:
         """The files that this source names."""
         return [path for path in (self.file, self.targets, self.queries, self.documents) if path]
@@ -121,7 +125,8 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
         return
     if unit == "question":
-        for asked in read_questions(Path(source.file or ""), source.columns, source.header, source.where, removed, changed):
+        where = source.where
+        for asked in read_questions(Path(source.file or ""), source.columns, source.header, where, removed, changed, source.lost_answers):
             yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
         return
     if unit == "query":

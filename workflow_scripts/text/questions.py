@@ -21,7 +21,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
@@ -30,6 +30,10 @@ from workflow_scripts.text.parallel import block_of, clean_text
 
 Span = tuple[int, int]
 """Where an answer begins and ends in a passage, in characters."""
+
+
+LostAnswers = Literal["refuse", "leave_out"]
+"""What to do with a question whose answer is not in its passage: an error, or to leave it out and count it."""
 
 
 class Question(NamedTuple):
@@ -58,14 +62,20 @@ class _Raw(NamedTuple):
 
 
 def read_questions(
-    path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str], changed: Counter[str]
+    path: Path,
+    columns: Mapping[str, Any],
+    header: bool,
+    where: dict[str, str],
+    removed: Counter[str],
+    changed: Counter[str],
+    lost_answers: LostAnswers = "refuse",
 ) -> Iterator[Question]:
     """The questions of a file in order; what was left out is counted in `removed`, what was repaired in `changed`.
 
     `columns` and `header` say where a table has ``question``, ``passage``, ``answer``, and optionally ``start``, ``id`` and
     ``document``. Of a JSON file ``where: {id: finnish}`` reads only questions whose id begins with ``finnish-``, as in TyDiQA's
     training file. Raises `InputError` naming file, line and question for an empty question or passage, a question without
-    answer, an answer that is not in its passage, and an id that is there twice.
+    answer, an id that is there twice, and an answer that is empty or not in its passage, unless `lost_answers` leaves such questions out.
     """
     is_json = ".json" in Path(path).suffixes
     seen: dict[str, int] = {}
@@ -74,7 +84,12 @@ def read_questions(
             raise InputError(f"{raw.at}: the id {raw.key!r} is there twice (before in line {seen[raw.key]}); give each question its own")
         if raw.key:
             seen[raw.key] = raw.line
-        yield _checked(raw, changed)
+        try:
+            yield _checked(raw, changed)
+        except _Lost:
+            if lost_answers == "refuse":
+                raise
+            removed["answer is not in its passage"] += 1
 
 
 def write_spans(spans: Sequence[Span]) -> str:
@@ -89,6 +104,10 @@ def parse_spans(label: str) -> list[Span]:
 
 # ---------------------------------------------------------------------------------------------
 # questions and answers
+
+
+class _Lost(InputError):
+    """An answer is not in its passage."""
 
 
 def _checked(raw: _Raw, changed: Counter[str]) -> Question:
@@ -111,7 +130,7 @@ def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -
     """Where an answer stands in the passage as the file has it: at its start, or at the nearest place where it is found."""
     wanted = answer.strip()
     if not clean_text(wanted):
-        raise InputError(f"{raw.at}: the answer of the question {raw.text[:60]!r} is empty; correct it, or delete the question")
+        raise _Lost(f"{raw.at}: the answer of the question {raw.text[:60]!r} is empty; correct it, or delete the question")
     begin = None if start is None else start + answer.index(wanted)
     if begin is not None and begin >= 0 and raw.passage[begin : begin + len(wanted)] == wanted:
         return begin, begin + len(wanted)
@@ -125,7 +144,10 @@ def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -
             changed["answer found at another place than its start"] += 1
             return min(found, key=lambda span: abs(span[0] - begin))
     there = "" if begin is None else f" (at its start, {start}, stands {raw.passage[max(start or 0, 0) :][: len(answer)][:60]!r})"
-    raise InputError(f"{raw.at}: the answer {wanted[:60]!r} is not in the passage{there}; correct it, or delete the question")
+    raise _Lost(
+        f"{raw.at}: the answer {wanted[:60]!r} is not in the passage{there}; correct it, delete the question, "
+        "or leave out all such questions (`lost_answers: leave_out`)"
+    )
 
 
 def clean_passage(text: str, points: Sequence[int]) -> tuple[str, list[int]]:
