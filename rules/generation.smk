@@ -8,6 +8,8 @@ rule generation_sides:
         "results/logs/labelled/{labelled}/{labelled_part}.{a}-{b}.sides.log",
     benchmark:
         "results/benchmarks/labelled/{labelled}/{labelled_part}.{a}-{b}.sides.tsv"
+    wildcard_constraints:
+        labelled_part=r"train|dev|(test|translations|translated)/[\w-]+",
     localrule: True
     conda:
         "../envs/crossgap.yaml"

@@ -92,7 +92,8 @@ def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="bible")
     folder = "results/corpora/other.es-en"
     assert arms.more_text(config, w) == {"more_sources": [f"{folder}/train.es"], "more_targets": [f"{folder}/train.en"]}
-    assert arms.task_flags(config, w) == ["--more-languages", "es"] and arms.trained_direction(config, w) == ["de", "en"]
+    assert arms.task_flags(config, w) == ["--more-languages", "es", "--more-target-languages", "en"]
+    assert arms.trained_direction(config, w) == ["de", "en"]
     assert inputs.backbone_languages(config, w) == ["de", "en", "es"] and f"{folder}/train.es" in inputs.backbone_task_text(config, w)
     # the other corpus must not have what the model is tested on
     assert translation.zero_shot_references(config, "other", "en") == ["results/corpora/help.de-en/test/pages.en"]

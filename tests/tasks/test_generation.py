@@ -81,6 +81,29 @@ def test_each_test_set_has_its_own_languages():
     )
 
 
+@pytest.mark.parametrize("by", [{}, {"backbone": "bible-questions"}])
+@pytest.mark.parametrize("target", [{}, {"target_language": "en"}])
+def test_a_phase_may_learn_from_translations_of_texts_and_targets(by, target):
+    given = raw()
+    given["labelled"]["squad-questions"] |= {
+        "translations": {"de": {**({"by": by} if by else given["labelled"]["squad-questions"]["train"])}}
+    }
+    given["labelled"]["squad-questions"]["translations"]["de"] |= target
+    given["arms"]["all"] = [{"data": "task", "updates": 4200, "translations": True}]
+    given["run"]["arms"] = ["finetune", "all"]
+    given["experiments"]["questions"]["arms"] = ["finetune", "all"]
+    given["experiments"]["stories-de"]["arms"] = ["finetune"]
+    config = load(given)
+    code = "en" if target else "de"
+    part = f"results/labelled/squad-questions/{'translated' if by else 'translations'}/de.de-{code}"
+    w = SimpleNamespace(experiment="questions", arm="all", seed="1")
+    assert arms.more_text(config, w) == {"more_sources": [f"{part}.source.de"], "more_targets": [f"{part}.target.{code}"]}
+    assert arms.task_flags(config, w) == ["--more-languages", "de", "--more-target-languages", code]
+    assert f"{part}.source.de" in task_of(config.experiments["questions"]).training_text(config, "questions")
+    w.arm = "finetune"
+    assert arms.more_text(config, w) == {} and arms.task_flags(config, w) == []
+
+
 def test_words_are_switched_by_a_lexicon_that_is_learnt_elsewhere():
     given = raw()
     given["lexicons"]["wiktionary"] = {"corpus": "help", "mapping": {"mode": "unsupervised"}}
@@ -111,6 +134,11 @@ TEXT = "labelled/squad-questions"
         ("experiments/questions/decoding", {"min_length": 9, "max_length": 3}, r"decoding: min_length 9 is more than max_length 3"),
         ("experiments/questions/choice", {"by": "dev_blue"}, r"choice\.by: .*did you mean 'dev_bleu'"),
         ("experiments/questions/source", "en", r"questions\.source: unknown key"),
+        (
+            "arms/finetune",
+            [{"data": "task", "updates": 9, "translations": True}],
+            r"learns from `translations`, of which labelled\.squad-questions has",
+        ),
         ("lexicons/wiktionary", {"mapping": {"mode": "unsupervised"}}, r"wiktionary\.mapping\.mode: must be dictionary .*name the corpus"),
         ("experiments/questions/into", ["fr"], r"wiktionary\.dictionary: en-fr is missing"),
         (

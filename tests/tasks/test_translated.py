@@ -65,6 +65,23 @@ def test_a_question_without_marks_and_an_empty_text_are_counted():
     assert passage_in_parts(PASSAGE, (0, 2))[0] == "[[ It ]] rains in May."
 
 
+def test_targets_are_translated_with_their_texts_and_marked_answers_are_found_again():
+    removed: Counter[str] = Counter()
+    examples = [Example("When?", "In [[ May ]] it rains. So it is wet.", ""), Example("Why? Who?", "Nobody knows.", "")]
+    shouted = translated(examples, "target", lambda lines: [line.upper() for line in lines], removed, targets=True)
+    assert [(one.label, one.text) for one in shouted] == [
+        ("WHEN?", "IN [[ MAY ]] IT RAINS. SO IT IS WET."),
+        ("WHY? WHO?", "NOBODY KNOWS."),
+    ]
+    kept = translated(examples, "target", lambda lines: [line.upper() for line in lines], removed)
+    assert [one.label for one in kept] == ["When?", "Why? Who?"] and not removed
+    lost = translated(
+        examples, "target", lambda lines: [line.replace("]]", "").replace("Who?", "") for line in lines], removed, targets=True
+    )
+    assert [(one.label, one.text) for one in lost] == [("Why?", "Nobody knows.")]
+    assert removed == {"answer not found again in the translation": 1}
+
+
 def test_a_model_translates_a_table(tmp_path):
     lines = ["a\tÖffnen Sie die Datei.\t\tq1", "b\tSchließen Sie das Fenster.\t\tq2"]
     (tmp_path / "train.tsv").write_text("\n".join(lines) + "\n", "utf-8")

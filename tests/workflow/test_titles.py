@@ -1,4 +1,4 @@
-"""A tiny experiment that gives sections of the manual their headings: learnt in English, tested in English and German."""
+"""A tiny experiment that gives sections of the manual their headings: learnt in English, or in German as well, tested in both."""
 
 import csv
 
@@ -8,7 +8,7 @@ from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines
 
-ARMS = ["finetune", "csr"]
+ARMS = ["finetune", "csr", "all"]
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,7 @@ def done(tmp_path_factory):
         "train": text,
         "dev": {"held_out": 0.1},
         "test": {"pages": {"held_out": 0.1}, "seiten": {**german, "held_out": 0.1}},
+        "translations": {"de": {**german, "target_language": "en"}},
         "min_words": 5,
     }
     experiment = {key: TINY["experiments"]["tiny"][key] for key in ("backbone", "training", "scores")}
@@ -34,6 +35,7 @@ def done(tmp_path_factory):
         "lexicons": {
             "given": {"mapping": {"mode": "dictionary"}, "dictionary": {"de-en": str(ROOT / "resources/wiktionary/de-en.tsv.xz")}}
         },
+        "arms": {**TINY["arms"], "all": [{"data": "task", "updates": TINY["arms"]["finetune"][0]["updates"], "translations": True}]},
         "experiments": {"titles": experiment},
     }
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, content), "--cores", "2")
@@ -49,6 +51,9 @@ def test_text_and_answers_go_through_all_stages(done):
     noised = [line.split("\t") for line in read_lines(done / "codeswitch/titles/codeswitch/seed1/round0.en.tsv.zst")]
     assert [old for _, old in noised] == list(read_lines(parts / "train.en")) and any(new != old for new, old in noised)
     assert {*train[0], *train[1]} == {old for _, old in noised}
+    more = [list(read_lines(parts / f"translations/de.de-en.{side}")) for side in ("source.de", "target.en")]
+    rows = {arm: read_json(done / f"runs/titles/{arm}/seed1/finetune/training.json")["rows"] for arm in ARMS}
+    assert len(more[0]) == len(more[1]) > 100 and rows["all"] > rows["finetune"] == rows["csr"]
     for arm in ARMS:
         for name, code in (("pages", "en"), ("seiten", "de")):
             own = done / f"runs/titles/{arm}/seed1"
@@ -89,6 +94,9 @@ def test_the_report_says_what_was_learnt_and_in_which_languages(done):
         f"{trivial:.2f}",
         "Dev ROUGE-L by update",
         "heading without text",
+        "translations/de",
+        "and on the translations of this text",
+        "unless an arm learns from translations",
         "METEOR (exact+stem)",
     ):
         assert words in page

@@ -41,7 +41,7 @@ def phases(study: Study) -> list[dict[str, Any]]:
         said = study.json(study.seed(arm) / phase.name / "training.json")
         made = [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]
         chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
-        told = {"how": written(said), "from": started_from(said)}
+        told = {"how": written(said, phase.translations), "from": started_from(said)}
         rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by, **told})
     return rows
 
@@ -54,9 +54,9 @@ def started_from(said: dict[str, Any]) -> str:
     return "the phase before" if str(start).endswith("pretext/model") else f"backbone {start.parent.name}"
 
 
-def written(said: dict[str, Any]) -> str:
-    """How a phase that does not write piece by piece writes, what it trains, and which rows it could not learn from."""
-    parts = []
+def written(said: dict[str, Any], translations: bool = False) -> str:
+    """What else a phase learns from, how it writes if not piece by piece, what it trains, and which rows it could not learn from."""
+    parts = ["and on the translations of this text"] if translations else []
     if noise := said.get("switch"):
         parts.append(f"{noise['rate']:.0%} of the source's words switched by the lexicon")
     if generator := said.get("generator"):

@@ -16,6 +16,7 @@ from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import labelling, transfer, translation
 from workflow_scripts.tasks.experiment import (
     Experiment,
+    MoreText,
     Phase,
     arms_of,
     backbone_of,
@@ -118,20 +119,25 @@ def phase_settings(config: Config, w: Wildcards, name: str) -> str:
 
 
 def task_flags(config: Config, w: Wildcards) -> list[str]:
-    """The flags of a task phase that writes text at once, switches its source's words or learns from several corpora; none otherwise."""
+    """The flags of a task phase that writes text at once, switches its source's words or learns from more text; none otherwise."""
     experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
     at_once = ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
     noise = ["--switch", as_json(dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch or 0.0))]
-    found = translation.more_sides(config, w.experiment) if getattr(experiment, "together_with", None) else []
-    more = ["--more-languages", *(code for _, _, code in found)] if found else []
+    pairs = [text.languages for text in _more_text(config, w)]
+    sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
+    more = ["--more-languages", *sources, "--more-target-languages", *targets] if pairs else []
     return (at_once if phase.generator != "autoregressive" else []) + (noise if phase.switch is not None else []) + more
 
 
 def more_text(config: Config, w: Wildcards) -> dict[str, list[str]]:
-    """Training text of the corpora that are learnt together with the experiment's."""
-    experiment = config.experiments[w.experiment]
-    found = translation.more_sides(config, w.experiment) if getattr(experiment, "together_with", None) else []
-    return {"more_sources": [source for source, _, _ in found], "more_targets": [target for _, target, _ in found]} if found else {}
+    """Training text that a task phase learns from besides that of the experiment, if it does."""
+    found = _more_text(config, w)
+    return {"more_sources": [text.source for text in found], "more_targets": [text.target for text in found]} if found else {}
+
+
+def _more_text(config: Config, w: Wildcards) -> list[MoreText]:
+    more = task_of(config.experiments[w.experiment]).more_text
+    return more(config, w.experiment, phase_of(config, w, "finetune")) if more else []
 
 
 def switching_lexicon(config: Config, w: Wildcards) -> dict[str, str]:

@@ -37,7 +37,7 @@ class Phase:
     epochs: int | None = None
     """Instead of updates, for the task phase of a task that counts epochs: how often all examples are seen."""
     translations: bool = False
-    """For the task phase of a task that counts epochs: learn from the text's `translations` as well (translate-train-all)."""
+    """For the task phase of a task whose text has labels: learn from the text's `translations` as well (translate-train-all)."""
     start: Literal["previous", "scratch"] = "previous"
     """`previous`: the phase before, or the backbone. `scratch`: random weights in the backbone's shape."""
     lexicon: str | None = None
@@ -163,6 +163,14 @@ def of_training(rule: str, where: str, backbone: str, training: Training, times:
     )
 
 
+class MoreText(NamedTuple):
+    """Training text that is learnt together with that of the experiment: two aligned files, and their languages."""
+
+    source: str
+    target: str
+    languages: tuple[str, str]
+
+
 class Task(NamedTuple):
     """A task: everything that rules, checks and preflight ask of it. Functions take the configuration and an experiment's name."""
 
@@ -197,6 +205,8 @@ class Task(NamedTuple):
     sides: Callable[[Config, str, str], list[tuple[str, str]]] | None = None
     """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
     with its language."""
+    more_text: Callable[[Config, str, Phase], list[MoreText]] | None = None
+    """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
     grid: str = ""
     """The key of the experiment's block in which a list in place of a value makes a grid to choose from; none does by default."""
 

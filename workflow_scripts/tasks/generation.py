@@ -28,7 +28,7 @@ from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks import transfer, translation
-from workflow_scripts.tasks.experiment import Task, arms_of, backbones_of, phases_of, shared_problems
+from workflow_scripts.tasks.experiment import MoreText, Phase, Task, arms_of, backbones_of, phases_of, shared_problems
 from workflow_scripts.tasks.transfer import Transfer
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_lines, write_pairs
@@ -115,15 +115,24 @@ def sides_of(config: Config, name: str, part: str) -> list[tuple[str, str]]:
     return paths.labelled_sides(config, config.experiments[name].corpus, part)
 
 
+def more_text(config: Config, name: str, phase: Phase) -> list[MoreText]:
+    """The translations of the training text, and of its targets unless these are in one language, if the phase learns from them."""
+    found = [sides_of(config, name, part) for part in transfer.translated_parts(config, name, phase)]
+    return [MoreText(source, target, (code, target_code)) for (source, code), (target, target_code) in found]
+
+
 def languages(config: Config, name: str) -> list[str]:
     """The languages of all texts and targets, that of the training text first."""
-    parts = paths.labelled_parts(config, config.experiments[name].corpus)
+    corpus = config.experiments[name].corpus
+    parts = [*paths.labelled_parts(config, corpus), *paths.more_parts(config, corpus, "translations")]
     return list(dict.fromkeys(code for part in parts for _, code in sides_of(config, name, part)))
 
 
 def training_text(config: Config, name: str) -> list[str]:
-    """Texts and targets of the training text."""
-    return [path for path, _ in sides_of(config, name, "train")]
+    """Texts and targets of the training text, and of its translations that are learnt from."""
+    phases = (phase for _, phase in phases_of(config, config.experiments[name]))
+    more = [path for phase in phases for text in more_text(config, name, phase) for path in (text.source, text.target)]
+    return list(dict.fromkeys([*(path for path, _ in sides_of(config, name, "train")), *more]))
 
 
 def held_out_text(config: Config, name: str) -> list[str]:
@@ -164,6 +173,7 @@ def problems(config: Config, name: str) -> Iterator[str]:
             yield f"arms.{arm}: {where}, whose task is {experiment.task}, counts updates; epochs are for tasks with labels"
         if phase.data == "task" and phase.lexicon:
             yield f"arms.{arm}.lexicon: the task itself takes none"
+    yield from transfer.translations_problems(config, name)
     yield from transfer.text_problems(config, name, "target", {}, [])
 
 
@@ -192,6 +202,7 @@ GENERATION = Task(
         "sga": {"alignment": "mask_predict"},
     },
     sides=sides_of,
+    more_text=more_text,
     grid="training",
 )
 

@@ -226,14 +226,10 @@ def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]
                 yield f"arms.{arm}: the task phase of {where}, a {experiment.task}, has `epochs` instead of updates"
             if phase.data == "task" and phase.training:
                 yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
-            if phase.translations and phase.data != "task":
-                yield f"arms.{arm}: a pretext phase learns from no translations; set it in the task phase"
-            if phase.translations and not translated_parts(config, name, phase):
-                yield f"arms.{arm}: learns from `translations`, of which labelled.{experiment.corpus} has none"
         if experiment.select_on == "all" and not selecting_parts(config, name):
             yield f"{where}.select_on: all needs `more_dev` in labelled.{experiment.corpus}, dev text in other languages"
         yield from _grid_problems(where, experiment, key)
-        yield from _translation_problems(config, name)
+        yield from translations_problems(config, name)
         switched = []
         if getattr(getattr(experiment, key), "switch_while_finetuning", False):
             switched.append(f"{where}.{key}.switch_while_finetuning")
@@ -242,10 +238,16 @@ def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]
     return problems
 
 
-def _translation_problems(config: Config, name: str) -> Iterator[str]:
-    """What is wrong with the models that are to translate an experiment's training text."""
-    corpus = config.experiments[name].corpus
+def translations_problems(config: Config, name: str) -> Iterator[str]:
+    """What is wrong with the translations of an experiment's training text, and with the models that are to make them."""
+    experiment = config.experiments[name]
+    corpus = experiment.corpus
     block = config.labelled.get(corpus)
+    for arm, phase in phases_of(config, experiment):
+        if phase.translations and phase.data != "task":
+            yield f"arms.{arm}: a pretext phase learns from no translations; set it in the task phase"
+        if phase.translations and block and not block.translations:
+            yield f"arms.{arm}: learns from `translations`, of which labelled.{corpus} has none"
     for code, source in block.translations.items() if block else ():
         where, by = f"labelled.{corpus}.translations.{code}.by", source.by
         if by and block and block.unit == "word":

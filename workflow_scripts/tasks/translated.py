@@ -1,9 +1,10 @@
 """translated: makes training text in another language by translating that of a task, for translate-train-all.
 
-Texts are translated sentence by sentence with a model of the run, and keep their labels. Where the answer of a question is a span of
-a passage, the sentence that it stands in is translated with marks around the answer, ``[[ … ]]``, and the span is what stands
-between them in the translation (as in Lewis et al. 2020, MLQA, section 3.2, with other marks). A question whose marks do not come
-back is left out and counted. Tags of words have no such way, as in XTREME.
+Texts are translated sentence by sentence with a model of the run, and keep their labels; targets are translated as well, unless they are
+written in one language whatever the text's. Where the answer of a question is a span of a passage, the sentence that it stands in is
+translated with marks around the answer, ``[[ … ]]``, and the span is what stands between them in the translation (as in Lewis et al.
+2020, MLQA, section 3.2, with other marks). A question whose marks do not come back is left out and counted, and so is a text with a marked
+answer of which a question is to be written. Tags of words have no such way, as in XTREME.
 """
 
 from collections import Counter
@@ -19,8 +20,9 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import write_lines
+from workflow_scripts.text.labelled import mean_lengths
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
-from workflow_scripts.text.targets import MARKS
+from workflow_scripts.text.targets import MARKS, without_marks
 from workflow_scripts.text.words import sentences
 
 Translate = Callable[[list[str]], list[str]]
@@ -36,48 +38,61 @@ def main(
     *,
     unit: str,
     languages: tuple[str, str],
+    target_language: str = "",
     threads: int = 0,
     settings: Decoding = Decoding(),
 ) -> None:
     """Translate the table `train`; write the examples, their unique sentences and a report, as `labelled` does for a part.
 
-    `unit` is what has a label in the table, and `languages` are those of the table and of the translation. Raises `InputError` when no
-    example is left.
+    `unit` is what has a label in the table, and `languages` are those of the table and of the translation. With `unit: target`,
+    `target_language` is that of the targets in what is written. Raises `InputError` when no example is left.
     """
     codec = load_codec(model)
     settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
     table, removed = read_table(train), Counter[str]()
+    targets = target_language == languages[1]
     with translator(model, codec, threads, settings) as translate:
-        made = translated(table, unit, lambda lines: [one_line(ranked[0].text) for ranked in translate(lines, languages, 1)], removed)
+
+        def answers(lines: list[str]) -> list[str]:
+            return [one_line(ranked[0].text) for ranked in translate(lines, languages, 1)]
+
+        made = translated(table, unit, answers, removed, targets)
     if not made:
         raise InputError(f"{train}: no example is left after its translation (removed: {dict(removed)}); is the model a translator?")
     write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in made))
-    write_lines(sentences, dict.fromkeys(text for e in made for text in e.texts))
+    texts = (text for e in made for text in (*e.texts, *([e.label] if targets else [])))
+    write_lines(sentences, dict.fromkeys(map(without_marks, texts)))
     labels = Counter(label for e in made for label in e.labels(unit))
     about: dict[str, Any] = {"part": "translated", "language": languages[1], "examples": len(made), "labels": labels}
+    about |= mean_lengths(made, languages[1], target_language) if unit == "target" else {}
     write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "source": {"translated": str(train)}})
 
 
-def translated(table: list[Example], unit: str, translate: Translate, removed: Counter[str]) -> list[Example]:
-    """The examples in the other language; what had to be left out is counted in `removed`, and why."""
+def translated(table: list[Example], unit: str, translate: Translate, removed: Counter[str], targets: bool = False) -> list[Example]:
+    """The examples in the other language, with `targets` their targets as well; what was left out is counted in `removed`, and why."""
     marked = [passage_in_parts(example.pair, parse_spans(example.label)[0]) if unit == "question" else None for example in table]
-    texts = [[example.text, *([] if unit == "question" or not example.pair else [example.pair])] for example in table]
+    seconds = [example.label if targets else "" if unit == "question" else example.pair for example in table]
+    texts = [[example.text, *filter(None, [second])] for example, second in zip(table, seconds, strict=True)]
     split = [[sentences(text) for text in each] for each in texts]
     wanted = dict.fromkeys(one for each in split for text in each for one in text)
     wanted |= dict.fromkeys(part for parts in marked if parts for part in parts)
     known = dict(zip(wanted, translate(list(wanted)), strict=True)) if wanted else {}
     made = []
     for example, each, parts in zip(table, split, marked, strict=True):
-        text, *pair = (" ".join(filter(None, (known[one] for one in one_text))) for one_text in each)
-        example = example._replace(text=text, pair=pair[0] if pair else "")
+        text, *second = (" ".join(filter(None, (known[one] for one in one_text))) for one_text in each)
+        example = example._replace(text=text)
+        if second:
+            example = example._replace(label=second[0]) if targets else example._replace(pair=second[0])
         if parts is not None:
             passage, span = without_the_marks(" ".join(filter(None, (known[part] for part in parts))))
             if span is None:
                 removed["answer not found again in the translation"] += 1
                 continue
             example = example._replace(pair=passage, label=write_spans([span]))
-        if not example.text or (pair and not example.pair):
+        if not example.text or second == [""]:
             removed["empty after translation"] += 1
+        elif unit == "target" and any(MARKS[0] in sentence for sentence in each[0]) and without_the_marks(example.text)[1] is None:
+            removed["answer not found again in the translation"] += 1
         else:
             made.append(example)
     return made

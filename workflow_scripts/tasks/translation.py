@@ -24,6 +24,7 @@ from workflow_scripts.models.sga import SGA
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
     Experiment,
+    MoreText,
     Phase,
     Task,
     Trained,
@@ -145,11 +146,11 @@ def more_sources(config: Config, name: str) -> list[tuple[str, str]]:
     return [(corpus, code) for corpus, pair in known.items() for code in pair if code != experiment.target]
 
 
-def more_sides(config: Config, name: str) -> list[tuple[str, str, str]]:
-    """Source and target side of the training text of each of these corpora, and the source's language."""
+def more_text(config: Config, name: str, phase: Phase | None = None) -> list[MoreText]:
+    """The training text of each of these corpora; all task phases learn from it."""
     target = config.experiments[name].target
     return [
-        (paths.corpus_text(config, corpus, "train", code), paths.corpus_text(config, corpus, "train", target), code)
+        MoreText(paths.corpus_text(config, corpus, "train", code), paths.corpus_text(config, corpus, "train", target), (code, target))
         for corpus, code in more_sources(config, name)
     ]
 
@@ -161,7 +162,7 @@ def sides(config: Config, name: str, part: str) -> list[tuple[str, str]]:
 
 def training_text(config: Config, name: str) -> list[str]:
     """Both sides of the training text, and of that of the corpora that are learnt together with it."""
-    more = [path for source, target, _ in more_sides(config, name) for path in (source, target)]
+    more = [path for text in more_text(config, name) for path in (text.source, text.target)]
     return [path for path, _ in sides(config, name, "train")] + more
 
 
@@ -242,6 +243,8 @@ def problems(config: Config, name: str) -> Iterator[str]:
     for arm, phase in phases_of(config, experiment):
         if phase.epochs is not None:
             yield f"arms.{arm}: {where}, a {experiment.task}, counts updates; epochs are for tasks with labels"
+        if phase.translations:
+            yield f"arms.{arm}.translations: are those of text with labels; {where} learns from more languages by `together_with`"
         yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
     for used in lexicons_used(config, experiment):
         lexicon = config.lexicons.get(used)
@@ -354,6 +357,7 @@ TRANSLATION = Task(
         "representation_backbone": "representation.batch_tokens",
     },
     sides=sides,
+    more_text=more_text,
     grid="training",
 )
 SUMMARISATION = TRANSLATION._replace(

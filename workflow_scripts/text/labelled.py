@@ -115,7 +115,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "language": source.language,
             "examples": len(kept),
             "labels": {label: counts[label] for label in settings.labels},
-            **(_lengths(kept, source.language or "", settings.language_of_targets(part)) if settings.unit == "target" else {}),
+            **(mean_lengths(kept, source.language or "", settings.language_of_targets(part)) if settings.unit == "target" else {}),
             "removed": dict(removed),
             "changed": dict(changed),
             **({"queries": len({e.query for e in kept})} if unit == "query" else {}),
@@ -125,8 +125,8 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     )
 
 
-def _lengths(kept: list[Example], code: str, target_code: str) -> dict[str, Any]:
-    """Mean number of words of texts and targets, and the targets' language."""
+def mean_lengths(kept: list[Example], code: str, target_code: str) -> dict[str, Any]:
+    """Mean number of words of texts in a language and of their targets, and the targets' language, as reports have them."""
     words = {"text": words_of([e.text for e in kept], code), "target": words_of([e.label for e in kept], target_code)}
     return {"target_language": target_code, "words": {side: len(found.starts) / len(kept) for side, found in words.items()}}
 

@@ -103,17 +103,20 @@ def translate(
     more_sources: tuple[Path, ...] = (),
     more_targets: tuple[Path, ...] = (),
     more_languages: tuple[str, ...] = (),
+    more_target_languages: tuple[str, ...] = (),
     settings: Training = Training(),
 ) -> None:
     """Train a model to write the target of the training text from its source; see `Phase`. Raises as `restore` does.
 
     A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the settings `sga`, one JSON value.
     Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of the noise, `switch`, one JSON value as
-    well. `more_sources`, in `more_languages`, and `more_targets` are pairs that are learnt together with these.
+    well. `more_sources` (in `more_languages`) and `more_targets` (in `more_target_languages`) are learnt together with this text.
     """
     phase, settings = _with_choice(phase, settings, "finetune")
     source, target = phase.languages
     noise = from_plain(Noise, json.loads(switch)) if switch else None
+    more_texts = list(zip(more_sources, more_targets, strict=True))
+    directions = list(zip(more_languages, more_target_languages, strict=True))
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
         pair = source, target
@@ -124,14 +127,14 @@ def translate(
             parts += [SwitchedText(train_source, train_target, pair, codec, settings, lexicon, noise, phase.seed)]
         else:
             parts += [ParallelText(train_source, train_target, pair, codec, settings)]
-        for more_source, more_target, code in zip(more_sources, more_targets, more_languages, strict=True):
-            parts.append(ParallelText(more_source, more_target, (code, target), codec, settings))
+        for (more_source, more_target), direction in zip(more_texts, directions, strict=True):
+            parts.append(ParallelText(more_source, more_target, direction, codec, settings))
         return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
-    text |= {f"source in {code}": path for code, path in zip(more_languages, more_sources, strict=True)}
-    text |= {f"target of {code}": path for code, path in zip(more_languages, more_targets, strict=True)}
+    for number, (more_source, more_target) in enumerate(more_texts, 1):
+        text |= {f"more source {number}": more_source, f"more target {number}": more_target}
     method = Method()
     if generator != "autoregressive":
         from workflow_scripts.training.generating import open_generator, train_generator
