@@ -59,6 +59,7 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
     if variant == "other precision":
         precision = "float32" if precision == "bfloat16" else "bfloat16"
     network: Any = load_model(Path(model), settings, 1)
+    network.config.use_cache = False
     network.to(device).train()
     if variant == "eager attention":
         network.set_attn_implementation("eager")
@@ -76,7 +77,7 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
         tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
         labels = tensors.pop("labels")
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-            outputs = forward(**tensors, use_cache=False)
+            outputs = forward(**tensors)
             value = loss(outputs, labels, (labels != -100).sum())
         value.backward()
         optimizer.step()

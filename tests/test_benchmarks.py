@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiny_models import small_model
 
-from benchmarks import random_mbart
+from benchmarks import exported, random_mbart, update
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.settings import Training
@@ -43,3 +43,18 @@ def test_a_random_model_can_be_loaded(tmp_path, trimmed):
     network, codec = load_model(tmp_path / "random", Training(), 1), load_codec(tmp_path / "random")
     assert network.config.d_model == 64 and network.config.vocab_size == len(codec.tokenizer)
     assert (len(codec.tokenizer) < len(load_codec(start).tokenizer)) is trimmed
+
+
+@pytest.mark.parametrize("variant", [update.OURS, *(name for name in update.VARIANTS if name != "compiled")])
+def test_updates_are_timed_in_each_variant(tmp_path, variant):
+    # "compiled" needs a C++ compiler, and a minute
+    for code, line in (("de", "Öffnen Sie die Datei.\n"), ("en", "Open the file.\n")):
+        (tmp_path / f"train.{code}").write_text(line * 200, encoding="utf-8")
+    said = update.case(str(small_model(tmp_path)), str(tmp_path / "train"), "de", "en", 10, 100, 1, variant)
+    assert said["speed"] > 0 and said["told"]["device"]
+
+
+def test_the_weights_of_a_model_are_counted(tmp_path):
+    start = small_model(tmp_path)
+    network = load_model(start, Training(), 1)
+    assert exported.weights(str(start)) == sum(weight.numel() for weight in network.parameters())
