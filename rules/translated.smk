@@ -17,8 +17,8 @@ rule translated:
     params:
         unit=lambda w: CONFIG.labelled[w.labelled].unit,
         language=lambda w: CONFIG.labelled[w.labelled].language,
-        target_language=lambda w: CONFIG.labelled[w.labelled].language_of_targets(f"translated/{w.name}"),
+        targets=of(inputs.translated_targets),
     shell:
         "python -m workflow_scripts.tasks.translated --model {input.model:q} --train {input.train:q} --examples {output.examples:q} "
         "--sentences {output.sentences:q} --report {output.report:q} --unit {params.unit} --languages {params.language} {wildcards.lang} "
-        "--target-language {params.target_language} --threads {threads} > {log:q} 2>&1"
+        "{params.targets} --threads {threads} > {log:q} 2>&1"

@@ -115,6 +115,7 @@ def test_words_are_switched_by_a_lexicon_that_is_learnt_elsewhere():
 
 
 TEXT = "labelled/squad-questions"
+BY = {"by": {"backbone": "bible-questions"}}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,9 @@ TEXT = "labelled/squad-questions"
         ("experiments/questions/corpus", "squad", r"questions\.corpus: .*'squad'.*"),
         ("experiments/questions/decoding", {"min_length": 9, "max_length": 3}, r"decoding: min_length 9 is more than max_length 3"),
         ("experiments/questions/choice", {"by": "dev_blue"}, r"choice\.by: .*did you mean 'dev_bleu'"),
+        (f"{TEXT}/test/de", {**BY, "language": "de"}, r"test\.de\.by: is for `translations`; give a file"),
+        (f"{TEXT}/translations", {"de": {**BY, "file": "x.tsv"}}, r"translations\.de: has a `file` and a model that is to make it"),
+        (f"{TEXT}/translations", {"de": {**BY, "target_language": "fr"}}, "cannot make targets in 'fr' of those in 'en'; give a file"),
         ("experiments/questions/source", "en", r"questions\.source: unknown key"),
         (
             "arms/finetune",

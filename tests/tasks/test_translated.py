@@ -1,13 +1,17 @@
 """Training text translated by a model: answers are found again by their marks, and what cannot be kept is counted."""
 
 from collections import Counter
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from test_workflow import TINY, lay_out, plan
 from tiny_models import small_model
 
+from workflow_scripts.run import inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks import translated as translated_stage
 from workflow_scripts.tasks.translated import main, passage_in_parts, translated, without_the_marks
 from workflow_scripts.text.examples import Example, LabelledSource, read_any, read_table
 from workflow_scripts.text.questions import parse_spans
@@ -80,6 +84,30 @@ def test_targets_are_translated_with_their_texts_and_marked_answers_are_found_ag
     )
     assert [(one.label, one.text) for one in lost] == [("Why?", "Nobody knows.")]
     assert removed == {"answer not found again in the translation": 1}
+
+
+def test_a_pair_is_translated_and_its_label_kept_as_the_rule_calls_it(tmp_path, monkeypatch):
+    class Ranked:
+        def __init__(self, text):
+            self.text = text
+
+    @contextmanager
+    def shouting(*_):
+        yield lambda lines, languages, best: [[Ranked(line.upper())] for line in lines]
+
+    monkeypatch.setattr(translated_stage, "translator", shouting)
+    outputs = [tmp_path / name for name in ("x.tsv", "x", "x.json")]
+    table = tmp_path / "train.tsv"
+    table.write_text("a\tOne thing.\tAnother.\n", "utf-8")
+    config = load({"corpora": {}, "lexicons": {}, **content({"backbone": "translator"})})
+    assert inputs.translated_targets(config, SimpleNamespace(labelled="topics", name="de")) == ""
+    main(small_model(tmp_path), table, *outputs, unit="text", languages=("en", "de"))
+    assert read_table(outputs[0]) == [Example("a", "ONE THING.", "ANOTHER.", line=1)]
+    for targets, label in ((("en", "de"), "WHY?"), (("de", "de"), "Why?")):
+        table.write_text("Why?\tOne thing.\t\n", "utf-8")
+        main(small_model(tmp_path), table, *outputs, unit="target", languages=("en", "de"), target_languages=targets)
+        assert read_table(outputs[0]) == [Example(label, "ONE THING.", "", line=1)]
+        assert read_json(outputs[2])["target_language"] == "de"
 
 
 def test_a_model_translates_a_table(tmp_path):

@@ -115,6 +115,14 @@ def labelled_settings(config: Config, w: Wildcards) -> str:
     return json.dumps(block, ensure_ascii=False)
 
 
+def translated_targets(config: Config, w: Wildcards) -> str:
+    """The flag with the languages of targets, before and after a model has translated the training text; none without targets."""
+    block = config.labelled[w.labelled]
+    if block.unit != "target":
+        return ""
+    return f"--target-languages {block.language_of_targets('train')} {block.language_of_targets(f'translated/{w.name}')}"
+
+
 def translating_model(config: Config, w: Wildcards) -> str:
     """The model that translates the training text of a labelled text, see `LabelledSource.by`."""
     by = config.labelled[w.labelled].translations[w.name].by

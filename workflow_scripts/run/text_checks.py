@@ -124,6 +124,13 @@ def _source_problems(where: str, source: Source, corpus: Corpus):
 
 def labelled_problems(where: str, labelled: Labelled) -> Iterator[str]:
     """Sources, columns, labels and test sets of labelled text."""
+    given = {f"{kind}.{name}": source for kind in ("test", "more_dev") for name, source in getattr(labelled, kind).items()}
+    for part, source in {"train": labelled.train, "dev": labelled.dev, **given}.items():
+        if source.by:
+            yield f"{where}.{part}.by: is for `translations`; give a file"
+    for name, source in labelled.translations.items():
+        if source.by and source.file:
+            yield f"{where}.translations.{name}: has a `file` and a model that is to make it (`by`); give one of them"
     for part, source in sources_of(labelled).items():
         code, of_text = labelled.language_of(part.replace(".", "/", 1)), part in ("train", "dev")
         try:
@@ -135,8 +142,6 @@ def labelled_problems(where: str, labelled: Labelled) -> Iterator[str]:
         if of_text and source.language not in (None, labelled.language):
             other = f"{where}.{part}.language: {source.language!r} is not {labelled.language!r}"
             yield f"{other}; only test sets, `translations` and `more_dev` may be in another language"
-        if source.by:
-            yield f"{where}.{part}.by: is for `translations`, and without a file"
         if not source.file and (part == "train" or source.held_out is None):
             yield f"{where}.{part}: give a `file` with `columns`" + ("" if part == "train" else ", or `held_out`")
         if part.startswith(("train", "translations.")) and source.held_out is not None:

@@ -91,10 +91,10 @@ def selecting_parts(config: Config, name: str) -> list[str]:
 
 
 def switched_into(config: Config, name: str) -> list[str]:
-    """The languages that words are switched into."""
-    own, *tested = languages(config, name)
-    into = config.experiments[name].into
-    return [code for code in dict.fromkeys(tested if into is None else into) if code != own]
+    """The languages that words are switched into: those of the test sets, unless the experiment names them."""
+    labelled, into = config.labelled[config.experiments[name].corpus], config.experiments[name].into
+    tested = [source.language or labelled.language for source in labelled.test.values()]
+    return [code for code in dict.fromkeys(tested if into is None else into) if code != labelled.language]
 
 
 def given_lexicons(config: Config, name: str, lexicon: str | None = None) -> dict[tuple[str, str], str]:
@@ -252,6 +252,10 @@ def translations_problems(config: Config, name: str) -> Iterator[str]:
         where, by = f"labelled.{corpus}.translations.{code}.by", source.by
         if by and block and block.unit == "word":
             yield f"{where}: tags of words cannot be translated; give a file"
+        if by and block and block.unit == "target":
+            before, after = block.language_of_targets("train"), block.language_of_targets(f"translated/{code}")
+            if before != after and (before, after) != (block.language, block.language_of(f"translated/{code}")):
+                yield f"{where}: a model that translates texts cannot make targets in {after!r} of those in {before!r}; give a file"
         if by and set(by) not in ({"backbone"}, {"experiment", "arm"}):
             yield f"{where}: wants {{backbone: NAME}}, or {{experiment: NAME, arm: NAME}}, got {by}"
         elif "backbone" in by:
@@ -283,8 +287,10 @@ def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
         yield f"{where}.choice.by: {experiment.choice.by} is not measured; set dev_score or dev_loss"
 
 
-def text_problems(config: Config, name: str, unit: str, lengths: dict[str, int], switches: list[str]) -> Iterator[str]:
-    """What is wrong with an experiment's text, lexicons and backbone.
+def text_problems(
+    config: Config, name: str, unit: str, lengths: dict[str, int], switches: list[str], codes: list[str] | None = None
+) -> Iterator[str]:
+    """What is wrong with an experiment's text, lexicons and backbone, which has to know the languages `codes` (by default, of the texts).
 
     A `unit` of its text has a label. `lengths` are those of `backbone_problems`; `switches` are keys, besides the arms with a pretext
     phase, because of which words are switched.
@@ -306,7 +312,7 @@ def text_problems(config: Config, name: str, unit: str, lengths: dict[str, int],
         return
     if (found := config.labelled[experiment.corpus].unit) != unit:
         yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
-    yield from backbone_problems(config, name, languages(config, name), lengths)
+    yield from backbone_problems(config, name, codes or languages(config, name), lengths)
     if switched:
         yield from _dictionary_problems(config, name)
 

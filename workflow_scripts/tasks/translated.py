@@ -38,19 +38,20 @@ def main(
     *,
     unit: str,
     languages: tuple[str, str],
-    target_language: str = "",
+    target_languages: tuple[str, ...] = (),
     threads: int = 0,
     settings: Decoding = Decoding(),
 ) -> None:
     """Translate the table `train`; write the examples, their unique sentences and a report, as `labelled` does for a part.
 
     `unit` is what has a label in the table, and `languages` are those of the table and of the translation. With `unit: target`,
-    `target_language` is that of the targets in what is written. Raises `InputError` when no example is left.
+    `target_languages` are those of the targets in the table and in the translation: `languages` again, or twice the same language, in which
+    they stay. Raises `InputError` when no example is left.
     """
     codec = load_codec(model)
     settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
     table, removed = read_table(train), Counter[str]()
-    targets = target_language == languages[1]
+    targets = tuple(target_languages) == tuple(languages)
     with translator(model, codec, threads, settings) as translate:
 
         def answers(lines: list[str]) -> list[str]:
@@ -64,7 +65,7 @@ def main(
     write_lines(sentences, dict.fromkeys(map(without_marks, texts)))
     labels = Counter(label for e in made for label in e.labels(unit))
     about: dict[str, Any] = {"part": "translated", "language": languages[1], "examples": len(made), "labels": labels}
-    about |= mean_lengths(made, languages[1], target_language) if unit == "target" else {}
+    about |= mean_lengths(made, languages[1], target_languages[1]) if unit == "target" else {}
     write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "source": {"translated": str(train)}})
 
 

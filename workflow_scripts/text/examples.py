@@ -77,8 +77,8 @@ class LabelledSource:
     XGLUE's script does."""
 
     lost_answers: LostAnswers = "refuse"
-    """With `unit: question`: what to do with questions whose answer is not in the passage, as happens in machine translations: an error, or
-    `leave_out`, which counts them."""
+    """Of questions with answers, also in SQuAD's JSON with `unit: target`: what to do where the answer is not in the passage, as happens in
+    machine translations: an error, or `leave_out`, which counts them."""
 
     def paths(self) -> list[str]:
         """The files that this source names."""

@@ -139,7 +139,8 @@ def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -
         pattern = re.compile(r"\s+".join(map(re.escape, form.split())))
         if found := [match.span() for match in pattern.finditer(raw.passage)]:
             if begin is None:
-                changed["answer without a start taken where it stands first"] += len(found) > 1
+                if len(found) > 1:
+                    changed["answer without a start taken where it stands first"] += 1
                 return found[0]
             changed["answer found at another place than its start"] += 1
             return min(found, key=lambda span: abs(span[0] - begin))

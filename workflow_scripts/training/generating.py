@@ -161,7 +161,10 @@ def train_generator(
     taken |= {"trained": sum(weight.numel() for weight in model.trained().values()), "left_out": rows.left_out}
     taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     # texts are compared with all references; the loss is that of targets with room
-    fitting, _ = fitting_rows((row for part in dev for row in part.rows), codec, model.settings, model.longest_source)
+    fitting, dev_left_out = fitting_rows((row for part in dev for row in part.rows), codec, model.settings, model.longest_source)
+    if not fitting:
+        raise InputError(f"no target of the dev set has room in its alignment ({dev_left_out}); raise sga.upsampling")
+    taken["dev_left_out"] = dev_left_out
 
     def measured() -> dict[str, float]:
         return dev_losses(model, fitting, pad, precision)

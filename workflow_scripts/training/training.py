@@ -133,8 +133,8 @@ def translate(
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
-    for number, (more_source, more_target) in enumerate(more_texts, 1):
-        text |= {f"more source {number}": more_source, f"more target {number}": more_target}
+    for number, ((more_source, more_target), pair) in enumerate(zip(more_texts, directions, strict=True), 1):
+        text |= {f"source {number} of {'-'.join(pair)}": more_source, f"target {number} of {'-'.join(pair)}": more_target}
     method = Method()
     if generator != "autoregressive":
         from workflow_scripts.training.generating import open_generator, train_generator
