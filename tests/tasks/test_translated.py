@@ -48,6 +48,9 @@ def test_real_answers_are_found_again_by_a_translation_that_changes_nothing():
     [
         ("In [[ 1858 ]].", ("In 1858.", "1858")),
         ("[[Rom]] brannte", ("Rom brannte", "Rom")),
+        ("他于 [[ 1858 ]] 年出生。", ("他于1858年出生。", "1858")),
+        ("built ( [[ 1858 ]] ) there", ("built (1858) there", "1858")),
+        ("In [[ May ]] it rains", ("In May it rains", "May")),
         ("1858 ]] built", None),
         ("[[ ]] built", None),
         ("[[ a ]] and [[ b ]]", None),

@@ -114,6 +114,10 @@ def passage_in_parts(passage: str, answer: Span) -> list[str]:
     return [*before, marked, *(passage[start:stop] for start, stop in places if start >= end)]
 
 
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+"""Scripts that put no blanks between words."""
+_NO_BLANK_AFTER = regex.compile(rf"[\p{{Ps}}\p{{Pi}}{_UNSPACED}]$")
+_NO_BLANK_BEFORE = regex.compile(rf"[\p{{Po}}\p{{Pe}}\p{{Pf}}{_UNSPACED}]")
 _MARKED = regex.compile(rf"{regex.escape(MARKS[0])}\s*(.*?)\s*{regex.escape(MARKS[1])}")
 
 
@@ -123,9 +127,10 @@ def without_the_marks(text: str) -> tuple[str, Span | None]:
     if len(found) != 1 or not found[0][1] or any(text.count(mark) != 1 for mark in MARKS):
         return text, None
     before, after = text[: found[0].start()], text[found[0].end() :]
-    # the blanks around marks are ours, but for that between two words
-    glue = "" if not after or regex.match(r"\s*[\p{Po}\p{Pe}\p{Pf}]", after) else " "
-    before = f"{before.rstrip()} " if before.strip() else ""
+    # the blanks around marks are ours, but for those between two words
+    before = before.rstrip()
+    before += "" if not before or _NO_BLANK_AFTER.search(before) else " "
+    glue = "" if not after.strip() or _NO_BLANK_BEFORE.match(after.lstrip()) else " "
     return f"{before}{found[0][1]}{glue}{after.lstrip()}".rstrip(), (len(before), len(before) + len(found[0][1]))
 
 
