@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.limits import Positive
+from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.decoding import Decoding, positions, translator
 from workflow_scripts.models.prompt_files import read_prompts
 from workflow_scripts.models.sga import FILE
@@ -34,9 +34,9 @@ class Speed:
     """Sentences of the first test set, at most, from its beginning."""
     repeats: Positive = 3
     """How often each way is timed; the mean counts, as in the paper."""
-    beams: list[int] = field(default_factory=lambda: [1, 5])
+    beams: list[Positive] = field(default_factory=lambda: [1, 5])
     """Widths of the beam, of arms that write piece by piece."""
-    iterations: list[int] = field(default_factory=lambda: [0, 2, 4, 8])
+    iterations: list[Natural] = field(default_factory=lambda: [0, 2, 4, 8])
     """Most denoising iterations, of arms that write at once; where nothing changes any more, they end before."""
     batch_tokens: Positive = 4_096
     """Source tokens at once, where sentences go through in batches."""
