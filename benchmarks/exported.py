@@ -8,14 +8,13 @@ of its own (`update`); their ratio; and their numbers of weights.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
 
 from safetensors import safe_open
 
-from benchmarks.update import OURS, ROUNDS
+from benchmarks.update import OURS, ROUNDS, apart
 
 
 def main(
@@ -25,8 +24,7 @@ def main(
     found: dict[str, list[int]] = {exported: [], peer: []}
     for _ in range(ROUNDS):
         for model, speeds in found.items():
-            call = [sys.executable, "-m", "benchmarks.update", model, text, source, target, updates, tokens, threads, OURS]
-            speeds.append(json.loads(subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])["speed"])
+            speeds.append(apart(model, text, source, target, updates, tokens, threads, OURS)["speed"])
     ours, other = (median(speeds) for speeds in found.values())
     line = {"unit": "target tokens/s", "ours": ours, "peer": other, "ratio": round(ours / other, 2)}
     print(json.dumps({**line, "weights": [weights(model) for model in found], "batch_tokens": int(tokens), "threads": int(threads)}))

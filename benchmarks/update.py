@@ -38,14 +38,19 @@ def main(model: str, text: str, source: str, target: str, updates: str = "100", 
     runs: dict[str, list[dict]] = {name: [] for name in (OURS, *VARIANTS)}
     for _ in range(ROUNDS):
         for name, done in runs.items():
-            call = [sys.executable, "-m", "benchmarks.update", model, text, source, target, updates, tokens, threads, name]
-            done.append(json.loads(subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]))
+            done.append(apart(model, text, source, target, updates, tokens, threads, name))
     speed = {name: median(run["speed"] for run in done) for name, done in runs.items()}
     warm_up = {name: median(run["warm_up"] for run in done) for name, done in runs.items()}
     for name in VARIANTS:
         line: dict[str, Any] = {"case": name, "unit": "target tokens/s", "ours": speed[OURS], "peer": speed[name]}
         line |= {"ratio": round(speed[OURS] / speed[name], 2), "ready": round(warm_up[name] - warm_up[OURS], 1)}
         print(json.dumps({**line, "model": model, "batch_tokens": int(tokens), **runs[name][0]["told"]}), flush=True)
+
+
+def apart(*arguments: str) -> dict:
+    """`case` with these arguments, in a process of its own."""
+    done = subprocess.run([sys.executable, "-m", "benchmarks.update", *arguments], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def case(model: str, text: str, source: str, target: str, updates: int, tokens: int, threads: int, variant: str) -> dict:

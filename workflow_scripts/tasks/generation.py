@@ -174,8 +174,7 @@ def problems(config: Config, name: str) -> Iterator[str]:
         if phase.data == "task" and phase.lexicon:
             yield f"arms.{arm}.lexicon: the task itself takes none"
     yield from transfer.translations_problems(config, name)
-    codes = languages(config, name) if experiment.corpus in config.labelled else None
-    yield from transfer.text_problems(config, name, "target", {}, [], codes)
+    yield from transfer.text_problems(config, name, "target", {}, [], languages)
 
 
 GENERATION = Task(

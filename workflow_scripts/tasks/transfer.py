@@ -288,9 +288,14 @@ def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
 
 
 def text_problems(
-    config: Config, name: str, unit: str, lengths: dict[str, int], switches: list[str], codes: list[str] | None = None
+    config: Config,
+    name: str,
+    unit: str,
+    lengths: dict[str, int],
+    switches: list[str],
+    known: Callable[[Config, str], list[str]] = languages,
 ) -> Iterator[str]:
-    """What is wrong with an experiment's text, lexicons and backbone, which has to know the languages `codes` (by default, of the texts).
+    """What is wrong with an experiment's text, lexicons and backbone, to which the languages that `known` says must be known.
 
     A `unit` of its text has a label. `lengths` are those of `backbone_problems`; `switches` are keys, besides the arms with a pretext
     phase, because of which words are switched.
@@ -312,7 +317,7 @@ def text_problems(
         return
     if (found := config.labelled[experiment.corpus].unit) != unit:
         yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
-    yield from backbone_problems(config, name, codes or languages(config, name), lengths)
+    yield from backbone_problems(config, name, known(config, name), lengths)
     if switched:
         yield from _dictionary_problems(config, name)
 

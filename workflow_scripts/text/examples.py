@@ -125,8 +125,8 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
         return
     if unit == "question":
-        where = source.where
-        for asked in read_questions(Path(source.file or ""), source.columns, source.header, where, removed, changed, source.lost_answers):
+        path = Path(source.file or "")
+        for asked in read_questions(path, source.columns, source.header, source.where, removed, changed, source.lost_answers):
             yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
         return
     if unit == "query":

@@ -115,8 +115,7 @@ def translate(
     phase, settings = _with_choice(phase, settings, "finetune")
     source, target = phase.languages
     noise = from_plain(Noise, json.loads(switch)) if switch else None
-    more_texts = list(zip(more_sources, more_targets, strict=True))
-    directions = list(zip(more_languages, more_target_languages, strict=True))
+    more = list(zip(more_sources, more_targets, zip(more_languages, more_target_languages, strict=True), strict=True))
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
         pair = source, target
@@ -127,14 +126,13 @@ def translate(
             parts += [SwitchedText(train_source, train_target, pair, codec, settings, lexicon, noise, phase.seed)]
         else:
             parts += [ParallelText(train_source, train_target, pair, codec, settings)]
-        for (more_source, more_target), direction in zip(more_texts, directions, strict=True):
-            parts.append(ParallelText(more_source, more_target, direction, codec, settings))
+        parts += [ParallelText(*text, codec, settings) for text in more]
         return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
-    for number, ((more_source, more_target), pair) in enumerate(zip(more_texts, directions, strict=True), 1):
-        text |= {f"source {number} of {'-'.join(pair)}": more_source, f"target {number} of {'-'.join(pair)}": more_target}
+    for number, (more_source, more_target, direction) in enumerate(more, 1):
+        text |= {f"source {number} of {'-'.join(direction)}": more_source, f"target {number} of {'-'.join(direction)}": more_target}
     method = Method()
     if generator != "autoregressive":
         from workflow_scripts.training.generating import open_generator, train_generator
