@@ -2,6 +2,7 @@ rule translated:
     input:
         model=of(inputs.translating_model),
         train=lambda w: paths.labelled_file(CONFIG, w.labelled, "train", ".tsv"),
+        held_out=of(inputs.translated_before),
     output:
         examples="results/labelled/{labelled}/translated/{name}.{lang}.tsv",
         sentences="results/labelled/{labelled}/translated/{name}.{lang}",
@@ -17,8 +18,9 @@ rule translated:
     params:
         unit=lambda w: CONFIG.labelled[w.labelled].unit,
         language=lambda w: CONFIG.labelled[w.labelled].language,
+        held_out=lambda w, input: flags(input, "held_out"),
         targets=of(inputs.translated_targets),
     shell:
         "python -m workflow_scripts.tasks.translated --model {input.model:q} --train {input.train:q} --examples {output.examples:q} "
         "--sentences {output.sentences:q} --report {output.report:q} --unit {params.unit} --languages {params.language} {wildcards.lang} "
-        "{params.targets} --threads {threads} > {log:q} 2>&1"
+        "{params.held_out:q} {params.targets} --threads {threads} > {log:q} 2>&1"

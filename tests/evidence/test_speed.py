@@ -2,9 +2,15 @@
 
 import pytest
 import yaml
+from tiny_models import small_model
 
+from workflow_scripts.evidence import speed
+from workflow_scripts.evidence.speed import Speed
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import load
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_json
+
+DOCUMENT = "Öffnen Sie die Datei. </s> Schließen Sie das Fenster."
 
 
 @pytest.mark.parametrize(
@@ -16,3 +22,19 @@ def test_beams_and_iterations_have_limits(settings, said):
     raw["experiments"]["help-de-en"]["speed"] = settings
     with pytest.raises(InputError, match=rf"speed\.{said}: input should be greater than or equal to"):
         load(raw)
+
+
+def test_documents_are_read_as_such(tmp_path, monkeypatch):
+    """`</s>` stands between their sentences as it does in decoding; in other text it is plain text."""
+    read = []
+    monkeypatch.setattr(speed, "load_codec", lambda *given: read.append(load_codec(*given)) or read[-1])
+    source, target = tmp_path / "source.de", tmp_path / "target.en"
+    source.write_text(DOCUMENT + "\n", "utf-8")
+    target.write_text("Open the file.\n", "utf-8")
+    common = {"arms": ("finetune",), "languages": ("de", "en"), "max_length": 20}
+    for documents in (True, False):
+        settings = Speed(repeats=1, beams=[1], device="cpu")
+        speed.main(tmp_path / "speed.json", (small_model(tmp_path),), source, target, documents=documents, settings=settings, **common)
+        assert len(read_json(tmp_path / "speed.json")["rows"]) == 4
+    ends = [codec.encode([DOCUMENT], "de", 99)[0].count(codec.tokenizer.eos_token_id) for codec in read]
+    assert ends == [2, 1]

@@ -67,6 +67,13 @@ def test_rows_do_not_know_of_each_other(folder, noise):
     assert [each.iterations for each in write(model, SOURCES, PAD, iterations=0)] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("settings", [{}, {"alignment": "mask_predict"}])
+def test_texts_are_written_in_half_precision_as_well(folder, settings):
+    model = generator(folder, **settings).to(dtype=torch.bfloat16)
+    written = write(model, SOURCES, PAD, iterations=2)
+    assert len(written) == len(SOURCES) and all(each.iterations <= 2 for each in written)
+
+
 def test_denoising_goes_on_until_nothing_changes(folder, monkeypatch):
     """With a denoiser that mends one position at a time: the first that is not 9."""
     model = generator(folder)

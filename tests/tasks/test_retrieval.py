@@ -13,6 +13,7 @@ from workflow_scripts.evidence.states import encoded, open_half, pooled, pooling
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import retrieval
+from workflow_scripts.tasks.experiment import backbones_of
 from workflow_scripts.tasks.retrieval import Retrieval, Sides, chosen_layers, look_up
 from workflow_scripts.tasks.table import TASKS
 from workflow_scripts.text.aligned import AlignedSource, main
@@ -194,6 +195,14 @@ BUCC = {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}, "gold"
 def test_mistakes_in_the_configuration(path, value, said):
     with pytest.raises(InputError, match=said):
         configuration(**{path: value})
+
+
+def test_a_model_of_an_arm_starts_from_the_arms_backbone():
+    """So what a test set holds out is held out of the text of that backbone, too."""
+    raw = {"experiment": "help-de-en", "arm": "csr"}
+    config = configuration(run__experiments=["help-de-en", "translations"], **{MODELS: {"a": raw, "b": {"backbone": "bible-apart"}}})
+    config.arms["csr"][0].backbone = "bible-both"
+    assert backbones_of(config, config.experiments["translations"]) == ["bible-both", "bible-apart"]
 
 
 def test_an_experiment_without_training_has_models_instead_of_arms():

@@ -89,6 +89,18 @@ def test_targets_are_translated_with_their_texts_and_marked_answers_are_found_ag
     assert removed == {"answer not found again in the translation": 1}
 
 
+def test_marks_in_a_text_are_written_as_in_the_training_text_and_no_sentence_ends_between_them():
+    asked_of: list[str] = []
+
+    def glued(lines: list[str]) -> list[str]:
+        asked_of.extend(lines)
+        return [line.replace("[[ ", "[[").replace(" ]]", "]]") for line in lines]
+
+    examples = [Example("What?", "Rain. [[ It rains. It pours. ]] All is wet.", "")]
+    (made,) = translated(examples, "target", glued, Counter())
+    assert made.text == examples[0].text and "[[ It rains. It pours. ]]" in "".join(asked_of)
+
+
 def test_a_pair_is_translated_and_its_label_kept_as_the_rule_calls_it(tmp_path, monkeypatch):
     class Ranked:
         def __init__(self, text):
@@ -106,6 +118,12 @@ def test_a_pair_is_translated_and_its_label_kept_as_the_rule_calls_it(tmp_path, 
     assert inputs.translated_targets(config, SimpleNamespace(labelled="topics", name="de")) == ""
     main(small_model(tmp_path), table, *outputs, unit="text", languages=("en", "de"))
     assert read_table(outputs[0]) == [Example("a", "ONE THING.", "ANOTHER.", line=1)]
+    # what a test set in the language of the translation has as well is not learnt from
+    table.write_text("a\tOne thing.\tAnother.\nb\tA third.\tA fourth.\n", "utf-8")
+    (tmp_path / "test.tsv").write_text("b\tone thing\tAnother!\n", "utf-8")
+    main(small_model(tmp_path), table, *outputs, unit="text", languages=("en", "de"), held_out=(tmp_path / "test.tsv",))
+    assert read_table(outputs[0]) == [Example("b", "A THIRD.", "A FOURTH.", line=1)]
+    assert read_json(outputs[2])["removed"] == {"equals dev or test": 1}
     for targets, label in ((("en", "de"), "WHY?"), (("de", "de"), "Why?")):
         table.write_text("Why?\tOne thing.\t\n", "utf-8")
         main(small_model(tmp_path), table, *outputs, unit="target", languages=("en", "de"), target_languages=targets)
@@ -144,6 +162,14 @@ def content(by: dict) -> dict:
         "arms": {"all": [{"data": "task", "epochs": 1, "translations": True}]},
         "experiments": {"topics": {"task": "classification", "corpus": "topics", "backbone": "tiny"}},
     }
+
+
+def test_a_translation_is_compared_with_what_is_held_out_in_its_language():
+    raw = content({"backbone": "translator"})
+    raw["labelled"]["topics"]["test"]["de"] = {**raw["labelled"]["topics"]["train"], "language": "de", "file": "german.tsv"}
+    config = load({"corpora": {}, "lexicons": {}, **raw})
+    before = inputs.translated_before(config, SimpleNamespace(labelled="topics", name="de"))
+    assert before == ["results/labelled/topics/test/de.de.tsv"]
 
 
 def test_the_workflow_has_the_text_translated_before_it_is_learnt_from(tmp_path):

@@ -170,3 +170,25 @@ def test_no_passage_of_dev_or_test_is_trained_on(tmp_path):
     lines = (tmp_path / "dev").read_text("utf-8").splitlines()
     assert len(set(lines)) == len(lines) and tables["dev"][0].text in lines and tables["dev"][0].pair not in lines
     assert tables["dev"][0].pair.startswith(lines[1])
+
+
+def test_a_translation_of_a_held_out_question_is_held_out_whatever_its_article_is_called(tmp_path):
+    for code in ("en", "de"):
+        asked = [{"id": f"q{i}", "question": f"{code} {i}?", "answers": [{"text": "a", "answer_start": 0}]} for i in range(100)]
+        articles = [
+            {"title": f"{code} {i}", "paragraphs": [{"context": f"a {code} passage {'x' * i}", "qas": [asked[i]]}]} for i in range(100)
+        ]
+        (tmp_path / f"{code}.json").write_text(json.dumps({"data": articles[:: 1 if code == "en" else -1]}), "utf-8")
+    settings = Labelled(
+        language="en",
+        train=LabelledSource(file=str(tmp_path / "en.json")),
+        dev=LabelledSource(held_out=0.3),
+        test={},
+        translations={"de": LabelledSource(file=str(tmp_path / "de.json"))},
+        unit="question",
+    )
+    found = {}
+    for part in ("train", "dev", "translations/de"):
+        main(tmp_path / "x.tsv", tmp_path / "x", tmp_path / "x.json", part=part, settings=settings)
+        found[part] = {example.text.split()[1] for example in read_table(tmp_path / "x.tsv")}
+    assert found["translations/de"] == found["train"] and len(found["dev"]) > 10 and not found["dev"] & found["train"]

@@ -60,14 +60,15 @@ def main(
     *,
     arms: tuple[str, ...],
     languages: tuple[str, str],
+    documents: bool = False,
     max_length: int = 200,
     threads: int = 1,
     settings: Speed = Speed(),
 ) -> None:
     """Write a row for each arm, way and kind of batch: sentences per second, and BLEU and chrF of what was written.
 
-    `models` are those of the `arms`, in the same order. `max_length` is that of the outputs in pieces. Raises `InputError` where there is
-    no sentence.
+    `models` are those of the `arms`, in the same order. Of `documents`, `</s>` stands between sentences. `max_length` is that of the
+    outputs in pieces. Raises `InputError` where there is no sentence.
     """
     from workflow_scripts.evidence.scores import Scores, metrics
 
@@ -78,7 +79,7 @@ def main(
     measures = {name: make() for name, make in metrics(languages[1], Scores(metrics=["BLEU", "chrF"])).items()}
     rows: list[dict[str, Any]] = []
     for arm, model in zip(arms, models, strict=True):
-        codec = load_codec(model)
+        codec = load_codec(model, documents)
         for way in ways(model, settings, min(max_length, positions(model) - 2)):
             with translator(model, codec, threads, way.settings) as translate:
                 translate(lines[:2], languages, 1)  # what is compiled or allocated at first does not count
@@ -109,16 +110,16 @@ def main(
 
 def ways(model: Path, settings: Speed, max_length: int) -> Iterator[Way]:
     """The ways in which the model in a folder can write."""
-    common = Decoding(max_length=max_length, batch_tokens=settings.batch_tokens, device=settings.device)
+    precision: Literal["float16", "float32"] = "float16" if pick_device(settings.device).type == "cuda" else "float32"
+    common = Decoding(max_length=max_length, batch_tokens=settings.batch_tokens, device=settings.device, compute_type=precision)
     if (model / FILE).exists():
         denoises = read_prompts(model / FILE)[1]["sga"]["denoising"]
         for count in dict.fromkeys(settings.iterations) if denoises else [0]:
             yield Way(f"at most {count} iterations" if count else "alignment alone", replace(common, iterations=count))
         return
-    precision: Literal["float16", "float32"] = "float16" if pick_device(settings.device).type == "cuda" else "float32"
     engines: dict[str, Literal["huggingface", "ctranslate2"]] = {"generate": "huggingface", "CTranslate2": "ctranslate2"}
     for (name, engine), beam in itertools.product(engines.items(), dict.fromkeys(settings.beams)):
-        yield Way(f"{name}, beam {beam}", replace(common, engine=engine, beam_size=beam, compute_type=precision))
+        yield Way(f"{name}, beam {beam}", replace(common, engine=engine, beam_size=beam))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Decoding:
     compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
     """CTranslate2's. `auto` is float32 on a CPU and float16 on a GPU that can;
     int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md). Hugging Face's
-    `generate` takes float16, bfloat16 and float32, and the others for `auto`."""
+    `generate` and models that write at once take float16, bfloat16 and float32, and the others for `auto`."""
     iterations: Natural | None = None
     """Of a model that writes at once (SGA): how often a text is denoised at most; as it was trained with by default."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -120,13 +120,20 @@ def translator(
     return (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
 
 
+def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:
+    """The type that a model of transformers computes in; where it has none of that name, as with `auto`."""
+    named = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+    return named.get(settings.compute_type, torch.float16 if device.type == "cuda" else torch.float32)
+
+
 @contextlib.contextmanager
 def at_once(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None) -> Iterator[Translate]:
     """Translate by CTC or SGA. There is one text for each line, without a score; of the settings, those of the beam mean nothing here."""
     from workflow_scripts.models.prompt_files import load_generator
     from workflow_scripts.models.refining import write
 
-    generator = load_generator(model, codec, prompts).to(pick_device(settings.device))
+    device = pick_device(settings.device)
+    generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         if n_best > 1:
@@ -144,9 +151,7 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
     from transformers import AutoModelForSeq2SeqLM
 
     device = pick_device(settings.device)
-    named = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
-    dtype = named.get(settings.compute_type, torch.float16 if device.type == "cuda" else torch.float32)
-    network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=dtype).to(device)
+    network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=computed_in(settings, device)).to(device)
     network.generation_config.length_penalty = settings.length_penalty
     lengths = {"max_length": settings.max_length, "min_length": settings.min_length}
 

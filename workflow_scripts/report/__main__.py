@@ -155,7 +155,7 @@ def section(study: Study) -> dict[str, Any]:
     parts = {name: part for name, part in shown.parts.items() if name not in ASKED_FOR or getattr(study.settings, name)}
     made: dict[str, Any] = {
         "study": study,
-        "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "backbone", "noised")},
+        "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "noised")},
         "titles": {name: title.format(outputs=shown.words["outputs"].capitalize()) for name, (title, _) in parts.items()},
         "failed": {},
     }

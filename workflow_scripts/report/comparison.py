@@ -246,9 +246,9 @@ def _other_conditions(study: Study, number: Published, testset: str, measured: t
         yield f"{cases[number.lowercase]} there, {cases[lowercase]} here"
     if number.model and number.model not in signature:
         yield f"model {number.model} there, {signature} here"
-    backbone = study.json(study.backbone / "backbone.json")
-    if number.backbone and number.backbone != backbone.get("model"):
-        yield f"backbone {number.backbone} there, {backbone.get('model') or study.backbone.name} here"
+    model = study.backbone(number.arm).get("model")
+    if number.backbone and number.backbone != model:
+        yield f"backbone {number.backbone} there, {model or study.backbones[number.arm]} here"
     made = updates_in_all(study, number.arm)
     if number.updates and {number.updates} != {*made}:
         yield f"{number.updates:,} updates there, {' and '.join(f'{updates:,}' for updates in sorted({*made}))} here"

@@ -1,4 +1,4 @@
-"""What was run in an experiment: arms and their phases, text, backbone, and the settings chosen from a grid."""
+"""What was run in an experiment: arms and their phases, text, backbones, and the settings chosen from a grid."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -11,10 +11,10 @@ from workflow_scripts.training.settings import DEV_SCORES
 
 
 def what_was_run(study: Study) -> dict[str, Any]:
-    """The data of the part "What was run": arms, corpus, backbone, and the settings chosen from a grid."""
+    """The data of the part "What was run": arms, corpus, backbones, and the settings chosen from a grid."""
     return {
         "corpus": study.json(study.corpus / "corpus.json"),
-        "backbone": study.json(study.backbone / "backbone.json"),
+        "backbones": backbones(study),
         "phases": phases(study),
         "unequal": unequal_updates(study),
         "choices": choices(study),
@@ -22,15 +22,20 @@ def what_was_run(study: Study) -> dict[str, Any]:
 
 
 def what_was_classified(study: Study) -> dict[str, Any]:
-    """The data of the part "What was run" of a task with labels: arms, labelled text and backbone."""
-    made = {**labels.labelled_text(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+    """The data of the part "What was run" of a task with labels: arms, labelled text and backbones."""
+    made = {**labels.labelled_text(study), "backbones": backbones(study), "phases": phases(study)}
     return {**made, "choices": choices(study), "unequal": len({row["report"].get("rows") for row in made["phases"]}) > 1}
 
 
 def what_was_generated(study: Study) -> dict[str, Any]:
-    """The data of the part "What was run" of a task that writes text in several languages: arms, text, backbone, chosen settings."""
-    made = {"parts": labels.parts(study), "backbone": study.json(study.backbone / "backbone.json"), "phases": phases(study)}
+    """The data of the part "What was run" of a task that writes text in several languages: arms, text, backbones, chosen settings."""
+    made = {"parts": labels.parts(study), "backbones": backbones(study), "phases": phases(study)}
     return {**made, "unequal": unequal_updates(study), "choices": choices(study)}
+
+
+def backbones(study: Study) -> dict[str, dict[str, Any]]:
+    """Name → what was said of it, for each backbone that an arm starts from."""
+    return {study.backbones[arm]: study.backbone(arm) for arm in study.arms}
 
 
 def phases(study: Study) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import transfer
-from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, backbones_of, chain, lexicons_used, phase_training
+from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
@@ -43,7 +43,8 @@ class Study:
     run: Path
     corpus: Path
     lexicon: Path
-    backbone: Path
+    backbones: dict[str, str]
+    """Of each arm, or model that is looked up: the backbone that it starts from."""
     noised: Path
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
@@ -115,6 +116,10 @@ class Study:
     def seed(self, arm: str, seed: int | None = None) -> Path:
         """The folder of an arm's run with `seed`, or with the first seed."""
         return self.run / arm / f"seed{self.seeds[0] if seed is None else seed}"
+
+    def backbone(self, arm: str) -> dict[str, Any]:
+        """What was said of the backbone that an arm, or a model that is looked up, starts from."""
+        return self.json(under(self.run.parents[1], paths.backbone_folder(self.backbones[arm])) / "backbone.json")
 
     def json(self, path: Path) -> dict[str, Any]:
         """Read a JSON file and note it for the provenance; raises `InputError` where it is missing."""
@@ -206,7 +211,7 @@ def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
         "arms": {arm: arm_phases(settings, chosen, arm) for arm in arms_of(settings, chosen)},
         "seeds": settings.run.seeds,
         "run": under(results, paths.experiment_folder(name)),
-        "backbone": under(results, paths.backbone_folder(backbones_of(settings, chosen)[0])),
+        "backbones": {arm: backbone_of(settings, chosen, arm) for arm in arms_of(settings, chosen)},
         "noised": results / "codeswitch" / name,
         "tokens": {arm: tokens_of(settings, chosen, arm) for arm in arms_of(settings, chosen)} if hasattr(chosen, "training") else {},
     }

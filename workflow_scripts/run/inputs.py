@@ -123,6 +123,12 @@ def translated_targets(config: Config, w: Wildcards) -> str:
     return f"--target-languages {block.language_of_targets('train')} {block.language_of_targets(f'translated/{w.name}')}"
 
 
+def translated_before(config: Config, w: Wildcards) -> list[str]:
+    """The tables of dev and test sets in the language into which a model translates the training text."""
+    before = labelled.parts_before(config.labelled[w.labelled], f"translated/{w.name}")
+    return [paths.labelled_file(config, w.labelled, part, ".tsv") for part in before]
+
+
 def translating_model(config: Config, w: Wildcards) -> str:
     """The model that translates the training text of a labelled text, see `LabelledSource.by`."""
     by = config.labelled[w.labelled].translations[w.name].by

@@ -13,7 +13,7 @@ from workflow_scripts import paths
 from workflow_scripts.names import undefined
 from workflow_scripts.run.arms import testsets
 from workflow_scripts.run.config import Config
-from workflow_scripts.tasks.experiment import arms_of, trains
+from workflow_scripts.tasks.experiment import arms_of, backbone_of, trains
 from workflow_scripts.tasks.table import task_name, task_of
 
 # ---------------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ def comparisons(config: Config) -> list[dict[str, str]]:
     for name in config.run.experiments if config.run.transfer else ():
         experiment = config.experiments[name]
         if trains(experiment) and task_of(experiment).text == "labelled" and task_of(experiment).answers != "text":
-            groups.setdefault((task_name(experiment), experiment.corpus), {}).setdefault(experiment.backbone, name)
+            groups.setdefault((task_name(experiment), experiment.corpus), {}).setdefault(_compared_by(config, name), name)
     base = config.run.transfer or ""
     return [{base: group[base], **group} for group in groups.values() if base in group and len(group) > 1]
 
@@ -105,7 +105,7 @@ def problems(config: Config) -> Iterator[str]:
         experiment = config.experiments[name]
         if not trains(experiment) or task_of(experiment).text != "labelled":
             continue
-        key = (task_name(experiment), experiment.corpus, experiment.backbone)
+        key = (task_name(experiment), experiment.corpus, _compared_by(config, name))
         if key in seen:
             yield (
                 f"run.transfer: {seen[key]} and {name} are both {key[0]} of {key[1]} with backbone {key[2]}, so that the backbone does not "
@@ -119,6 +119,11 @@ def problems(config: Config) -> Iterator[str]:
         metrics = {name: getattr(_head(config, name), "metric", None) for name in group.values()}
         if len({*metrics.values()}) > 1:
             yield f"run.transfer: experiments that are compared need the same `metric`: {metrics}"
+
+
+def _compared_by(config: Config, name: str) -> str:
+    """The backbone of an experiment's first arm, which is the one that is tested."""
+    return backbone_of(config, config.experiments[name], arms_of(config, config.experiments[name])[0])
 
 
 def _head(config: Config, name: str) -> Any:

@@ -238,15 +238,16 @@ def phases_of(config: Config, experiment: Any) -> list[tuple[str, Phase]]:
 
 
 def backbones_of(config: Config, experiment: Any) -> list[str]:
-    """The backbones that an experiment starts from: its own, or those of the models that it names, each once."""
-    if trains(experiment):
-        return list(dict.fromkeys([experiment.backbone, *(backbone_of(config, experiment, arm) for arm in arms_of(config, experiment))]))
-    named = (model.backbone or config.experiments[model.experiment].backbone for model in experiment.models.values())
-    return list(dict.fromkeys(named))
+    """The backbones that an experiment starts from: its own, and those of its arms or of the models that it names, each once."""
+    own = [experiment.backbone] if trains(experiment) else []
+    return list(dict.fromkeys([*own, *(backbone_of(config, experiment, arm) for arm in arms_of(config, experiment))]))
 
 
 def backbone_of(config: Config, experiment: Any, arm: str) -> str:
-    """The backbone that an arm of an experiment starts from."""
+    """The backbone that an arm of an experiment starts from; where nothing is trained the model itself, or what its arm started from."""
+    if not trains(experiment):
+        model = experiment.models[arm]
+        return model.backbone or backbone_of(config, config.experiments[model.experiment], model.arm)
     return next((phase.backbone for phase in arm_phases(config, experiment, arm) if phase.backbone), experiment.backbone)
 
 

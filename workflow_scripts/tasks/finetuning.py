@@ -52,7 +52,8 @@ class HeadSettings:
     max_length: Annotated[int, Limits(ge=8)] = 128
     """Longer examples are cut to so many pieces, of a pair the longer text first; sentences of tagged words are cut into several."""
     examples: Positive | None = None
-    """Finetune on so many examples only, chosen at random once for all seeds. All by default."""
+    """Finetune on so many examples only, chosen at random once for all seeds; of each translation of the text on as many. All by
+    default."""
     looks: Positive = 1
     """Looks at the dev set in an epoch; each writes a checkpoint."""
     patience: Natural = 3

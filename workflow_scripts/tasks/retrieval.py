@@ -28,7 +28,7 @@ from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbones_of, chain, pretrained_in
+from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbone_of, backbones_of, chain, pretrained_in
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines, write_lines
 
@@ -149,17 +149,18 @@ def problems(config: "Config", name: str) -> Iterator[str]:
         at = f"{where}.models.{called}"
         for key in model.retrieval:
             yield from undefined(f"{at}.retrieval", key, known)
-        if bool(model.backbone) == bool(model.experiment and model.arm):
-            yield f"{at}: give either `backbone`, or `experiment` and `arm`"
-        elif model.backbone:
-            yield from undefined(f"{at}.backbone", model.backbone, config.backbones)
-        else:
-            yield from _arm_problems(config, at, model)
+        yield from _model_problems(config, at, model)
     if experiment.corpus in config.aligned:
         yield from _backbone_problems(config, name)
 
 
-def _arm_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]:
+def _model_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]:
+    if bool(model.backbone) == bool(model.experiment and model.arm):
+        yield f"{at}: give either `backbone`, or `experiment` and `arm`"
+        return
+    if model.backbone:
+        yield from undefined(f"{at}.backbone", model.backbone, config.backbones)
+        return
     yield from undefined(f"{at}.experiment", model.experiment or "", config.experiments)
     other = config.experiments.get(model.experiment or "")
     if other is None:
@@ -174,8 +175,8 @@ def _arm_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]
 
 def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
     experiment = config.experiments[name]
-    named = [model.backbone or getattr(config.experiments.get(model.experiment), "backbone", None) for model in experiment.models.values()]
-    chains = dict.fromkeys(link for own in named if own for link in chain(config, own))
+    sound = [called for called, model in experiment.models.items() if not any(_model_problems(config, "", model))]
+    chains = dict.fromkeys(link for called in sound for link in chain(config, backbone_of(config, experiment, called)))
     for backbone in chains:
         block = config.backbones[backbone]
         if block.trim:

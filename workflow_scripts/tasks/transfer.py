@@ -20,7 +20,9 @@ from workflow_scripts.tasks.experiment import (
     Task,
     Trained,
     arms_of,
+    backbone_of,
     backbone_problems,
+    backbones_of,
     given_dictionary,
     grid_of,
     grid_points,
@@ -157,7 +159,7 @@ def results_with(scored: str) -> Callable[[Config, str], set[str]]:
     def results(config: Config, name: str) -> set[str]:
         experiment: Transfer = config.experiments[name]
         own = paths.experiment_folder(name)
-        files = {f"{own}/significance.json", f"{paths.backbone_folder(experiment.backbone)}/backbone.json"}
+        files = {f"{own}/significance.json", *(f"{paths.backbone_folder(used)}/backbone.json" for used in backbones_of(config, experiment))}
         more = [part for _, phase in phases_of(config, experiment) for part in translated_parts(config, name, phase)]
         parts = [*paths.labelled_parts(config, experiment.corpus), *more, *selecting_parts(config, name)]
         files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in parts}
@@ -181,25 +183,26 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained
     def phases(config: Config, name: str) -> Iterator[Trained]:
         experiment: Transfer = config.experiments[name]
         seeds, points = len(config.run.seeds), grid_points(experiment)
-        for _, phase in phases_of(config, experiment):
+        for arm, phase in phases_of(config, experiment):
+            backbone = backbone_of(config, experiment, arm)
             if phase.name == "pretext":
                 training = phase_training(experiment, phase)
-                yield of_training("pretext", f"experiments.{name}.training", experiment.backbone, training, seeds + bool(points))
+                yield of_training("pretext", f"experiments.{name}.training", backbone, training, seeds + bool(points))
             for point in (points or [{}]) if phase.name == "finetune" else ():
                 # each point is trained once, then the chosen one with every seed
                 times = 1 + seeds / len(points) if points else seeds
                 chosen = replace(getattr(experiment, key), **{name: value for name, value in point.items() if name != "epochs"})
                 epochs = point.get("epochs", phase.epochs) or 0
-                yield _finetuning(rule, f"experiments.{name}.{key}", experiment, chosen, epochs, times)
+                yield _finetuning(rule, f"experiments.{name}.{key}", backbone, chosen, epochs, times)
 
     return phases
 
 
-def _finetuning(rule: str, where: str, experiment: Transfer, chosen: Any, epochs: int, times: float) -> Trained:
+def _finetuning(rule: str, where: str, backbone: str, chosen: Any, epochs: int, times: float) -> Trained:
     return Trained(
         rule,
         where,
-        experiment.backbone,
+        backbone,
         chosen.batch_size * chosen.max_length,
         chosen.micro_batch and chosen.micro_batch * chosen.max_length,
         f"{where}.micro_batch to less than batch_size",

@@ -20,9 +20,9 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.text.labelled import mean_lengths
+from workflow_scripts.text.labelled import keys, mean_lengths, without
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
-from workflow_scripts.text.targets import MARKS, without_marks
+from workflow_scripts.text.targets import MARKS, with_marks, without_marks
 from workflow_scripts.text.words import sentences
 
 Translate = Callable[[list[str]], list[str]]
@@ -38,13 +38,15 @@ def main(
     *,
     unit: str,
     languages: tuple[str, str],
+    held_out: tuple[Path, ...] = (),
     target_languages: tuple[str, ...] = (),
     threads: int = 0,
     settings: Decoding = Decoding(),
 ) -> None:
     """Translate the table `train`; write the examples, their unique sentences and a report, as `labelled` does for a part.
 
-    `unit` is what has a label in the table, and `languages` are those of the table and of the translation. With `unit: target`,
+    `unit` is what has a label in the table, and `languages` are those of the table and of the translation. What the tables `held_out` have
+    as well, those of dev and test sets in the language of the translation, is left out and counted. With `unit: target`,
     `target_languages` are those of the targets in the table and in the translation: `languages` again, or twice the same language, in which
     they stay. Raises `InputError` when no example is left.
     """
@@ -58,6 +60,8 @@ def main(
             return [one_line(ranked[0].text) for ranked in translate(lines, languages, 1)]
 
         made = translated(table, unit, answers, removed, targets)
+    forbidden = keys((example for path in held_out for example in read_table(path)), unit)
+    made = without(made, forbidden, unit, removed)
     if not made:
         raise InputError(f"{train}: no example is left after its translation (removed: {dict(removed)}); is the model a translator?")
     write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in made))
@@ -74,7 +78,7 @@ def translated(table: list[Example], unit: str, translate: Translate, removed: C
     marked = [passage_in_parts(example.pair, parse_spans(example.label)[0]) if unit == "question" else None for example in table]
     seconds = [example.label if targets else "" if unit == "question" else example.pair for example in table]
     texts = [[example.text, *filter(None, [second])] for example, second in zip(table, seconds, strict=True)]
-    split = [[sentences(text) for text in each] for each in texts]
+    split = [[whole_sentences(text) for text in each] for each in texts]
     wanted = dict.fromkeys(one for each in split for text in each for one in text)
     wanted |= dict.fromkeys(part for parts in marked if parts for part in parts)
     known = dict(zip(wanted, translate(list(wanted)), strict=True)) if wanted else {}
@@ -92,11 +96,26 @@ def translated(table: list[Example], unit: str, translate: Translate, removed: C
             example = example._replace(pair=passage, label=write_spans([span]))
         if not example.text or second == [""]:
             removed["empty after translation"] += 1
-        elif unit == "target" and any(MARKS[0] in sentence for sentence in each[0]) and without_the_marks(example.text)[1] is None:
-            removed["answer not found again in the translation"] += 1
-        else:
-            made.append(example)
+            continue
+        if unit == "target" and any(MARKS[0] in sentence for sentence in each[0]):
+            plain, span = without_the_marks(example.text)
+            if span is None:
+                removed["answer not found again in the translation"] += 1
+                continue
+            example = example._replace(text=with_marks(plain, *span))
+        made.append(example)
     return made
+
+
+def whole_sentences(text: str) -> list[str]:
+    """The sentences of a text; none ends between the marks around an answer."""
+    whole: list[str] = []
+    for sentence in sentences(text):
+        if whole and whole[-1].count(MARKS[0]) > whole[-1].count(MARKS[1]):
+            whole[-1] += f" {sentence}"
+        else:
+            whole.append(sentence)
+    return whole
 
 
 def passage_in_parts(passage: str, answer: Span) -> list[str]:

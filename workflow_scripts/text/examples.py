@@ -99,6 +99,8 @@ class Example(NamedTuple):
     line: int = 0
     query: str = ""
     """Where documents are ranked, the name or number of the query."""
+    id: str = ""
+    """Of a question, what its file calls it; no table has it."""
 
     @property
     def texts(self) -> list[str]:
@@ -127,7 +129,7 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
     if unit == "question":
         path = Path(source.file or "")
         for asked in read_questions(path, source.columns, source.header, source.where, removed, changed, source.lost_answers):
-            yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line)
+            yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line, id=asked.key)
         return
     if unit == "query":
         yield from _with_characters(read_queries(source, labels, removed, changed), changed)

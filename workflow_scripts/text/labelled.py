@@ -12,7 +12,7 @@ seed only, so that files in several languages that share documents hold out the 
 import functools
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -93,8 +93,8 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     changed: Counter[str] = Counter()
     source = _source(settings, part)
     unit = settings.unit
-    forbidden = {_key(e, unit) for other in _before(settings, part) for e in chosen(settings, other, Counter())}
-    kept = [e for e in chosen(settings, part, removed, changed) if _key(e, unit) not in forbidden or removed.update(["equals dev or test"])]
+    forbidden = keys((e for other in parts_before(settings, part) for e in chosen(settings, other, Counter())), unit)
+    kept = without(chosen(settings, part, removed, changed), forbidden, unit, removed)
     words = unit == "word"
     counts = Counter(label for example in kept for label in example.labels(settings.unit))
     missing = [label for label in settings.labels if not counts[label]]
@@ -151,11 +151,12 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
     """The examples of a part, including those that other parts have as well. Counts in `removed` and `changed` what was done and why."""
     source = _source(settings, part)
     code = source.language or settings.language
+    originals = _documents_of_questions(settings) if part.startswith("translations/") else {}
     for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
         if settings.lowercase:
             target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
             example = example._replace(label=target, text=fold(example.text, code))
-        if not _is_of(settings, part, example.document):
+        if not _is_of(settings, part, originals.get(example.id, example.document)):
             removed["document of another part"] += 1
         elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
             removed["too short"] += 1
@@ -170,11 +171,19 @@ def _source(settings: Labelled, part: str) -> LabelledSource:
     return LabelledSource(**{**given, "language": settings.language_of(part), "held_out": source.held_out})
 
 
-def _before(settings: Labelled, part: str) -> list[str]:
+def parts_before(settings: Labelled, part: str) -> list[str]:
     """The parts of the same language with which this part must not share examples."""
     kind, code = part.partition("/")[0], settings.language_of(part)
     held_out = {"test": (), "dev": ("test",), "more_dev": ("test",)}.get(kind, ("dev", "more_dev", "test"))
     return [other for other in sources(settings) if other.partition("/")[0] in held_out and settings.language_of(other) == code]
+
+
+def _documents_of_questions(settings: Labelled) -> dict[str, str]:
+    """The document of each question of the training file, by the question's id, which its translations keep; they may translate titles."""
+    if settings.unit != "question" or settings.dev.held_out is None:
+        return {}
+    found = read_any(settings.unit, _source(settings, "train"), [], Counter(), Counter())
+    return {example.id: example.document for example in found if example.id}
 
 
 def _is_of(settings: Labelled, part: str, document: str) -> bool:
@@ -193,7 +202,17 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
     return place >= 1 - own if part.startswith(("dev", "more_dev")) else place < own
 
 
-def _key(example: Example, unit: str) -> tuple[str, ...]:
+def without(examples: Iterable[Example], forbidden: set[tuple[str, ...]], unit: str, removed: Counter[str]) -> list[Example]:
+    """The examples whose key is not `forbidden`; the others are counted in `removed`."""
+    return [example for example in examples if key_of(example, unit) not in forbidden or removed.update(["equals dev or test"])]
+
+
+def keys(examples: Iterable[Example], unit: str) -> set[tuple[str, ...]]:
+    """What other parts must not have of these examples."""
+    return {key_of(example, unit) for example in examples}
+
+
+def key_of(example: Example, unit: str) -> tuple[str, ...]:
     """What must not be in two parts: an example, with `unit: query` a query, whatever its documents, with `unit: question` a passage."""
     if unit == "question":
         return _query_key(example.pair)

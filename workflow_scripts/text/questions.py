@@ -46,6 +46,8 @@ class Question(NamedTuple):
     line: int
     article: int
     """In JSON the place of its article in the file, from 0."""
+    key: str = ""
+    """Its id in the file, if it has one."""
 
 
 class _Raw(NamedTuple):
@@ -123,7 +125,7 @@ def _checked(raw: _Raw, changed: Counter[str]) -> Question:
     if as_characters(raw.passage) != raw.passage:
         changed[CHANGED] += 1
     moved = dict(zip(points, places, strict=True))
-    return Question(text, passage, [(moved[start], moved[end]) for start, end in spans], raw.document, raw.line, raw.article)
+    return Question(text, passage, [(moved[start], moved[end]) for start, end in spans], raw.document, raw.line, raw.article, raw.key)
 
 
 def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -> Span:

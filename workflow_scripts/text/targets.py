@@ -66,6 +66,11 @@ def read_targets(source: "LabelledSource", removed: Counter[str], changed: Count
         yield one if is_squad else one._replace(text=read_entities(one.text, changed), target=read_entities(one.target, changed))
 
 
+def with_marks(text: str, start: int, end: int) -> str:
+    """A text with marks around the answer, a span of it."""
+    return clean_text(f"{text[:start]} {MARKS[0]} {text[start:end]} {MARKS[1]} {text[end:]}")
+
+
 def without_marks(text: str) -> str:
     """A text without the marks around the answer."""
     return " ".join(regex.sub("|".join(map(regex.escape, MARKS)), " ", text).split()) if MARKS[0] in text else text
@@ -112,9 +117,8 @@ def _passage(context: str, start: int, end: int, source: "LabelledSource") -> st
                 # an answer may be longer than what was taken for a sentence
                 first, last = at, max(at + len(sentence), end)
             at += len(sentence)
-    if not source.mark_answer:
-        return context[first:last]
-    return f"{context[first:start]} {MARKS[0]} {context[start:end]} {MARKS[1]} {context[end:last]}"
+    passage = context[first:last]
+    return with_marks(passage, start - first, end - first) if source.mark_answer else passage
 
 
 def _read_sections(path: Path, columns: dict[str, int | str], removed: Counter[str]) -> Iterator[Targeted]:

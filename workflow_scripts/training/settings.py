@@ -47,7 +47,8 @@ class Training:
     max_length: Annotated[int, Limits(ge=3)] = 256
     """Longer rows are cut to so many pieces."""
     pairs: Positive | None = None
-    """Translate from so many pairs only, chosen at random once for all seeds: a low-resource setting. All by default."""
+    """Learn from so many pairs only, chosen at random once for all seeds: a low-resource setting. From as many of each text that is
+    learnt from as well. All by default."""
     evaluate_every: Positive = 1_000
     """Updates between two looks at the dev set, and two checkpoints."""
     loss_every: Natural | None = None
