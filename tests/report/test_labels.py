@@ -170,6 +170,8 @@ def test_models_of_several_experiments_stand_in_one_table(tmp_path):
     assert 'id="accuracies"' in page
     overview = page[page.index('id="overview"') : page.index('id="accuracies"')]
     assert overview.count('<a href="#headline-again">') == len(ARMS) and "74.50" in overview and "+13.50" in overview
+    # 55 of 100 examples have the most frequent label, in both languages
+    assert "without a model" in overview and overview.count('<td class="n">55.00</td>') == 2 * len(ARMS)
 
 
 def test_the_index_lists_what_has_no_scores_and_why(tmp_path):

@@ -748,6 +748,7 @@ def test_an_overview_stands_above_several_experiments(tmp_path, page):
     html = (tmp_path / "two.html").read_text(encoding="utf-8")
     table = html[html.index('id="overview"') : html.index('id="run-demo"')]
     assert table.count('<a href="#headline-again">') == len(ARMS) and "21.25 ‡" in table and "+1.25" in table
+    assert "without a model" not in table
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids)) and {link for link in re.findall(r'href="#([^"]+)"', html)} <= set(ids)
 

@@ -196,7 +196,7 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
     """Table and chart that compare several experiments; empty for a single one.
 
     The table has a row per experiment, test set and arm (a classification: per arm, its average over test sets); a row without a
-    score has a `reason`. The chart shows the gain in score against the reduction of the distance between the languages.
+    score has a `reason`. `trivial` is what needs no model, where there is such. The chart shows the gain in score against the reduction of the distance between the languages.
     """
     if len(sections) < 2:
         return {}
@@ -212,6 +212,7 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
         "points": points,
         "metrics": list(dict.fromkeys(row["metric"] for row in rows)),
         "covers": list(dict.fromkeys(part["scores"]["covers"] for part in sections if "scores" in part)),
+        "trivial": any(row["trivial"] is not None for row in rows),
         "drawn": " or ".join(dict.fromkeys(row["metric"] for row in translated)),
     }
 
@@ -221,7 +222,7 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
     study: Study = part["study"]
     distances = part["distances"]["rows"] if "distances" in part else []
     after = {row["arm"]: row["pairs_rms"]["mean"] for row in distances if row["phase"] == "finetune"}
-    measured = part.get("scores", {"measures": [], "over_seeds": []})
+    measured = part.get("scores", {"measures": [], "over_seeds": [], "trivial": {}})
     over_seeds = {
         (r["testset"], r["arm"]): r for r in measured["over_seeds"] if (r["metric"], r["other"]) == (study.leading, study.baseline)
     }
@@ -230,6 +231,7 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
         cell = part["scores"]["tables"][testset]["cells"].get((arm, study.leading)) if "scores" in part else None
         rows.append(
             {"study": study, "metric": study.leading, "testset": testset, "arm": arm, "score": cell}
+            | {"trivial": measured["trivial"].get(testset, {}).get(study.leading)}
             | {"gain": contrast(measured["measures"], arm, study.baseline, testset, study.leading)}
             | {"markers": [r["marker"] for r in cell["seeds"] if r["marker"]] if cell else []}
             | {"tested": over_seeds.get((testset, arm))}

@@ -300,6 +300,7 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
                 "testset": testset,
                 "arm": arm,
                 "score": cell,
+                "trivial": part["scores"]["table"]["chance"][testset] if cell else None,
                 "reason": part["failed"].get("scores", ""),
             }
             | {"gain": {"mean": tested["difference"]} if tested else None, "tested": tested}
