@@ -8,16 +8,16 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
+from snakemake.utils import update_config
 from tiny_models import manual_pairs
 
 from workflow_scripts.run import config, inputs
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.training import backbone, ready
 from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.pretraining import Pretraining
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import Small
-
-SHIPPED = Path("resources/backbones/bible")
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +80,36 @@ def test_a_copy_that_was_made_from_something_else_is_not_taken(made, capsys):
     assert weights(wider)["model.encoder.layers.0.fc1.weight"].shape[0] == 48
 
 
+def test_a_backbone_that_goes_on_from_another_one_is_kept_as_well(made, tmp_path, capsys):
+    folder, pretrained, make = made
+    training = Training(updates=2, batch_tokens=400, warmup_updates=1, max_length=64, evaluate_every=2, checkpoint="last")
+    text = {code: str(folder / f"text.{code}") for code in ("de", "en")}
+
+    def go_on(start: Path, name: str, copy: Path | None = None) -> dict:
+        output = tmp_path / name
+        backbone.main(
+            output / "model",
+            output / "backbone.json",
+            output / "curve.tsv",
+            languages=("de", "en"),
+            start=start / "model",
+            held_out=(folder / "held_out",),
+            checkpoints=output / "checkpoints",
+            settings=Backbone(
+                "continued", continued=Pretraining(text=text, dev_lines=20, training=training, ready=copy and str(copy)), from_="pretrained"
+            ),
+        )
+        return read_json(output / "backbone.json")
+
+    assert "ready" not in go_on(pretrained, "further")
+    ready.main(tmp_path / "further", tmp_path / "copy")
+    said = go_on(pretrained, "taken", tmp_path / "copy")
+    assert said["ready"] == str(tmp_path / "copy") and said["start"] == str(pretrained / "model")
+    # from another model it is another backbone
+    assert "ready" not in go_on(make("narrower", ffn=24), "other", tmp_path / "copy")
+    assert "was made with other start; the backbone is pretrained here" in capsys.readouterr().out
+
+
 def test_a_model_from_elsewhere_is_no_backbone_to_keep(made, tmp_path):
     _, pretrained, _ = made
     shutil.copytree(pretrained, tmp_path / "hub")
@@ -90,16 +120,25 @@ def test_a_model_from_elsewhere_is_no_backbone_to_keep(made, tmp_path):
         ready.main(tmp_path / "hub", tmp_path / "copy")
 
 
-def test_the_shipped_backbone_is_that_of_the_demo():
-    loaded = config.load(yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8")))
-    small, told = loaded.backbones["bible"].small, read_json(SHIPPED / "ready.json")
-    languages = tuple(inputs.backbone_languages(loaded, SimpleNamespace(backbone="bible")))
-    origin = ready.made_from(small, "mbart", "denoising", languages, (), (), (), (), 1)
+@pytest.mark.parametrize(
+    "name, family, objective, recipe", [("bible", "mbart", "denoising", None), ("manual-xlmr", "xlmr", "mlm", "config/small-sga.yaml")]
+)
+def test_what_is_shipped_is_what_the_recipe_asks_for(name, family, objective, recipe):
+    settings = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    if recipe:
+        update_config(settings, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
+    loaded = config.load(settings)
+    small = loaded.backbones[name].small
+    shipped = Path(small.ready)
+    told = read_json(shipped / "ready.json")
+    languages = tuple(inputs.backbone_languages(loaded, SimpleNamespace(backbone=name)))
+    origin = ready.made_from(small, family, objective, languages, (), (), (), (), 1)
     texts = {"task_text", "held_out"}  # which the stage corpus makes; tests/workflow looks at them
     assert {key: value for key, value in told["made_from"].items() if key not in texts} == {
         k: v for k, v in origin.items() if k not in texts
     }
-    tensors = load_file(SHIPPED / "model.safetensors")
+    tensors = load_file(shipped / "model.safetensors")
     # a bias that is not trained is in the file, too
-    assert sum(tensor.numel() for name, tensor in tensors.items() if name != "final_logits_bias") == told["parameters"]
-    assert all(torch.isfinite(tensor).all() for tensor in tensors.values()) and told["denoising_loss"] < 0.6 * told["unigram_loss"]
+    assert sum(tensor.numel() for key, tensor in tensors.items() if key != "final_logits_bias") == told["parameters"]
+    assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
+    assert told[f"{objective}_loss"] < 0.6 * told["unigram_loss"]

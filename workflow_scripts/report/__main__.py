@@ -196,7 +196,8 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
     """Table and chart that compare several experiments; empty for a single one.
 
     The table has a row per experiment, test set and arm (a classification: per arm, its average over test sets); a row without a
-    score has a `reason`. `trivial` is what needs no model, where there is such. The chart shows the gain in score against the reduction of the distance between the languages.
+    score has a `reason`. `trivial` is what needs no model, where there is such. The chart shows the gain in score against the
+    reduction of the distance between the languages.
     """
     if len(sections) < 2:
         return {}

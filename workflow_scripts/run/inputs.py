@@ -28,7 +28,6 @@ from workflow_scripts.tasks.experiment import (
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text import labelled
-from workflow_scripts.training.small import Small
 
 
 class Wildcards(Protocol):
@@ -294,7 +293,7 @@ def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
 def backbone_text(config: Config, w: Wildcards) -> list[str]:
     """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy."""
     block = config.backbones[w.backbone].pretraining
-    ready = [f"{resource(block.ready)}/ready.json"] if isinstance(block, Small) and block.ready else []
+    ready = [f"{resource(block.ready)}/ready.json"] if block and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 
 

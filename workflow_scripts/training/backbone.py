@@ -18,7 +18,7 @@ from pydantic import Field
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.families import family_of
-from workflow_scripts.stage import InputError, checksums, is_first_process, run, write_json
+from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.launching import launch
@@ -161,8 +161,7 @@ def main(
         if settings.small is None:
             raise InputError("backbone of kind small needs a block `small`")
         block, family = settings.small, settings.family or "mbart"
-        objective = objective_for(settings.objective, known_family(family))
-        origin = made_from(block, family, objective, *text, seed)
+        origin = made_from(block, family, objective_for(settings.objective, known_family(family)), *text, seed)
         found = take(Path(block.ready), origin, output, curve) if block.ready else None
         details = found or {
             "made_from": origin,
@@ -178,12 +177,23 @@ def main(
     else:
         if settings.continued is None or start is None:
             raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
-        details = {
-            "start": str(start),
-            **pretrain(settings.continued, settings.objective, *text, lambda *_: start, "continued", **job),
+        further, form, before = settings.continued, family_of(start), _pretrained_from(start)
+        # a model from elsewhere may be another one tomorrow: what goes on from it is not kept ready-made
+        origin = made_from(further, form.name, objective_for(settings.objective, form), *text, seed, before) if before else {}
+        found = take(Path(further.ready), origin, output, curve) if further.ready and origin else None
+        made = found or {
+            **({"made_from": origin} if origin else {}),
+            **pretrain(further, settings.objective, *text, lambda *_: start, "continued", **job),
         }
+        details = {"start": str(start), **made}
     if is_first_process():
         write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
+
+
+def _pretrained_from(start: Path) -> dict[str, Any] | None:
+    """What the backbone with the model `start` was made from, where it was pretrained in a run."""
+    report = start.parent / "backbone.json"
+    return read_json(report).get("made_from") if report.exists() else None
 
 
 def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do: bool, seed: int) -> dict:

@@ -77,6 +77,8 @@ class Pretraining:
     """Objective `veco`: its losses."""
     training: Training = field(default_factory=Training)
     """The pretraining phase."""
+    ready: str | None = None
+    """Folder with this very backbone, pretrained before (`ready`); where anything that it was made from differs, it is not taken."""
 
 
 class Text(NamedTuple):

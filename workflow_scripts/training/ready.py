@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workflow_scripts.stage import InputError, atomic, checksum, is_first_process, read_json, run, write_json
 
 if TYPE_CHECKING:
-    from workflow_scripts.training.small import Small
+    from workflow_scripts.training.pretraining import Pretraining
 
 # settings that change the result by rounding at most
 _NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "batching", "loss", "precision")
@@ -30,7 +30,7 @@ def main(backbone: Path, output: Path) -> None:
 
     report = read_json(backbone / "backbone.json")
     if "made_from" not in report:
-        raise InputError(f"{backbone}: was not pretrained here; only a backbone of kind small can be kept ready-made")
+        raise InputError(f"{backbone}: was not pretrained here; only a backbone of kind small or continued can be kept ready-made")
     output.mkdir(parents=True, exist_ok=True)
     for path in sorted((backbone / "model").glob("*.json")):
         _copy(path, output / path.name)
@@ -42,7 +42,7 @@ def main(backbone: Path, output: Path) -> None:
 
 
 def made_from(
-    small: "Small",
+    block: "Pretraining",
     family: str,
     objective: str,
     languages: tuple[str, ...],
@@ -51,9 +51,13 @@ def made_from(
     bitext: tuple[Path, ...],
     bitext_dev: tuple[Path, ...],
     seed: int,
+    start: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Everything that decides the result of pretraining, except for rounding: settings, languages, seed, and the contents of all texts."""
-    settings = asdict(small)
+    """Everything that decides the result of pretraining, except for rounding: settings, languages, seed, and the contents of all texts.
+
+    `start` is what the model was made from that a continued backbone goes on from.
+    """
+    settings = asdict(block)
     text = settings.pop("text")
     # the files stand for the corpora; without any, a backbone is the same as before there were such settings
     about_bitext = {name: settings.pop(name) for name in ("bitext", "bitext_pairs", "temperature", "direction", "pivot")}
@@ -81,6 +85,8 @@ def made_from(
     if bitext:
         origin["settings"] |= about_bitext
         origin |= {"bitext": list(map(checksum, bitext)), "bitext_dev": list(map(checksum, bitext_dev))}
+    if start:
+        origin["start"] = start
     return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
 
 

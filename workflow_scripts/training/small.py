@@ -30,8 +30,6 @@ class Small(Pretraining):
     """Width of the feed-forward layers."""
     max_positions: Positive = 512
     """Longest row in pieces."""
-    ready: str | None = None
-    """Folder with this very backbone, pretrained before (`ready`); where anything that it was made from differs, it is not taken."""
 
 
 def build_model(
