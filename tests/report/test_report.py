@@ -21,7 +21,7 @@ from workflow_scripts.report.comparison import contrast, differences, measures
 from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import plane
-from workflow_scripts.report.headline import headline
+from workflow_scripts.report.headline import comparisons, headline
 from workflow_scripts.report.shown import ASKED_FOR, PARTS
 from workflow_scripts.report.study import configured, evenly, signed, summary
 from workflow_scripts.run.config import load
@@ -330,6 +330,19 @@ def test_a_lower_cased_corpus_is_called_so(tmp_path):
 def test_fewer_arms_say_only_what_can_be_said(tmp_path, arms, words):
     text = plain(report(results(tmp_path / "results", arms=arms), tmp_path, arms=arms)[0])
     assert words in text and "right words" not in text
+
+
+def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):
+    config = configuration(arms=("finetune", "csr", "mask"))
+    config.arms["other"] = [replace(config.arms["finetune"][0], backbone="other")]
+    config.arms["other-csr"] = [replace(config.arms["csr"][0], backbone="other"), config.arms["csr"][1]]
+    config.run.arms += ["other-csr", "other"]
+    assert comparisons(configured(tmp_path, "demo", config)) == [
+        ("csr", "finetune", "baseline"),
+        ("csr", "mask", "mask"),
+        ("other-csr", "other", "plain"),
+        ("other", "finetune", "other"),
+    ]
 
 
 def test_equal_outputs_get_no_marker(tmp_path):

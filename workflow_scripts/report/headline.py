@@ -15,6 +15,7 @@ Rows = list[dict[str, Any]]
 
 QUESTIONS = {
     "baseline": "Does code-switching restore help? {arm} against the baseline, {other}",
+    "plain": "Does code-switching restore help? {arm} against {other}, which starts from the same backbone",
     "mask": "Do words of the other language help more than gaps? {arm} against {other}",
     "random": "Do the right words help more than random ones? {arm} against {other}",
     "other": "Does this help? {arm} against the baseline, {other}",
@@ -51,13 +52,20 @@ def where(study: Study, testset: str) -> str:
 
 def comparisons(study: Study) -> list[tuple[str, str, str]]:
     """Pairs of arms to compare, and what the comparison asks (a key of `QUESTIONS`)."""
-    switched = study.of_kind("codeswitch")
+    switched, others = study.of_kind("codeswitch"), study.of_kind("task")
     if not switched:
         return [(arm, study.baseline, "other") for arm in study.arms if arm != study.baseline]
     found = []
-    for arm in switched:
-        found.append((arm, study.baseline, "baseline"))
-        found += [(arm, control, kind) for kind in ("mask", "random") for control in study.of_kind(kind)]
+    for arm in study.arms:
+        # what restoring is worth shows only between arms of one backbone
+        alike = [other for other in (study.baseline, *others) if study.backbones[other] == study.backbones[arm]]
+        if arm in switched:
+            plain = alike[0] if alike else study.baseline
+            found.append((arm, plain, "plain" if alike and plain != study.baseline else "baseline"))
+            controls = [(control, kind) for kind in ("mask", "random") for control in study.of_kind(kind)]
+            found += [(arm, control, kind) for control, kind in controls if study.backbones[control] == study.backbones[arm]]
+        elif arm in others:
+            found.append((arm, study.baseline, "other"))
     return found
 
 
