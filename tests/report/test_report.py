@@ -241,6 +241,7 @@ def test_headline_answers_first_and_claims_no_more(page):
 @pytest.mark.parametrize(
     "scores, p, told",
     [
+        (20.4, 0.03, ("Not shown in BLEU", "+0.90, p = 0.030). Chance could make such a difference.")),
         (21.0, 0.0004, ("Yes, by 1.00 BLEU", "p < 0.001).")),
         (19.0, 0.004, ("No, finetune is better, by 1.00 BLEU", "p = 0.004).")),
         (21.0, 0.05, ("Not shown in BLEU", "p = 0.050). Chance could make such a difference.")),
@@ -257,6 +258,8 @@ def test_an_answer_says_no_more_than_its_test(tmp_path, scores, p, told):
         if value is not None
     ]
     tested = {"testset": "pages", "metric": "BLEU", "arm": "csr", "other": "finetune", "low": 0.5, "high": 1.5, "p": p}
+    if scores == 20.4:  # an interval with zero in it
+        tested |= {"low": -0.1, "high": 0.9}
     (compared,) = headline(study, rows, [tested], ["pages"], ["BLEU"])
     (answer,) = compared["answers"]
     assert answer["claim"] == told[0] and answer["numbers"].endswith(told[1])

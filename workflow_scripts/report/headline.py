@@ -85,7 +85,9 @@ def answer(study: Study, rows: Rows, over_seeds: Rows, arm: str, other: str, tes
     numbers = f"{both}, a difference of {signed(gap['mean'], digits(metric))} ({', '.join(_uncertainty(gap, tested, metric))})"
     if tested is None or tested["p"] is None:
         return f"Not tested in {called}", f"{numbers}."
-    if tested["p"] >= 0.05:
+    # with one seed p is sacreBLEU's, in effect that of a one-sided test, and the interval may still have zero in it
+    within_chance = tested["low"] is not None and tested["low"] < 0 < tested["high"]
+    if tested["p"] >= 0.05 or within_chance:
         return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
     better = gap["mean"] < 0 if metric in LOWER_IS_BETTER else gap["mean"] > 0
     claim = f"{'Yes' if better else f'No, {other} is better'}, by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
