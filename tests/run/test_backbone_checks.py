@@ -1,10 +1,12 @@
 """Backbones in the configuration: what they are made from, and the parallel text that they are pretrained on."""
 
 import copy
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
+from snakemake.utils import update_config
 
 from workflow_scripts.run import findings, inputs
 from workflow_scripts.run.config import bitext_used, load
@@ -176,3 +178,25 @@ def test_what_is_wrong_with_the_losses_of_veco(losses, message):
     if message != "unknown key":
         with pytest.raises(InputError, match="veco: is for the objective veco, not for denoising"):
             configured(base={"kind": "small", "small": {**TEXT, "veco": losses}})
+
+
+def test_an_arms_own_backbone_knows_the_languages_that_the_arm_translates_zero_shot():
+    # the German experiment's mBART translates Spanish as well, though the Spanish one has no arm that starts from it
+    raw: dict = {}
+    for recipe in ("config.yaml", "config/small-sga.yaml"):
+        update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
+    config = load(raw)
+    asked = SimpleNamespace(backbone="manual-mbart")
+    assert "small-es-en" in inputs.backbone_users(config, "manual-mbart") and inputs.languages_known(config, "manual-mbart") == [
+        "de",
+        "en",
+        "es",
+    ]
+    assert findings.used_backbones(config)["manual-mbart"] == ["de", "en", "es"]
+    assert "results/corpora/manual-es.es-en/train.es" in inputs.backbone_task_text(config, asked)
+    assert "results/corpora/manual-es.es-en/test/pages.en" in inputs.backbone_held_out(config, asked)
+    raw["backbones"]["manual-mbart"]["small"]["text"] = {"de": "task", "en": "task"}
+    with pytest.raises(InputError, match=r"backbones.manual-mbart.small.text: no text for 'es', which experiments.small-de-en needs"):
+        load(raw)
+    raw["run"]["zero_shot"] = False
+    assert inputs.languages_known(load(raw), "manual-mbart") == ["de", "en"]

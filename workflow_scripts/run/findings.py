@@ -21,7 +21,7 @@ from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, family_of
 from workflow_scripts.run.config import Config, bitext_used, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
-from workflow_scripts.run.inputs import writes_text
+from workflow_scripts.run.inputs import of_users, writes_text
 from workflow_scripts.stage import InputError, resource, told
 from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
@@ -101,12 +101,8 @@ def used_corpora(config: Config) -> list[str]:
 
 def used_backbones(config: Config) -> dict[str, list[str]]:
     """Backbone → languages that it must know."""
-    used: dict[str, set[str]] = {}
-    for name in experiments_needed(config):
-        each = config.experiments[name]
-        for backbone in (link for own in backbones_of(config, each) for link in chain(config, own)):
-            used.setdefault(backbone, set()).update(task_of(each).languages(config, name))
-    return {name: sorted(codes) for name, codes in used.items()}
+    named = (own for name in experiments_needed(config) for own in backbones_of(config, config.experiments[name]))
+    return {link: of_users(config, link, "languages") for own in named for link in chain(config, own)}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
     the dev and test sets of experiments that start from the model of an arm that was trained on it."""
     own, arms = paths.corpus_folder(config, w.corpus), {name: config.backbones[name].arm for name in backbones_used(config)}
     learnt = [name for name, arm in arms.items() if arm and config.experiments[arm.experiment].corpus == w.corpus]
-    held_out = {path for name in learnt for path in _of_users(config, name, "held_out_text") if not path.startswith(f"{own}/")}
+    held_out = {path for name in learnt for path in of_users(config, name, "held_out_text") if not path.startswith(f"{own}/")}
     return sorted({*translation.zero_shot_references(config, w.corpus, getattr(w, side)), *held_out})
 
 
@@ -201,13 +201,17 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_users(config: Config, backbone: str) -> list[str]:
-    """The names of the experiments that start from the backbone, or from one that is made from it."""
+    """The names of the experiments that start from the backbone, or from one that is made from it, and of those whose test sets their
+    arms translate without having learnt to."""
     used = experiments_needed(config)
     starts = {name: backbones_of(config, config.experiments[name]) for name in used}
-    return [name for name in used if any(backbone in chain(config, own) for own in starts[name])]
+    users = [name for name in used if any(backbone in chain(config, own) for own in starts[name])]
+    trained = [name for name in users if name in translation.translations(config)]
+    tested = (other for name in trained for other in translation.zero_shot_experiments(config, name))
+    return list(dict.fromkeys([*users, *tested]))
 
 
-def _of_users(config: Config, backbone: str, ask: str) -> list[str]:
+def of_users(config: Config, backbone: str, ask: str) -> list[str]:
     """What the tasks of the backbone's experiments answer, each once, sorted."""
     return sorted(
         {found for name in backbone_users(config, backbone) for found in getattr(task_of(config.experiments[name]), ask)(config, name)}
@@ -222,7 +226,7 @@ def backbone_languages(config: Config, w: Wildcards) -> list[str]:
 def languages_known(config: Config, backbone: str) -> list[str]:
     """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses; and of
     the bitext that it, or one that is made from it, is pretrained on."""
-    asked = _of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    asked = of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
     made = [name for name in backbones_used(config) if backbone in chain(config, name)]
     blocks = [config.backbones[name].pretraining for name in made]
     read = {code for block in blocks if block for name in block.bitext for code in config.corpora[name].languages}
@@ -277,7 +281,7 @@ def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
         return []
     if of_arm := config.backbones[w.backbone].arm:
         return sorted(task_of(config.experiments[of_arm.experiment]).training_text(config, of_arm.experiment))
-    read = set(_of_users(config, w.backbone, "training_text"))
+    read = set(of_users(config, w.backbone, "training_text"))
     if config.backbones[w.backbone].trim:
         # switched words need their pieces, and no other text has them
         users = [name for name in backbone_users(config, w.backbone) if task_of(config.experiments[name]).text == "labelled"]
@@ -287,7 +291,7 @@ def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
 
 def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
     """Dev and test sets, whose sentences the backbone must not be trained on."""
-    return _of_users(config, w.backbone, "held_out_text") if _reads_text(config, w.backbone) else []
+    return of_users(config, w.backbone, "held_out_text") if _reads_text(config, w.backbone) else []
 
 
 def backbone_text(config: Config, w: Wildcards) -> list[str]:

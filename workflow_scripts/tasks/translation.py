@@ -96,17 +96,22 @@ def translations(config: Config) -> dict[str, Translation]:
     return {name: experiment for name, experiment in config.experiments.items() if isinstance(experiment, Translation)}
 
 
-def zero_shot_tests(config: Config, name: str) -> list[str]:
-    """Test sets of other experiments in the run that `name` translates without having learnt their source, as `{other}@{testset}`."""
+def zero_shot_experiments(config: Config, name: str) -> list[str]:
+    """The run's other experiments whose test sets the arms of `name` translate, without having learnt their source."""
     own, known = config.experiments[name], translations(config)
     others = {other: known[other] for other in config.run.experiments if config.run.zero_shot and other in known and other != name}
     return [
-        f"{other}@{testset}"
+        other
         for other, experiment in others.items()
         if (experiment.task, experiment.target, experiment.backbone) == (own.task, own.target, own.backbone)
         and experiment.source != own.source
-        for testset in config.corpora[experiment.corpus].test
     ]
+
+
+def zero_shot_tests(config: Config, name: str) -> list[str]:
+    """Their test sets, as `{other}@{testset}`."""
+    others = zero_shot_experiments(config, name)
+    return [f"{other}@{testset}" for other in others for testset in config.corpora[config.experiments[other].corpus].test]
 
 
 def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
@@ -278,7 +283,8 @@ def problems(config: Config, name: str) -> Iterator[str]:
             yield f"{where}.together_with: {other!r} is in {list(config.corpora[other].languages)}, not into {experiment.target!r}"
         elif other in config.corpora and config.corpora[other].documents:
             yield f"{where}.together_with: {other!r} has documents; sentences are needed"
-    yield from backbone_problems(config, name, all_languages(config, name), {})
+    others = (config.experiments[other].source for other in zero_shot_experiments(config, name))
+    yield from backbone_problems(config, name, list(dict.fromkeys([*all_languages(config, name), *others])), {})
 
 
 def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
