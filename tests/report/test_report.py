@@ -7,6 +7,7 @@ import re
 import shutil
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
 import numpy as np
@@ -16,7 +17,7 @@ import zstandard
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report import drawing
-from workflow_scripts.report.__main__ import TRAINS_ON, section, write_report
+from workflow_scripts.report.__main__ import TRAINS_ON, section, write_report, zero_shot
 from workflow_scripts.report.comparison import contrast, differences, measures
 from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
@@ -812,3 +813,29 @@ def test_models_of_other_experiments_stand_in_a_matrix(tmp_path):
     assert "Test set spanish@pages" not in html
     rows = [row.split("\t") for row in (tmp_path / "z.tsv").read_text(encoding="utf-8").splitlines()]
     assert ["demo", "spanish@pages", "es-en", "csr", "3.25"] in [[row[0], row[3], row[4], row[5], row[8]] for row in rows]
+
+
+def test_in_the_matrix_experiments_on_one_corpus_share_rows_and_what_a_model_learnt_together_is_in_italics():
+    def part(name, corpus, sources, zero_shot, arms):
+        own = {"pages": {"cells": {(arm, "BLEU"): {"mean": 10 + place} for place, arm in enumerate(arms)}}}
+        others = {test: {"cells": {(arm, "BLEU"): {"mean": 1.0} for arm in arms}} for test in zero_shot}
+        study = SimpleNamespace(
+            name=name, corpus_name=corpus, source=sources[0], learnt_sources=sources, target="en", leading="BLEU", zero_shot=zero_shot,
+            tested=["pages", *zero_shot], arms=dict.fromkeys(arms), baseline=arms[0], lowercased=[],
+        )  # fmt: skip
+        return {"study": study, "failed": {}, "scores": {"tables": own | others}}
+
+    (matrix,) = zero_shot(
+        [
+            part("german", "de", ["de"], {"spanish@pages": "es"}, ["sga"]),
+            part("both", "de", ["de", "es"], {"spanish@pages": "es"}, ["sga"]),
+            part("spanish", "es", ["es"], {"german@pages": "de"}, ["finetune", "sga"]),
+        ]
+    )
+    assert matrix["rows"] == {"german@pages": "de", "spanish@pages": "es"} and matrix["arms"] == ["sga", "finetune"]
+    learnt = {(name, test): cell["learnt"] for (name, test, arm), cell in matrix["cells"].items() if arm == "sga"}
+    assert learnt == {
+        ("german", "german@pages"): True, ("german", "spanish@pages"): False, ("both", "german@pages"): True,
+        ("both", "spanish@pages"): True, ("spanish", "spanish@pages"): True, ("spanish", "german@pages"): False,
+    }  # fmt: skip
+    assert matrix["baselines"]["spanish"] == "finetune" and matrix["columns"]["both"] == ["de", "es"]

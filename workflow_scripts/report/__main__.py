@@ -243,34 +243,37 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A matrix (Table III) per target language: models in columns, test sets in rows. Models were trained for the diagonal only.
+    """A matrix (Table III) per target language: models in columns, test sets in rows. Experiments on one corpus have its rows together.
 
-    `cells` maps (experiment of the model, test set, arm) to a cell of that experiment's main table.
+    `cells` maps (experiment of the model, test set, arm) to a cell of that experiment's main table; `learnt` says whether the model was
+    trained on the test set's language.
     """
     measured = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
     matrices = []
     for target, metric in dict.fromkeys((part["study"].target, part["study"].leading) for part in measured):
         parts = {part["study"].name: part for part in measured if (part["study"].target, part["study"].leading) == (target, metric)}
+        studies: dict[str, Study] = {name: part["study"] for name, part in parts.items()}
+        first_on = {study.corpus_name: name for name, study in reversed(studies.items())}
         rows: dict[str, str] = {}
         cells: dict[tuple[str, str, str], dict[str, Any]] = {}
         lowercased: set[str] = set()
-        for name, part in parts.items():
-            study: Study = part["study"]
-            rows |= {f"{name}@{testset}": study.source for testset in study.testsets} | study.zero_shot
-            lowercased |= {testset if testset in study.zero_shot else f"{name}@{testset}" for testset in study.lowercased}
-            for testset, arm in itertools.product(study.tested, study.arms):
-                if cell := part["scores"]["tables"][testset]["cells"].get((arm, metric)):
-                    test = testset if testset in study.zero_shot else f"{name}@{testset}"
-                    cells[name, test, arm] = {**cell, "own": testset not in study.zero_shot}
-        arms = list(next(iter(parts.values()))["study"].arms)
+        for name, study in studies.items():
+            called = {test: test if test in study.zero_shot else f"{first_on[study.corpus_name]}@{test}" for test in study.tested}
+            sources = {called[test]: study.zero_shot.get(test, study.source) for test in study.tested}
+            rows |= sources
+            lowercased |= {called[test] for test in study.lowercased}
+            for test, arm in itertools.product(study.tested, study.arms):
+                if cell := parts[name]["scores"]["tables"][test]["cells"].get((arm, metric)):
+                    cells[name, called[test], arm] = {**cell, "learnt": sources[called[test]] in study.learnt_sources}
         matrices.append(
             {
                 "target": target,
                 "metric": metric,
-                "columns": {n: p["study"].source for n, p in parts.items()},
+                "columns": {name: study.learnt_sources for name, study in studies.items()},
                 "rows": rows,
                 "lowercased": lowercased,
-                "arms": arms,
+                "arms": list(dict.fromkeys(arm for study in studies.values() for arm in study.arms)),
+                "baselines": {name: study.baseline for name, study in studies.items()},
                 "cells": cells,
             }
         )

@@ -13,7 +13,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import transfer
 from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.translation import lexicon_folder, zero_shot_tests
+from workflow_scripts.tasks.translation import learnt_sources, lexicon_folder, zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
@@ -37,7 +37,7 @@ class Study:
     seeds: list[int]
     testsets: list[str]
     zero_shot: dict[str, str]
-    """Test sets of other experiments, translated without training for them (`{other}@{testset}`), and their source language."""
+    """Test sets of other experiments (`{other}@{testset}`), which the models translate as well, and their source language."""
     lowercased: list[str]
     """Test sets whose corpus is lower-cased."""
     run: Path
@@ -48,6 +48,8 @@ class Study:
     noised: Path
     other_lexicons: dict[str, Path]
     """Lexicons that phases name instead of the experiment's."""
+    learnt_sources: list[str] = field(default_factory=list)
+    """Of a translation: the languages that it is learnt from."""
     labelled: Labelled | Aligned | None = None
     """The text of a task with labels, or of one that looks up translations."""
     generated: Labelled | None = None
@@ -82,7 +84,8 @@ class Study:
             return "retrieval of translations"
         if self.labelled or self.generated:
             return f"{self.settings.task}, learnt in {language(self.source).name}"
-        return f"{language(self.source).name} to {language(self.target).name}"
+        sources = [language(code).name for code in self.learnt_sources or [self.source]]
+        return f"{' and '.join(sources)} to {language(self.target).name}"
 
     @property
     def head(self) -> Any:
@@ -148,6 +151,7 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
         target=chosen.target,
         languages=settings.corpora[chosen.corpus].languages,
         testsets=list(settings.corpora[chosen.corpus].test),
+        learnt_sources=learnt_sources(settings, name),
         zero_shot={test: experiment(settings, test.partition("@")[0]).source for test in zero_shot_tests(settings, name)},
         lowercased=_lowercased(name, settings),
         corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),

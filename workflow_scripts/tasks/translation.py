@@ -97,19 +97,19 @@ def translations(config: Config) -> dict[str, Translation]:
 
 
 def zero_shot_experiments(config: Config, name: str) -> list[str]:
-    """The run's other experiments whose test sets the arms of `name` translate, without having learnt their source."""
+    """The run's other experiments whose test sets the arms of `name` translate; of those on one corpus, which have the same, the first."""
     own, known = config.experiments[name], translations(config)
     others = {other: known[other] for other in config.run.experiments if config.run.zero_shot and other in known and other != name}
-    return [
-        other
-        for other, experiment in others.items()
-        if (experiment.task, experiment.target, experiment.backbone) == (own.task, own.target, own.backbone)
-        and experiment.source != own.source
-    ]
+    found: dict[str, str] = {}
+    for other, experiment in others.items():
+        alike = (experiment.task, experiment.target, experiment.backbone) == (own.task, own.target, own.backbone)
+        if alike and experiment.source != own.source:
+            found.setdefault(experiment.corpus, other)
+    return list(found.values())
 
 
 def zero_shot_tests(config: Config, name: str) -> list[str]:
-    """Their test sets, as `{other}@{testset}`."""
+    """Test sets of other experiments in the run that the arms of `name` translate, as `{other}@{testset}`."""
     others = zero_shot_experiments(config, name)
     return [f"{other}@{testset}" for other in others for testset in config.corpora[config.experiments[other].corpus].test]
 
@@ -142,6 +142,11 @@ def languages(config: Config, name: str) -> list[str]:
 def all_languages(config: Config, name: str) -> list[str]:
     """Source and target, and the sources of the corpora that are learnt together with the experiment's."""
     return [*languages(config, name), *(code for _, code in more_sources(config, name))]
+
+
+def learnt_sources(config: Config, name: str) -> list[str]:
+    """The languages that the experiment learns to translate from."""
+    return [code for code in all_languages(config, name) if code != config.experiments[name].target]
 
 
 def more_sources(config: Config, name: str) -> list[tuple[str, str]]:
