@@ -30,15 +30,15 @@ def test_loss_and_gradient_are_those_of_the_whole_vocabulary(batch, entries, mon
     lengths = (labels >= 0).sum(1)
     whole = F.ctc_loss(scores.transpose(0, 1), labels.clamp_min(0), positions, lengths, blank=BLANK, reduction="none")
     monkeypatch.setattr(ctc, "_ENTRIES", entries)
-    found = emissions(states, weight, bias, labels, BLANK)
+    found, without = (emissions(states, weight, bias, labels, BLANK, draft) for draft in ("best", "no blank"))
     few = ctc_loss(found, positions, labels)
     assert found.log_probabilities.shape[2] == labels.shape[1] + 2
     assert torch.allclose(few, whole, rtol=0, atol=1e-12)
     of = [torch.autograd.grad(loss.sum(), states, retain_graph=True)[0] for loss in (whole, few)]
     assert torch.allclose(*of, rtol=0, atol=1e-12)
-    assert torch.equal(found.best, scores.argmax(-1))
+    assert torch.equal(found.draft, scores.argmax(-1))
     scores.data[..., BLANK] = -torch.inf
-    assert torch.equal(found.runner_up, scores.argmax(-1))
+    assert torch.equal(without.draft, scores.argmax(-1))
 
 
 def test_a_target_fits_exactly_where_an_alignment_collapses_to_it():
@@ -58,6 +58,7 @@ def test_what_does_not_fit_costs_infinity_and_a_row_without_labels_nothing(batch
 
 def test_the_best_pieces_need_no_labels(batch):
     states, weight, bias, labels, _ = batch
-    best, runner_up = best_pieces(states, weight, bias, BLANK)
-    found = emissions(states, weight, bias, labels, BLANK)
-    assert torch.equal(best, found.best) and torch.equal(runner_up, found.runner_up) and not best.requires_grad
+    for kind in ("best", "no blank"):
+        best, draft = best_pieces(states, weight, bias, BLANK, kind)
+        assert torch.equal(best, emissions(states, weight, bias, labels, BLANK, "best").draft) and not best.requires_grad
+        assert torch.equal(draft, emissions(states, weight, bias, labels, BLANK, kind).draft)

@@ -15,7 +15,7 @@ included. PyTorch's gradient takes for granted that the probabilities of a posit
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -42,20 +42,24 @@ def collapse(row: Sequence[int], blank: int) -> list[int]:
     return [piece for place, piece in enumerate(row) if piece != blank and (place == 0 or piece != row[place - 1])]
 
 
+Draft = Literal["best", "no blank"]
+"""What a position gives to a draft: its most probable piece, or the most probable one other than the blank."""
+
+
 class Emissions(NamedTuple):
-    """What CTC needs of the scores of all positions of a batch, and the best pieces."""
+    """What CTC needs of the scores of all positions of a batch, and the draft that they make."""
 
     log_probabilities: torch.Tensor
     """Rows × positions × classes: the blank (class 0), one class for each label of the row, all other pieces together (the last)."""
     classes: torch.Tensor
     """Rows × labels: the class of each label. Equal labels share the first one's; 0 where a row has no more labels."""
-    best: torch.Tensor
-    """Rows × positions: the most probable piece."""
-    runner_up: torch.Tensor
-    """Rows × positions: the most probable piece other than the blank."""
+    draft: torch.Tensor | None
+    """Rows × positions: the pieces of the draft; None where none is wanted."""
 
 
-def emissions(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, labels: torch.Tensor, blank: int) -> Emissions:
+def emissions(
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, labels: torch.Tensor, blank: int, draft: Draft | None = None
+) -> Emissions:
     """Log-probabilities of the pieces that matter, from the `states` (rows × positions × width) before the output layer.
 
     `weight` (vocabulary × width) and `bias` (vocabulary) are that layer's; `labels` (rows × labels) has −100 where a row has no more.
@@ -67,37 +71,80 @@ def emissions(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, la
     # a label's class is the place of the first label equal to it
     first = (labels[:, :, None] == labels[:, None, :]).int().argmax(dim=2)
     used = F.pad(real & (first == torch.arange(labels.shape[1], device=labels.device)), (1, 0), value=True)
-    rows = max(1, _ENTRIES // (states.shape[1] * len(weight)))
-    portions = [slice(start, start + rows) for start in range(0, len(states), rows)]
+    portions = _portions(states, weight)
     again = len(portions) > 1 and torch.is_grad_enabled()
     run: Callable = (lambda *given: checkpoint(_portion, *given, use_reentrant=False)) if again else _portion
-    parts = [run(states[part], weight, bias, columns[part], used[part]) for part in portions]
-    joined = [torch.cat(column) for column in zip(*parts, strict=True)]
-    return Emissions(joined[0], torch.where(real, first + 1, 0), joined[1], joined[2])
+    parts = [run(states[part], weight, bias, columns[part], used[part], blank, draft) for part in portions]
+    log_probabilities, drafts = zip(*parts, strict=True)
+    return Emissions(torch.cat(log_probabilities), torch.where(real, first + 1, 0), torch.cat(drafts) if draft else None)
+
+
+def _portions(states: torch.Tensor, weight: torch.Tensor) -> list[slice]:
+    """The rows, as many at a time as have scores that fit into memory."""
+    rows = max(1, _ENTRIES // (states.shape[1] * len(weight)))
+    return [slice(start, start + rows) for start in range(0, len(states), rows)]
+
+
+def _scores(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    scores = F.linear(states, weight.to(states.dtype), bias.to(states.dtype))
+    return scores if scores.dtype == torch.float64 else scores.float()
 
 
 def _portion(
-    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, columns: torch.Tensor, used: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    scores = F.linear(states, weight.to(states.dtype), bias.to(states.dtype))
-    if scores.dtype != torch.float64:
-        scores = scores.float()
-    width = states.shape[1]
-    chosen = scores.gather(2, columns[:, None].expand(-1, width, -1)) - scores.logsumexp(dim=2, keepdim=True)
-    named = torch.where(used[:, None], chosen, _NEVER)
-    smallest = torch.finfo(scores.dtype).eps
-    others = (1 - named.exp().sum(dim=2, keepdim=True)).clamp_min(smallest).log()
-    with torch.no_grad():
-        best = scores.argmax(dim=2)
-        runner_up = scores.detach().index_fill(2, columns[0, :1], -torch.inf).argmax(dim=2)
-    return torch.cat([named, others], dim=2), best, runner_up
+    states: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    columns: torch.Tensor,
+    used: torch.Tensor,
+    blank: int,
+    draft: Draft | None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    scores = _scores(states, weight, bias)
+    named = torch.where(used[:, None], LogSoftmaxAt.apply(scores, columns), _NEVER)
+    others = (1 - named.exp().sum(dim=2, keepdim=True)).clamp_min(torch.finfo(scores.dtype).eps).log()
+    return torch.cat([named, others], dim=2), _drafted(scores, blank, draft) if draft else None
 
 
-def best_pieces(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, blank: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """`best` and `runner_up` of `emissions` alone, to decode with."""
-    with torch.no_grad():
-        found = emissions(states, weight, bias, torch.full((len(states), 1), -100, device=states.device), blank)
-    return found.best, found.runner_up
+class LogSoftmaxAt(torch.autograd.Function):
+    """The logarithm of the softmax of `scores` (rows × positions × pieces) at a few pieces of each row (`columns`, rows × classes).
+
+    The scores are by far the largest array here. PyTorch's own gradient of the two steps goes through three more of that size.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """Rows × positions × classes."""
+        places = columns[:, None].expand(-1, scores.shape[1], -1)
+        whole = scores.logsumexp(dim=2, keepdim=True)
+        ctx.save_for_backward(scores, whole, places)
+        return scores.gather(2, places) - whole
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """The gradient of the scores: that of what was chosen, less each piece's probability times the sum of them."""
+        (given,), (scores, whole, places) = gradients, ctx.saved_tensors
+        found = (scores - whole).exp_().mul_(-given.sum(dim=2, keepdim=True))
+        return found.scatter_add_(2, places, given), None
+
+
+@torch.no_grad()
+def _drafted(scores: torch.Tensor, blank: int, draft: Draft) -> torch.Tensor:
+    if draft == "best":
+        return scores.argmax(dim=2)
+    return scores.index_fill(2, torch.tensor([blank], device=scores.device), -torch.inf).argmax(dim=2)
+
+
+@torch.no_grad()
+def best_pieces(
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, blank: int, draft: Draft
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The most probable pieces (rows × positions), to decode with, and those of the draft."""
+    best, drafts = [], []
+    for part in _portions(states, weight):
+        scores = _scores(states[part], weight, bias)
+        best.append(_drafted(scores, blank, "best"))
+        drafts.append(best[-1] if draft == "best" else _drafted(scores, blank, draft))
+    return torch.cat(best), torch.cat(drafts)
 
 
 def ctc_loss(found: Emissions, positions: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from workflow_scripts.models.batches import by_length
-from workflow_scripts.models.ctc import best_pieces, collapse, ctc_loss, emissions
+from workflow_scripts.models.ctc import Draft, best_pieces, collapse, ctc_loss, emissions
 from workflow_scripts.models.prompts import Generator, Guide
 
 # ---------------------------------------------------------------------------------------------
@@ -33,11 +33,13 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
     guide = model.encode(input_ids, attention_mask)
     weight, bias = model.output_layer()
     found: dict[str, torch.Tensor] = {}
+    draft: torch.Tensor | None = None
     if model.settings.alignment == "ctc":
         ids, places, mask = unwritten(model, input_ids, guide)
-        aligned = emissions(model.align(guide, ids, mask), weight, bias, targets, model.blank)
+        wanted = drafts_of(model) if model.settings.denoising else None
+        aligned = emissions(model.align(guide, ids, mask), weight, bias, targets, model.blank, wanted)
         found["alignment"] = ctc_loss(aligned, places, targets).sum()
-        draft = as_draft(model, aligned.best, aligned.runner_up)
+        draft = aligned.draft
     else:
         lengths = (targets >= 0).sum(dim=1)
         real, mask = targets >= 0, within(lengths.clamp_min(1), targets.shape[1])
@@ -52,7 +54,7 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
         found["length"] = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
         filled = ids.masked_scatter(hidden, scores.detach().argmax(dim=1))
         draft, places = doubled(model, filled, lengths.clamp_min(1))
-    if model.settings.denoising:
+    if model.settings.denoising and draft is not None:
         mask = within(places, draft.shape[1])
         if model.training:
             draft = noisy(model, draft, mask)
@@ -84,9 +86,9 @@ def some_of(lengths: torch.Tensor) -> torch.Tensor:
     return own & (order < counts[:, None]) & (lengths > 0)[:, None]
 
 
-def as_draft(model: Generator, best: torch.Tensor, runner_up: torch.Tensor) -> torch.Tensor:
-    """The denoiser's input of the best and second best pieces of an alignment."""
-    return torch.where(best == model.blank, runner_up, best) if model.settings.noise == "released" else best
+def drafts_of(model: Generator) -> Draft:
+    """What the denoiser reads at a position of an alignment."""
+    return "no blank" if model.settings.noise == "released" else "best"
 
 
 def doubled(model: Generator, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -169,8 +171,7 @@ def write(
         guide = model.encode(ids, within(torch.tensor([len(row) for row in sources], device=model.device)))
         if model.settings.alignment == "ctc":
             empty, places, mask = unwritten(model, ids, guide)
-            best, runner_up = best_pieces(model.align(guide, empty, mask), *model.output_layer(), model.blank)
-            draft = as_draft(model, best, runner_up)
+            best, draft = best_pieces(model.align(guide, empty, mask), *model.output_layer(), model.blank, drafts_of(model))
         else:
             guessed, lengths = mask_predict(model, guide, longest)
             if not (model.settings.denoising and most):
@@ -196,13 +197,12 @@ def denoised(
     left = torch.arange(len(draft), device=draft.device)
     for _ in range(most):
         mask = within(places[left], draft.shape[1])
-        now, runner_up = best_pieces(model.denoise(guide, draft, mask), weight, bias, model.blank)
+        now, draft = best_pieces(model.denoise(guide, draft, mask), weight, bias, model.blank, drafts_of(model))
         changed = ((now != best[left]) & mask).any(dim=1)
         best[left], counts[left] = now, counts[left] + 1
         if not changed.any():
             break
-        draft = as_draft(model, now, runner_up)[changed]
-        guide, left = guide.rows(changed), left[changed]
+        draft, guide, left = draft[changed], guide.rows(changed), left[changed]
     return best, counts
 
 
