@@ -20,7 +20,7 @@ shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARAL
 from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.run import analyses, arms, inputs, searches, transfers
-from workflow_scripts.run.config import load
+from workflow_scripts.run.config import load, missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
 from workflow_scripts.run.loading import check_files
@@ -34,6 +34,11 @@ try:
     if workflow.modifier.is_main_snakefile():
         check_files(workflow.configfiles)
     CONFIG = load(config)
+    # Snakemake asks for a missing file only where what is made of it is missing, too: a wrong path would leave results of the old text.
+    # Preflight tells it with all else that is wrong, and as a module the other workflow may have a rule that makes the file.
+    alone = workflow.is_main_process and workflow.modifier.is_main_snakefile()
+    if alone and "preflight" not in sys.argv and (missing := missing_files(CONFIG)):
+        raise InputError("config:\n" + "\n".join(f"  {line}" for line in missing))
 except InputError as error:
     raise WorkflowError(str(error)) from None
 

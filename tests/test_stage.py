@@ -1,8 +1,10 @@
 """Command lines, atomic files, plain settings."""
 
 import functools
+import importlib
 import json
 import os
+import re
 import resource
 import stat
 import subprocess
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from workflow_scripts import folder_for_compiled
+from workflow_scripts import folder_for_compiled, stage
 from workflow_scripts.stage import InputError, _plain_flags, atomic, from_plain, provenance, read_json, write_json
 
 
@@ -73,6 +75,39 @@ def command(*arguments):
 def test_command_lines_read_like_a_manual():
     done = command("workflow_scripts.lexicon.mapping", "--help")
     assert done.returncode == 0 and "--search-cutoff" in done.stdout and "CSLS" in done.stdout
+
+
+def stages():
+    """Every command of every stage: its module, and the arguments before its flags."""
+    for path in sorted(Path("workflow_scripts").rglob("*.py")):
+        main = path.read_text(encoding="utf-8").partition('if __name__ == "__main__":')[2]
+        if found := re.search(r"^    run\((.*)\)$", main, re.MULTILINE):
+            module = ".".join(path.with_suffix("").parts)
+            yield from ((module, [name]) for name in re.findall(r'"([\w-]+)":', found[1]) or [""])
+
+
+@pytest.mark.parametrize(("module", "subcommand"), stages(), ids=lambda value: "".join(value).rpartition(".")[2])
+def test_every_stage_explains_its_settings(module, subcommand, monkeypatch, capsys):
+    entry = importlib.import_module(module)
+    call = Path(entry.__file__).read_text(encoding="utf-8").rpartition("    run(")[2].strip()[:-1]
+    monkeypatch.setattr(sys, "argv", [module, *filter(None, subcommand), "--help"])
+    with pytest.raises(SystemExit) as ended:
+        stage.run(eval(call, vars(entry)))  # what the module itself passes to `run`
+    said = capsys.readouterr().out
+    assert ended.value.code == 0 and "--" in said
+
+
+def test_settings_by_names_of_ones_own_are_told_as_json(tmp_path):
+    text = ["Sport\tHeute gewann sie.", "Kultur\tDas Theater öffnet."] * 4
+    (tmp_path / "train.tsv").write_text("\n".join(text) + "\n")
+    flags = ["--part", "test/de", "--settings.language", "de", "--settings.labels", "Sport", "Kultur"]
+    for key in ("train", "dev"):
+        flags += [f"--settings.{key}.file", str(tmp_path / "train.tsv"), f"--settings.{key}.columns", "label", "1", "text", "2"]
+    tests = {"de": {"file": str(tmp_path / "train.tsv"), "columns": {"label": 1, "text": 2}}}
+    outputs = [f"--{name}={tmp_path / name}" for name in ("examples", "sentences", "report")]
+    done = command("workflow_scripts.text.labelled", *outputs, *flags, "--settings.test", json.dumps(tests))
+    assert done.returncode == 0, done.stderr
+    assert read_json(tmp_path / "report")["labels"] == {"Sport": 4, "Kultur": 4}
 
 
 def test_flags_and_a_settings_block_do_the_same(tmp_path):

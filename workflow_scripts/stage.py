@@ -17,7 +17,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -59,7 +59,9 @@ def run(main: Any) -> None:
                 return
         import tyro
 
-        tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
+        names = [*_flags_of(main)]
+        with _mappings_as_json():
+            tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,) if len({*names}) == len(names) else ())
     except (InputError, Stopped) as reason:
         # under torchrun, only the first process prints the message
         sys.exit(f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}" if is_first_process() else 1)
@@ -67,6 +69,39 @@ def run(main: Any) -> None:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         sys.exit(f"error: {reason.filename or 'a file'} cannot be written: {reason.strerror}; make room, or run on another disk")
+
+
+def _flags_of(kind: Any) -> Iterator[str]:
+    """The names of all values that a function, or a class of settings, is told, without those of the blocks that they stand in."""
+    for name, hint in get_type_hints(kind.func if isinstance(kind, functools.partial) else kind).items():
+        blocks = [part for part in (hint, *get_args(hint)) if is_dataclass(part) or hasattr(part, "_field_defaults")]
+        if get_origin(hint) is dict or not blocks:
+            yield name
+        for block in blocks if get_origin(hint) is not dict else ():
+            yield from _flags_of(block)
+
+
+@contextlib.contextmanager
+def _mappings_as_json() -> Iterator[None]:
+    """Let tyro read settings that have names of the user's own, such as test sets, from one JSON value: flags cannot have such names."""
+    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+    def by_name(kind: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+        parts = get_args(kind.type)
+        if get_origin(kind.type) is not dict or not any(is_dataclass(part) for part in (*parts, *get_args(parts[-1]))):
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="JSON",
+            instance_from_str=lambda values: from_plain(kind.type, json.loads(values[0])),
+            is_instance=lambda value: isinstance(value, dict),
+            str_from_instance=lambda value: [json.dumps({name: asdict(one) for name, one in value.items()})],
+        )
+
+    registry = ConstructorRegistry()
+    registry.primitive_rule(by_name)
+    with registry:
+        yield
 
 
 def is_first_process() -> bool:

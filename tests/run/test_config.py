@@ -142,12 +142,39 @@ def test_the_schema_is_generated():
         ("lexicons/unsupervised/backbone", "bible", "is for unit piece only"),
         ("experiments/help-de-en/codeswitch/noise/poisson_lambda", 0, "poisson_lambda: input should be greater than or equal to 0.5"),
         ("run", ..., "run: is missing"),
+        ("corpus", {}, r"corpus: unknown key, did you mean 'corpora'"),
+        ("experiment", {}, r"experiment: unknown key, did you mean 'experiments'"),
+        ("experiments/help-de-en/epochs", 3, r"epochs: unknown key; .*arms\.NAME have a key of this name"),
+        ("corpora/help/held_out", 3, r"help\.held_out: unknown key, did you mean 'held_out_min_words'"),
+        ("corpora/help/liek", "other", r"help\.liek: unknown key, did you mean 'like'"),
+        ("corpora/help/test", {"held_out": 5}, r"corpora\.help\.test: holds test sets by name; write `test: \{NAME: \{held_out: …\}\}`"),
+        (
+            "corpora/help/test",
+            {"files": {"de": "a", "en": "b"}},
+            r"corpora\.help\.test: holds test sets by name; write `test: \{NAME: \{files",
+        ),
+        ("experiments/help-de-en/scores/metrics", ["bleu"], r"did you mean 'BLEU'\?"),
+        ("backbones/bible/small/training/dropuot", 0.1, r"small\.training\.dropuot: unknown key, did you mean 'dropout'"),
     ],
 )
 def test_mistakes_are_named_with_the_way_out(path, value, message):
     raw = changed(path, value) if "../" not in path else {**DEFAULT, "corpora": {**DEFAULT["corpora"], "../x": value}}
     with pytest.raises(InputError, match=message):
         config.load(raw)
+
+
+def test_a_misspelt_like_is_one_mistake_and_so_is_a_task_that_is_not_named():
+    raw = copy.deepcopy(DEFAULT)
+    raw["experiments"]["mine"] = {"liek": "help-de-en"}
+    with pytest.raises(InputError) as refused:
+        config.load(raw)
+    assert str(refused.value).splitlines()[1:] == ["  experiments.mine.liek: unknown key, did you mean 'like'?"]
+    raw["labelled"] = {"names": {"language": "en"}}
+    raw["experiments"]["mine"] = {"corpus": "names", "backbone": "bible", "labels": ["O"]}
+    with pytest.raises(InputError) as refused:
+        config.load(raw)
+    said = [line for line in str(refused.value).splitlines() if "experiments.mine" in line]
+    assert len(said) == 1 and "mine.task: is missing" in said[0] and "labelling" in said[0] and "retrieval" not in said[0]
 
 
 RECIPE = yaml.safe_load(Path("config/help-summaries.yaml").read_text(encoding="utf-8"))

@@ -380,6 +380,12 @@ def test_a_run_that_stops_says_why_and_how_to_go_on(done):
     assert "--cores 2 results/corpora/broken.en-de/corpus.json" in digest and "Traceback" not in said
 
 
+def test_a_wrong_path_is_refused_though_results_of_the_right_one_are_there(done):
+    config = write_config(done, changed("corpora/tiny/train/file", "manaul.tsv"))
+    said = snakemake(done, "--configfile", str(ROOT / "config.yaml"), config, "-n", check=False)
+    assert "corpora.tiny.train: manaul.tsv: no such file" in said and "Traceback" not in said
+
+
 def test_a_mistake_in_the_configuration_is_told_without_a_traceback(tmp_path):
     config = write_config(tmp_path, changed("experiments/tiny/bakcbone", "tiny"))
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), config, "-n", check=False)

@@ -8,10 +8,9 @@ in `config/schema.json`, with which editors complete keys, is generated from the
 
 import copy
 import dataclasses
-import difflib
 import functools
 import json
-import re
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,16 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_type_hints
 
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
-from workflow_scripts.names import instead
 from workflow_scripts.run.analyses import Analysis
+from workflow_scripts.run.explanations import explained
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
-from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed
+from workflow_scripts.stage import InputError, read_json, resource
+from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import labelled as labels
@@ -128,10 +126,11 @@ class Config:
 
 def load(raw: dict[str, Any]) -> Config:
     """The typed configuration; raises one `InputError` that lists everything that is wrong."""
+    whole = written_out(raw)
     try:
-        config = _adapter().validate_python(written_out(raw))
+        config = _adapter().validate_python(whole)
     except ValidationError as error:
-        raise InputError("config:\n" + "\n".join(f"  {explain(problem)}" for problem in error.errors())) from None
+        raise InputError("config:\n" + "\n".join(f"  {line}" for line in explained(error.errors(), whole, Config))) from None
     from workflow_scripts.run.consistency import problems  # these two know the types above
     from workflow_scripts.run.text_checks import data_problems
 
@@ -171,30 +170,6 @@ def _dataclasses(kind: Any) -> list[type]:
 
     visit(kind)
     return list(found)
-
-
-def explain(problem: ErrorDetails) -> str:
-    """One of pydantic's errors in plain words."""
-    loc = problem["loc"]
-    if loc[:1] == ("experiments",):
-        loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
-    # of a value of several types, the name of one of them is no key either
-    where = ".".join(str(part) for part in loc if not str(part).startswith(("constrained-", "literal[")))
-    if problem["type"] == "unexpected_keyword_argument":
-        key = str(problem["loc"][-1])
-        known = sorted({f.name for kind in _dataclasses(Config) for f in dataclasses.fields(kind)})
-        close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-        return f"{where}: unknown key" + (f", did you mean {close[0]!r}?" if close else "")
-    if problem["type"] == "missing":
-        return f"{where}: is missing"
-    if problem["type"] == "union_tag_not_found":
-        task = task_name(problem["input"]) if isinstance(problem["input"], dict) else problem["input"]
-        return f"{where}.task: there is no task {task!r}{instead(task, TASKS)}"
-    near = ""
-    if problem["type"] == "literal_error" and isinstance(problem["input"], str):
-        found = difflib.get_close_matches(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]), n=1)
-        near = f"; did you mean {found[0]!r}?" if found else ""
-    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}{near}"
 
 
 def _find_data(config: Config) -> None:
@@ -264,11 +239,7 @@ def data_file(config: Config, name: str) -> str:
 
 def data_used(config: Config) -> list[str]:
     """Names of the data that the run reads, including those that other data are joined from."""
-    corpora = {config.experiments[name].corpus for name in experiments_needed(config)} | {*bitext_used(config)}
-    left_out = {f"{section}.{name}" for section in ("corpora", "labelled", "aligned") for name in getattr(config, section).keys() - corpora}
-    left_out |= {f"experiments.{name}" for name in config.experiments.keys() - set(config.run.experiments)}
-    left_out |= {f"analyses.{name}" for name in config.analyses.keys() - set(config.run.analyses)}
-    read = {path for where, path in paths_of(config) if ".".join(where.split(".")[:2]) not in left_out}
+    read = {path for _, path in paths_used(config)}
     used = [name for name in config.data if data_file(config, name) in read]
     return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
 
@@ -315,6 +286,35 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
         yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
     for name, analysis in config.analyses.items():
         yield from ((f"analyses.{name}.text", path) for path in analysis.text.values())
+
+
+def paths_used(config: Config) -> Iterator[tuple[str, str]]:
+    """Every file that the configuration names and the run reads, and where it is named."""
+    experiments = {name: config.experiments[name] for name in experiments_needed(config)}
+    lexicons = {name for experiment in experiments.values() for name in lexicons_used(config, experiment)}
+    texts = {corpus for experiment in experiments.values() for corpus in (experiment.corpus, *getattr(experiment, "together_with", ()))}
+    texts |= {config.lexicons[name].corpus for name in lexicons} | {*bitext_used(config)}
+    read = {
+        **dict.fromkeys(("corpora", "labelled", "aligned"), texts),
+        "lexicons": lexicons,
+        "experiments": {*config.run.experiments},
+        "backbones": {*backbones_used(config)},
+        "analyses": {*config.run.analyses},
+    }
+    for where, path in paths_of(config):
+        section, name = where.split(".")[:2]
+        if name in read[section]:
+            yield where, path
+
+
+def missing_files(config: Config) -> list[str]:
+    """A line for each file that the run reads, nothing makes, and is not there."""
+    missing = (
+        (where, path)
+        for where, path in paths_used(config)
+        if path != "task" and not path.startswith("results/") and not os.path.exists(resource(path))
+    )
+    return [f"{where}: {path}: no such file; correct the path, or put the file there" for where, path in missing]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from workflow_scripts.names import is_name, undefined
 from workflow_scripts.run import analyses, backbone_checks, text_checks, transfers
-from workflow_scripts.run.config import Config, LexiconStages, data_file, explain, paths_of
+from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
+from workflow_scripts.run.explanations import explain
 from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
@@ -81,7 +82,7 @@ def _before_analyses(config: Config) -> Iterator[str]:
             try:
                 training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
             except ValidationError as error:
-                yield from (f"arms.{name}.training.{explain(problem)}" for problem in error.errors())
+                yield from (f"arms.{name}.training.{explain(problem, Training)}" for problem in error.errors())
     yield from _unequal_arms(config)
     made = {data_file(config, name): name for name in config.data}
     for where, path in paths_of(config):

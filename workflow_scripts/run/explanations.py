@@ -1,0 +1,149 @@
+"""explanations: what pydantic refuses in a configuration, in plain words and with the way out.
+
+An unknown key is answered with the nearest key of its own block, or with the blocks that do know it.
+"""
+
+import dataclasses
+import difflib
+import re
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic_core import ErrorDetails
+
+from workflow_scripts.names import instead
+from workflow_scripts.run.loading import ALIKE, DEFINITIONS, NAMED_PARTS, WITH_PARTS
+from workflow_scripts.tasks.table import TASKS, task_name
+
+
+def explained(problems: list[ErrorDetails], raw: dict[str, Any], config: type) -> list[str]:
+    """The problems with the configuration `raw`, whose class is `config`, a line each; what follows from another one is left out."""
+
+    def block_of(problem: ErrorDetails) -> str:
+        return ".".join(_keys(problem)[:-1])
+
+    said = [(problem, explain(problem, config)) for problem in problems]
+    # a block whose `like` or `task` is misspelt, or not there, lacks what it would have by it
+    causes = {block_of(problem): line for problem, line in said if line.endswith(("did you mean 'like'?", "did you mean 'task'?"))}
+    for block in {block_of(problem) for problem in problems if problem["type"] in ("missing", "unexpected_keyword_argument")}:
+        section, _, name = block.partition(".")
+        if section == "experiments" and (line := _without_task(name, raw)):
+            causes.setdefault(block, line)
+    return list(dict.fromkeys(causes.get(block_of(problem), line) for problem, line in said))
+
+
+def explain(problem: ErrorDetails, config: type) -> str:
+    """One problem."""
+    where = ".".join(_keys(problem))
+    if nameless := _nameless(problem, config):
+        return nameless
+    if problem["type"] == "unexpected_keyword_argument":
+        return f"{where}: unknown key{_known_key(problem['loc'], config)}"
+    if problem["type"] == "missing":
+        return f"{where}: is missing"
+    if problem["type"] == "union_tag_not_found":
+        task = task_name(problem["input"]) if isinstance(problem["input"], dict) else problem["input"]
+        return f"{where}.task: there is no task {task!r}{instead(task, TASKS)}"
+    if problem["type"] == "dataclass_type":
+        return f"{where}: input should be a dictionary, got {problem['input']!r}"
+    near = ""
+    if problem["type"] == "literal_error" and isinstance(problem["input"], str):
+        found = _nearest(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]))
+        near = f"; did you mean {found!r}?" if found else ""
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}{near}"
+
+
+def _keys(problem: ErrorDetails) -> list[str]:
+    """The keys that lead to what is wrong."""
+    loc = problem["loc"]
+    if loc[:1] == ("experiments",):
+        loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
+    # of a value of several types, the name of one of them is no key either
+    return [str(part) for part in loc if not str(part).startswith(("constrained-", "literal["))]
+
+
+def _nearest(name: str, known: Any) -> str | None:
+    """The known name that is most alike, whatever its case."""
+    by_case = {str(one).lower(): str(one) for one in known}
+    found = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.61)  # corpus is near corpora; epochs and each are not alike
+    return by_case[found[0]] if found else None
+
+
+def _known_key(loc: tuple[int | str, ...], config: type) -> str:
+    """What an unknown key should be: the nearest of its own block, or the blocks that have a key of this name."""
+    key, own = str(loc[-1]), {field.name for kind in _kinds_at(loc[:-1], config) for field in dataclasses.fields(kind)}
+    if len(loc) - (loc[0] == "experiments") == 3:
+        own |= {"like"} if loc[0] in ALIKE else set()
+        own |= {"each"} if loc[0] in DEFINITIONS else set()
+    if near := _nearest(key, own):
+        return f", did you mean {near!r}?"
+    places = list(dict.fromkeys(place for place, name in _places(config) if name == key))
+    return f"; {' and '.join(places[:3])} {'has' if len(places) == 1 else 'have'} a key of this name" if places else ""
+
+
+def _nameless(problem: ErrorDetails, config: type) -> str | None:
+    """That a test set has no name, where the settings of one stand in the place of names."""
+    loc = problem["loc"]
+    if len(loc) < 4 or loc[0] not in WITH_PARTS or loc[2] not in NAMED_PARTS:
+        return None
+    if str(loc[3]) not in {field.name for kind in _kinds_at((*loc[:3], "name"), config) for field in dataclasses.fields(kind)}:
+        return None
+    return f"{'.'.join(map(str, loc[:3]))}: holds test sets by name; write `{loc[2]}: {{NAME: {{{loc[3]}: …}}}}`"
+
+
+def _without_task(name: str, raw: dict[str, Any]) -> str | None:
+    """That an experiment names no task, although its text is not that of a translation."""
+    block = raw.get("experiments", {}).get(name)
+    if not isinstance(block, dict) or "task" in block or block.get("corpus") in raw.get("corpora", {}):
+        return None
+    section = next((each for each in ("labelled", "aligned") if block.get("corpus") in raw.get(each, {})), None)
+    fitting = [task for task, about in TASKS.items() if about.text == section]
+    of = f"{block['corpus']!r} is defined under `{section}`, for {', '.join(fitting)}" if section else ""
+    return f"experiments.{name}.task: is missing, and without it the task is translation; {of}" if section else None
+
+
+# ---------------------------------------------------------------------------------------------
+# the classes of blocks
+
+
+def _kinds_at(loc: tuple[int | str, ...], config: type) -> list[type]:
+    """The settings classes of the block at a place of the configuration; several where its kind is not known."""
+    kinds: list[Any] = [config]
+    for part in loc:
+        if chosen := [kind for kind in kinds if getattr(kind, "__name__", "") == part]:
+            kinds = chosen  # of a value of several types, pydantic says which one it took
+        else:
+            kinds = [below for kind in kinds for below in _below(kind, str(part))]
+    return [kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
+
+
+def _below(kind: Any, key: str) -> Iterator[Any]:
+    """What a value of this kind has at a key: classes, mappings and lists, without the unions around them."""
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        yield from _alternatives(hints[key]) if key in hints else ()
+    elif get_origin(kind) in (dict, list):
+        yield from _alternatives(get_args(kind)[-1])
+
+
+def _alternatives(kind: Any) -> Iterator[Any]:
+    if get_origin(kind) is Annotated:
+        yield from _alternatives(get_args(kind)[0])
+    elif get_origin(kind) in (Union, types.UnionType):
+        for one in get_args(kind):
+            yield from _alternatives(one)
+    else:
+        yield kind
+
+
+def _places(kind: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every block, as `corpora.NAME.train`, with each of its keys; blocks nearer to the top first."""
+    waiting = [(path, kind)]
+    for path, kind in waiting:
+        if dataclasses.is_dataclass(kind):
+            for name, hint in get_type_hints(kind, include_extras=True).items():
+                yield path or "the top level", name
+                waiting += [(f"{path}.{name}".strip("."), one) for one in _alternatives(hint)]
+        elif get_origin(kind) in (dict, list):
+            waiting += [(f"{path}.NAME" if get_origin(kind) is dict else path, one) for one in _alternatives(get_args(kind)[-1])]
