@@ -24,6 +24,7 @@ from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.training.backbone import chain_of
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+HELP = DEFAULT["corpora"]["help"]
 
 
 def changed(path: str, value):
@@ -142,6 +143,8 @@ def test_the_schema_is_generated():
         ("lexicons/unsupervised/backbone", "bible", "is for unit piece only"),
         ("experiments/help-de-en/codeswitch/noise/poisson_lambda", 0, "poisson_lambda: input should be greater than or equal to 0.5"),
         ("run", ..., "run: is missing"),
+        ("corpora/help/dev", HELP["train"], r"help\.dev: is the same text as `train`; give another file, or `held_out`"),
+        ("corpora/help/test/pages", HELP["train"], r"help\.test\.pages: is the same text as `train`"),
         ("corpus", {}, r"corpus: unknown key, did you mean 'corpora'"),
         ("experiment", {}, r"experiment: unknown key, did you mean 'experiments'"),
         ("experiments/help-de-en/epochs", 3, r"epochs: unknown key; .*arms\.NAME have a key of this name"),

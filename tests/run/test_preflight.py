@@ -8,7 +8,7 @@ from test_config import DEFAULT, changed
 from test_partitions import CLUSTER
 from tiny_models import manual_pairs, small_model
 
-from workflow_scripts.run import config, findings, partitions, preflight, resources
+from workflow_scripts.run import amounts, config, findings, partitions, preflight, resources
 from workflow_scripts.stage import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -114,6 +114,27 @@ def test_each_thing_that_is_wrong_is_found(folder, monkeypatch, path, value, abo
         raw["corpora"]["help"]["train"] = moses(folder, "de", "en")
     line = found(raw, about)
     assert line.startswith("WRONG") and said in line
+
+
+def test_too_little_text_is_found_before_the_jobs_that_need_more(folder):
+    def said(about: str) -> list[str]:
+        return [str(finding) for finding in amounts.amounts(config.load(raw)) if finding.about == about]
+
+    raw = changed("corpora/help/train", moses(folder, "de", "en"))  # 300 lines
+    assert "held_out asks for 2000 running sentences" in said("corpora.help")[0]
+    raw["corpora"]["help"] |= {"dev": moses(folder, "blank", "en"), "test": {"web": moses(folder, "en", "de")}}
+    raw["backbones"]["bible"]["small"] |= {"text": {"de": "task", "en": "task"}, "ready": None}
+    (line,) = said("backbones.bible.small.text.de")
+    assert line.startswith("WRONG") and "has 300 lines, at least 1,600 are needed, because each language reads lines of its own" in line
+    raw["lexicons"]["unsupervised"]["embeddings"] = {"min_count": 40}
+    assert all("vectors need 300: give more text, or lower dimensions" in line for line in said("lexicons.unsupervised.embeddings"))
+    raw["lexicons"]["unsupervised"]["embeddings"] = {"dimensions": 5, "negative": 2, "min_count": 3}
+    german, english = said("lexicons.unsupervised.embeddings")
+    assert german.startswith("note") and "words of de occur 3 times or more; mapping them without a dictionary needs 1,000" in german
+    assert english.startswith("note")
+    raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "identical"}
+    raw["backbones"]["bible"]["small"] |= {"dev_lines": 10}
+    assert not list(amounts.amounts(config.load(raw)))
 
 
 def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):

@@ -27,8 +27,9 @@ from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_n
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
 from workflow_scripts.tasks.translation import Translation, translations
+from workflow_scripts.text import aligned as alignments
 from workflow_scripts.text.acquisition import Data, needed
-from workflow_scripts.text.aligned import AlignedSource, at_hand, read_aligned
+from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.examples import LabelledSource, read_any
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
@@ -140,7 +141,7 @@ def _to_acquire(block: Data) -> str:
     return f"is to be downloaded: {', '.join(missing)}, {size / 1e6:,.1f} MB"
 
 
-def _is_awaited(*paths: str) -> bool:
+def is_awaited(*paths: str) -> bool:
     """Whether one of these is acquired, or made, only when the run begins."""
     return any(path.startswith(("results/data/", "results/lexicons/", "results/corpora/")) and not Path(path).exists() for path in paths)
 
@@ -157,13 +158,24 @@ def corpora(config: Config) -> Iterator[Finding]:
     for name in used_corpora(config):
         corpus = config.corpora[name]
         for part, source in sources_of(corpus).items():
-            if source.held_out is None and not _is_awaited(*source.paths()):
+            if source.held_out is None and not is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
 
 
-def _parallel_text(source: Source, corpus: Corpus) -> str:
+def at_hand(corpus: Corpus) -> Corpus:
+    """The corpus with the files that its paths name, the embedded ones too."""
+    tests = {name: source_at_hand(source) for name, source in corpus.test.items()}
+    return replace(corpus, train=source_at_hand(corpus.train), dev=source_at_hand(corpus.dev), test=tests)
+
+
+def source_at_hand(source: Source) -> Source:
+    """The same for one part."""
     files = {code: resource(path) for code, path in source.files.items()}
-    source = replace(source, file=source.file and resource(source.file), files=files)
+    return replace(source, file=source.file and resource(source.file), files=files)
+
+
+def _parallel_text(source: Source, corpus: Corpus) -> str:
+    source = source_at_hand(source)
     where = " + ".join(source.paths())
     pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents), _HEAD))
     if not (whole := [pair for pair in pairs if pair.a and pair.b]):
@@ -177,7 +189,7 @@ def labelled(config: Config) -> Iterator[Finding]:
     for name in dict.fromkeys(config.experiments[each].corpus for each in with_labels(config)):
         block = config.labelled[name]
         for part, source in sources_of(block).items():
-            if source.file and not _is_awaited(*source.paths()):
+            if source.file and not is_awaited(*source.paths()):
                 yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
 
 
@@ -186,12 +198,12 @@ def aligned(config: Config) -> Iterator[Finding]:
     for name in dict.fromkeys(e.corpus for each in config.run.experiments if task_of(e := config.experiments[each]).text == "aligned"):
         block = config.aligned[name]
         for part, source in {**{f"test.{k}": v for k, v in block.test.items()}, **{f"dev.{k}": v for k, v in block.dev.items()}}.items():
-            if not _is_awaited(*source.paths()):
+            if not is_awaited(*source.paths()):
                 yield judged(f"aligned.{name}.{part}", _aligned_text, source)
 
 
 def _aligned_text(source: AlignedSource) -> str:
-    sides, pairs = read_aligned(at_hand(source))
+    sides, pairs = read_aligned(alignments.at_hand(source))
     return f"{' + '.join(source.paths())}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
 
 
@@ -213,16 +225,16 @@ def lexicons(config: Config) -> Iterator[Finding]:
     for corpus, name in used_lexicons(config):
         block, codes = config.lexicons[name], config.corpora[corpus].languages
         for kind in ("dictionary", "gold"):
-            if (path := getattr(block, kind).get("-".join(codes))) and not _is_awaited(path):
+            if (path := getattr(block, kind).get("-".join(codes))) and not is_awaited(path):
                 yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path))
         for code in codes:
-            if (path := block.vectors.get(code)) and not _is_awaited(path):
+            if (path := block.vectors.get(code)) and not is_awaited(path):
                 yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
         if block.mapping.engine == "vecmap":
             yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
     given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
     for name, pair in sorted(key for key in given if not is_learnt(config.lexicons[key[0]])):
-        if not _is_awaited(path := config.lexicons[name].dictionary[pair]):
+        if not is_awaited(path := config.lexicons[name].dictionary[pair]):
             yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
 
 
@@ -230,7 +242,7 @@ def unaligned(config: Config) -> Iterator[Finding]:
     """Whether the text that the distance of the languages is measured on, beside the test set, is there."""
     for name, each in translations(config).items():
         for code, path in each.representation.text.items() if name in config.run.experiments else ():
-            if not _is_awaited(path):
+            if not is_awaited(path):
                 yield judged(f"experiments.{name}.representation.text.{code}", _plain_text, resource(path))
 
 
@@ -269,7 +281,7 @@ def backbones(config: Config) -> Iterator[Finding]:
         block = config.backbones[name]
         if block.pretraining:
             text = block.pretraining.text
-            for code in (code for code in codes if code in text and not _is_awaited(text[code])):
+            for code in (code for code in codes if code in text and not is_awaited(text[code])):
                 yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
         elif block.kind == "arm":
             yield Finding("ok", f"backbones.{name}", f"the model of {block.from_}, which the run trains")
@@ -288,7 +300,8 @@ def _monolingual_text(block: Pretraining, code: str) -> str:
     path = resource(block.text[code])
     wanted = 4 * block.dev_lines * (len(block.text) if block.disjoint else 1)
     if (found := sum(1 for _ in itertools.islice(read_lines(Path(path)), wanted))) < wanted:
-        raise InputError(f"{path}: has {found} lines, at least {wanted} are needed; give more text, or lower dev_lines")
+        why = ", because each language reads lines of its own (disjoint)" if block.disjoint else ""
+        raise InputError(f"{path}: has {found} lines, at least {wanted} are needed{why}; give more text, or lower dev_lines")
     return path
 
 

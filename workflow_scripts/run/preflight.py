@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.run import findings, resources
+from workflow_scripts.run import amounts, findings, resources
 from workflow_scripts.run.config import Config, load
 from workflow_scripts.run.findings import Finding, Jobs
 from workflow_scripts.run.loading import check_files
@@ -43,6 +43,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from findings.labelled(config)
     yield from findings.aligned(config)
     yield from findings.lexicons(config)
+    yield from amounts.amounts(config)
     yield from findings.unaligned(config)
     yield from findings.analysed(config)
     yield from findings.backbones(config)

@@ -71,6 +71,16 @@ def data_problems(config: Config) -> Iterator[str]:
                 yield f"{where}.join: {other!r} must be parallel text in {list(data.languages or ())}, and not joined itself"
 
 
+def _twice(where: str, corpus: Corpus | Labelled) -> Iterator[str]:
+    """Dev and test sets that are the training text itself, and dev sets that are a test set."""
+    parts = {part: source for part, source in sources_of(corpus).items() if part in ("train", "dev") or part.startswith("test.")}
+    for part, source in parts.items():
+        others = [*(["train"] if part != "train" else []), *([name for name in parts if name.startswith("test.")] if part == "dev" else [])]
+        for other in others if source.paths() else ():
+            if source == parts[other]:
+                yield f"{where}.{part}: is the same text as `{other}`; give another file" + ("" if part == "train" else ", or `held_out`")
+
+
 def _test_problems(where: str, corpus: Corpus | Labelled | Aligned, taken: str):
     """What is wrong with the names of test sets, none of which may be `taken`."""
     if not corpus.test:
@@ -90,6 +100,7 @@ def corpus_problems(where: str, corpus: Corpus) -> Iterator[str]:
     if corpus.languages[0] == corpus.languages[1]:
         yield f"{where}.languages: {list(corpus.languages)} is one language twice"
     yield from _test_problems(where, corpus, "dev")
+    yield from _twice(where, corpus)
     for part, source in sources_of(corpus).items():
         kinds = [bool(source.file), bool(source.files), source.held_out is not None]
         if sum(kinds) != 1 or (part == "train" and kinds[2]):
@@ -186,6 +197,7 @@ def labelled_problems(where: str, labelled: Labelled) -> Iterator[str]:
         if not _is_grade(label):
             yield f"{where}.labels: {label!r} is no grade; a grade is a number from 0, the greater the better"
     yield from _test_problems(where, labelled, "average")
+    yield from _twice(where, labelled)
 
 
 def _needed_columns(source: LabelledSource, unit: str) -> set[str]:

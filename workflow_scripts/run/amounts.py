@@ -1,0 +1,94 @@
+"""amounts: whether there is enough text for what is held out of it, for word vectors and for pretraining.
+
+Only short text is looked at; long text is enough for all of them.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+from workflow_scripts.lexicon.verdict import LEAST_WORDS
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.findings import Finding, at_hand, is_awaited, used_backbones, used_corpora, used_lexicons
+from workflow_scripts.run.inputs import backbone_users
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.corpus import Corpus, assign_documents
+from workflow_scripts.text.parallel import read_pairs
+from workflow_scripts.text.words import BREAK, fold, words_of
+
+LONG = 20_000
+"""Pairs from which on text counts as long."""
+
+Sides = tuple[list[str], list[str]]
+"""The two sides of training text."""
+
+
+def amounts(config: Config) -> Iterator[Finding]:
+    """What there is too little of."""
+    short: dict[str, Sides] = {}
+    for name in used_corpora(config):
+        try:
+            if found := _short_text(config.corpora[name]):
+                short[name] = found
+        except InputError as error:
+            yield Finding("WRONG", f"corpora.{name}", str(error))
+    for corpus, name in used_lexicons(config):
+        if corpus in short:
+            yield from _words(config, corpus, name, short[corpus])
+    for name, codes in used_backbones(config).items():
+        yield from _lines(config, name, codes, short)
+
+
+def _short_text(corpus: Corpus) -> Sides | None:
+    """The training text without the documents that are held out; None if it is long, not there yet, or cannot be read (see `findings`).
+
+    Raises `InputError` where more is to be held out than there is.
+    """
+    if is_awaited(*corpus.train.paths()):
+        return None
+    corpus = at_hand(corpus)
+    try:
+        pairs = list(itertools.islice(read_pairs(corpus.train, corpus.languages, corpus.documents), LONG))
+    except InputError:
+        return None
+    if len(pairs) == LONG:
+        return None
+    held_out = assign_documents(corpus)
+    kept = [pair for pair in pairs if pair.document not in held_out and pair.a and pair.b]
+    return [pair.a for pair in kept], [pair.b for pair in kept]
+
+
+def _words(config: Config, corpus: str, name: str, sides: Sides) -> Iterator[Finding]:
+    """Whether there are enough words for vectors, and for mapping them."""
+    block = config.lexicons[name]
+    if block.unit != "word" or block.mapping.mode in ("mapped", "aligned", "dictionary"):
+        return
+    about, settings = f"lexicons.{name}.embeddings", block.embeddings
+    needed = max(settings.dimensions, 2 * settings.negative)
+    for code, lines in zip(config.corpora[corpus].languages, sides, strict=True):
+        if code in block.vectors:
+            continue
+        counts = Counter(fold(word, code) for word in words_of(lines, code).strings())
+        words = sum(count >= settings.min_count for count in counts.values())
+        said = f"only {words:,} words of {code} occur {settings.min_count} times or more"
+        if words < needed:
+            yield Finding("WRONG", about, f"{said}; vectors need {needed:,}: give more text, or lower dimensions or min_count")
+        elif words < LEAST_WORDS and block.mapping.mode == "unsupervised":
+            way_out = "give more text, or a dictionary and mapping.mode semi_supervised"
+            yield Finding("note", about, f"{said}; mapping them without a dictionary needs {LEAST_WORDS:,}, or fails: {way_out}")
+
+
+def _lines(config: Config, backbone: str, codes: list[str], short: dict[str, Sides]) -> Iterator[Finding]:
+    """Whether the task's own text is enough to pretrain a backbone."""
+    block = config.backbones[backbone].pretraining
+    corpora = {config.experiments[user].corpus for user in backbone_users(config, backbone)}
+    if not block or not corpora <= short.keys():
+        return
+    wanted = 4 * block.dev_lines * (len(block.text) if block.disjoint else 1)
+    for code in (code for code in codes if block.text.get(code) == "task"):
+        texts = [short[name][languages.index(code)] for name in corpora if code in (languages := config.corpora[name].languages)]
+        if (found := sum(len(line.split(BREAK)) for text in texts for line in text)) < wanted:
+            why = ", because each language reads lines of its own (disjoint)" if block.disjoint else ""
+            way_out = f"give more text, or lower dev_lines{' or set `disjoint: false`' if block.disjoint else ''}"
+            said = f"the task's own training text has {found:,} lines, at least {wanted:,} are needed{why}; {way_out}"
+            yield Finding("WRONG", f"backbones.{backbone}.{config.backbones[backbone].kind}.text.{code}", said)
