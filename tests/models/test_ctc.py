@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from workflow_scripts.models import ctc
-from workflow_scripts.models.ctc import best_pieces, collapse, ctc_loss, emissions, fits, positions_needed
+from workflow_scripts.models.ctc import best_pieces, collapse, ctc_loss, emissions, fits, guessed_pieces, piece_losses, positions_needed
 
 VOCABULARY, BLANK = 40, 4
 
@@ -62,3 +62,21 @@ def test_the_best_pieces_need_no_labels(batch):
         best, draft = best_pieces(states, weight, bias, BLANK, kind)
         assert torch.equal(best, emissions(states, weight, bias, labels, BLANK, "best").draft) and not best.requires_grad
         assert torch.equal(draft, emissions(states, weight, bias, labels, BLANK, kind).draft)
+
+
+@pytest.mark.parametrize("entries", [1 << 27, 1], ids=["at once", "row by row"])
+def test_pieces_are_guessed_and_paid_for_in_portions(batch, entries, monkeypatch):
+    states, weight, bias, _, _ = batch
+    monkeypatch.setattr(ctc, "_ENTRIES", entries)
+    scores = F.linear(states, weight, bias).log_softmax(-1)
+    chances, pieces = scores.max(dim=2)
+    found = guessed_pieces(states, weight, bias)
+    assert torch.equal(found[0], pieces) and torch.allclose(found[1], chances, rtol=0, atol=1e-12) and not found[1].requires_grad
+    flat, labels = states.flatten(0, 1), torch.arange(36) % VOCABULARY
+    losses = piece_losses(flat, weight, bias, labels)
+    assert torch.allclose(losses, -scores.flatten(0, 1)[torch.arange(36), labels], rtol=0, atol=1e-12)
+    of = [
+        torch.autograd.grad(loss, states, retain_graph=True)[0]
+        for loss in (losses.sum(), -scores.flatten(0, 1)[torch.arange(36), labels].sum())
+    ]
+    assert torch.allclose(*of, rtol=0, atol=1e-12)

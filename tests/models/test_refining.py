@@ -8,7 +8,7 @@ from workflow_scripts.models import refining
 from workflow_scripts.models.ctc import collapse
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompts import make_generator
-from workflow_scripts.models.refining import mask_predict, replaced, shifted, some_of, within, write
+from workflow_scripts.models.refining import guessed_lengths, mask_predict, replaced, shifted, some_of, within, write
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 
@@ -67,6 +67,34 @@ def test_rows_do_not_know_of_each_other(folder, noise):
     assert [each.iterations for each in write(model, SOURCES, PAD, iterations=0)] == [0, 0, 0]
 
 
+def test_texts_of_guessed_lengths_fill_batches_by_these_lengths(folder, monkeypatch):
+    model = generator(folder, alignment="mask_predict")
+    monkeypatch.setattr(refining, "length_scores", lambda model, guide: torch.nn.functional.one_hot(guide.lengths, 50).float())
+    sizes = []
+    align = model.align
+    monkeypatch.setattr(model, "align", lambda guide, ids, mask: sizes.append(ids.numel()) or align(guide, ids, mask))
+    many = write(model, SOURCES, PAD)
+    assert write(model, SOURCES, PAD, tokens=14) == many
+    assert max(sizes[: len(sizes) // 2]) > 14 // 2 >= max(sizes[-model.settings.alignment_iterations :])
+
+
+def test_the_denoiser_learns_from_pieces_that_were_all_guessed(folder, monkeypatch):
+    """Not from the right pieces, among which mask-predict guesses in training."""
+    model = generator(folder, alignment="mask_predict", noise_rate=0.0).train()
+    monkeypatch.setattr(refining, "guessed_pieces", lambda states, *_: (torch.full(states.shape[:2], 7), None))
+    seen = {}
+    monkeypatch.setattr(
+        model, "denoise", lambda guide, draft, mask: seen.setdefault("draft", draft)[..., None] * torch.ones(model.config.hidden_size)
+    )
+    align = model.align
+    monkeypatch.setattr(model, "align", lambda guide, ids, mask: seen.setdefault(len(seen), ids) is None or align(guide, ids, mask))
+    torch.manual_seed(3)
+    targets = torch.tensor([[20, 31, 42, 53], [60, 71, -100, -100]])
+    refining.losses(model, torch.tensor([SOURCES[0]] * 2), torch.ones(2, 6), targets)
+    assert (seen[0] != model.mask).any() and (seen[1][0] == model.mask).all() and (seen[1][1, :2] == model.mask).all()
+    assert seen["draft"][0].tolist() == [7] * 8
+
+
 @pytest.mark.parametrize("settings", [{}, {"alignment": "mask_predict"}])
 def test_texts_are_written_in_half_precision_as_well(folder, settings):
     model = generator(folder, **settings).to(dtype=torch.bfloat16)
@@ -120,12 +148,12 @@ def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
     monkeypatch.setattr(model, "align", lambda guide, ids, mask: seen.append(ids.clone()) or align(guide, ids, mask))
     monkeypatch.setattr(refining, "length_scores", lambda model, guide: torch.nn.functional.one_hot(torch.tensor([7, 3]), 50).float())
     guide = model.encode(torch.tensor([SOURCES[0], SOURCES[0]]), torch.ones(2, 6))
-    ids, lengths = mask_predict(model, guide)
-    own = within(lengths)
+    lengths = guessed_lengths(model, guide)
+    ids, own = mask_predict(model, guide, lengths), within(lengths)
     hidden = [((row == model.mask) & own).sum(1).tolist() for row in seen]
     assert lengths.tolist() == [8, 4] and hidden == [[8, 4], [6, 3], [4, 2], [2, 1]]
     assert ids.shape == (2, 8)
     # no text is longer than asked for, nor than there are positions for
-    assert mask_predict(model, guide, longest=3)[1].tolist() == [3, 3]
+    assert guessed_lengths(model, guide, longest=3).tolist() == [3, 3]
     written = write(model, SOURCES[:2], PAD)
     assert all(len(each.ids) <= 16 for each in written)

@@ -38,7 +38,7 @@ def configuration(seeds=(1,), experiments=("labels",)):
                     "labels": LABELS,
                     "train": source,
                     "dev": {"held_out": 0.1},
-                    "test": {"de": {**source, "language": "de"}, "en": source},
+                    "test": {"de": {**source, "language": "de"}, "en": {**source, "file": "test.tsv"}},
                 }
             },
             "lexicons": {"given": {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "d.txt"}}},

@@ -16,6 +16,15 @@ SGA = {"data": "task", "updates": 4200, "generator": "sga", "backbone": "encoder
 ENCODER = {"kind": "small", "family": "xlmr", "small": {"text": {"de": "task", "en": "task"}}}
 
 
+def test_alignments_that_have_no_room_in_the_backbone_are_refused_before_it_is_pretrained():
+    short = {**ENCODER, "small": {**ENCODER["small"], "max_positions": 128, "training": {"max_length": 128}}}
+    raw = with_arm(SGA, **{"backbones/encoder": short, "experiments/help-de-en/training/max_length": 128})
+    with pytest.raises(InputError, match=r"arms\.own\.generator: an alignment is longer than its source; .* 128, must be 64 at most"):
+        load(raw)
+    raw["experiments"]["help-de-en"]["training"]["max_length"] = 64
+    load(raw)
+
+
 def with_arm(*phases, **more):
     """The default configuration with an arm `own` beside the baseline, and an encoder."""
     raw = changed("arms/own", list(phases))

@@ -8,16 +8,17 @@ import subprocess
 import pytest
 import torch
 from phases import TINY, finetune, phase_files
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from test_checkpoints import command, run_until
 from tiny_models import small_encoder
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.prompt_files import FILE, load_generator
-from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.sga import SGA, effective
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.generating import fitting_rows
+from workflow_scripts.training.generating import Fitting, fitting_rows, positions_guessed
 from workflow_scripts.training.settings import Training
 
 SETTINGS = {**TINY, "max_length": 32, "attention_dropout": 0.1, "dropout": 0.1, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
@@ -85,12 +86,15 @@ def test_a_file_of_prompts_translates_with_its_backbone_and_no_other(setup, trai
     assert len((tmp_path / "file.hyp").read_text().splitlines()) == len(source.read_text().splitlines())
     other = load_file(setup[1] / "model.safetensors")
     shutil.copytree(setup[1], tmp_path / "other")
-    from safetensors.torch import save_file
-
     name = next(name for name in other if name.endswith("query.weight"))
     save_file({**other, name: other[name] + 1e-6}, tmp_path / "other/model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InputError, match="was trained with the backbone 'xlmr0'"):
         decoding.main(tmp_path / "other", source, tmp_path / "x.hyp", prompts=tmp_path / "mine.safetensors", **told)
+    weights, about = load_file(tmp_path / "mine.safetensors"), safe_open(tmp_path / "mine.safetensors", "pt").metadata()
+    weights.pop("prompts.denoising")
+    save_file(weights, tmp_path / "torn.safetensors", metadata=about)
+    with pytest.raises(InputError, match=r"does not have the weights that its settings ask for \(prompts.denoising\)"):
+        decoding.main(setup[1], source, tmp_path / "x.hyp", prompts=tmp_path / "torn.safetensors", **told)
     with pytest.raises(InputError, match="no file of prompts"):
         decoding.main(setup[1], source, tmp_path / "x.hyp", prompts=setup[1] / "model.safetensors", **told)
     with pytest.raises(InputError, match="no n-best list"):
@@ -107,9 +111,46 @@ def test_targets_without_room_are_counted_and_left_out(setup):
     rows = [(source, [0, 9, 8, 9, 8, 9, 8, 2]), (source, [0, *[9] * 4, 2]), (source, [0, blank, 9, 2]), (source, [0, blank, 2])]
     kept, counts = fitting_rows(rows, codec, SGA(), 32)
     assert kept == [(source, [9, 8, 9, 8, 9, 8]), (source, [9])]
-    assert counts == {"targets_too_long": 1, "targets_empty": 1, "blanks_removed": 2}
+    assert counts == {"targets_too_long": 1, "targets_empty": 1, "blanks_removed": 1}
     free, counts = fitting_rows(rows[:2], codec, SGA(alignment="mask_predict"), 5)
     assert free == [(source, [9] * 4)] and counts["targets_too_long"] == 1
+    # what no CTC writes may have equal neighbours and the piece that is CTC's blank
+    plain, counts = fitting_rows(rows[1:], codec, SGA(alignment="mask_predict", upsampling=1, denoising=False), 5)
+    assert plain == [(source, [9] * 4), (source, [blank, 9]), (source, [blank])] and not any(counts.values())
+
+
+def test_rows_that_come_again_are_held_once(setup):
+    class Text:
+        rows = 3
+
+        def __init__(self):
+            self.own = [([0, 20 + i, 2], [0, 9, 2]) for i in range(3)]
+
+        def epoch(self, number):
+            return [*self.own[1:], ([0, number, 2], [0, 8, 2])]
+
+    fitting = Fitting(Text(), load_codec(setup[1]), SGA(), 32)
+    first, second = fitting.epoch(0), fitting.epoch(1)
+    assert first[0][1] is second[0][1] and first[1] is second[1] and second[2] == ([0, 1, 2], [8]) != first[2]
+
+
+def test_ctc_has_neither_prompts_nor_denoising_nor_mask_predict():
+    settings = SGA(alignment="mask_predict", iterations=7)
+    assert effective("ctc", settings) == SGA(prompt_length=0, denoising=False, alignment="ctc", iterations=7)
+    assert effective("sga", settings) == settings
+
+
+def test_sources_are_cut_for_an_alignment_only():
+    assert SGA().longest_source(512) == SGA().longest_target(512) == 256
+    free = SGA(alignment="mask_predict")
+    assert free.longest_source(512) == 512 and free.longest_target(512) == 256
+    assert SGA(alignment="mask_predict", denoising=False).longest_target(512) == 512
+
+
+def test_a_loss_worse_than_guessing_counts_all_that_is_guessed():
+    source, target = [0] * 200, [0] * 12
+    assert positions_guessed(SGA(), source, target) == 800 and positions_guessed(SGA(denoising=False), source, target) == 400
+    assert positions_guessed(SGA(alignment="mask_predict"), source, target) == 13 + 24
 
 
 def test_alignments_longer_than_the_positions_are_refused(setup, tmp_path):

@@ -112,7 +112,7 @@ def _open(path: Path):
         return open(path, "rb", buffering=1 << 20)
     except OSError as error:
         raise InputError(
-            f"{path}: {(error.strerror or str(error)).lower()}; check the path in config.yaml (relative to the working directory)"
+            f"{path}: {(error.strerror or str(error)).lower()}; check the path in the configuration (relative to the working directory)"
         ) from None
 
 

@@ -42,7 +42,7 @@ def collapse(row: Sequence[int], blank: int) -> list[int]:
     return [piece for place, piece in enumerate(row) if piece != blank and (place == 0 or piece != row[place - 1])]
 
 
-Draft = Literal["best", "no blank"]
+DraftKind = Literal["best", "no blank"]
 """What a position gives to a draft: its most probable piece, or the most probable one other than the blank."""
 
 
@@ -58,7 +58,7 @@ class Emissions(NamedTuple):
 
 
 def emissions(
-    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, labels: torch.Tensor, blank: int, draft: Draft | None = None
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, labels: torch.Tensor, blank: int, draft: DraftKind | None = None
 ) -> Emissions:
     """Log-probabilities of the pieces that matter, from the `states` (rows × positions × width) before the output layer.
 
@@ -97,7 +97,7 @@ def _portion(
     columns: torch.Tensor,
     used: torch.Tensor,
     blank: int,
-    draft: Draft | None,
+    draft: DraftKind | None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     scores = _scores(states, weight, bias)
     named = torch.where(used[:, None], LogSoftmaxAt.apply(scores, columns), _NEVER)
@@ -128,7 +128,7 @@ class LogSoftmaxAt(torch.autograd.Function):
 
 
 @torch.no_grad()
-def _drafted(scores: torch.Tensor, blank: int, draft: Draft) -> torch.Tensor:
+def _drafted(scores: torch.Tensor, blank: int, draft: DraftKind) -> torch.Tensor:
     if draft == "best":
         return scores.argmax(dim=2)
     return scores.index_fill(2, torch.tensor([blank], device=scores.device), -torch.inf).argmax(dim=2)
@@ -136,7 +136,7 @@ def _drafted(scores: torch.Tensor, blank: int, draft: Draft) -> torch.Tensor:
 
 @torch.no_grad()
 def best_pieces(
-    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, blank: int, draft: Draft
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, blank: int, draft: DraftKind
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The most probable pieces (rows × positions), to decode with, and those of the draft."""
     best, drafts = [], []
@@ -145,6 +145,34 @@ def best_pieces(
         best.append(_drafted(scores, blank, "best"))
         drafts.append(best[-1] if draft == "best" else _drafted(scores, blank, draft))
     return torch.cat(best), torch.cat(drafts)
+
+
+@torch.no_grad()
+def guessed_pieces(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The most probable piece of each position (rows × positions), and the logarithm of its probability."""
+    pieces, chances = [], []
+    for part in _portions(states, weight):
+        scores = _scores(states[part], weight, bias)
+        best = scores.max(dim=2)
+        pieces.append(best.indices)
+        chances.append(best.values - scores.logsumexp(dim=2))
+    return torch.cat(pieces), torch.cat(chances)
+
+
+def piece_losses(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:
+    """Minus the log-probability, in nats, of the piece that belongs at each position; `states` (positions × width), `pieces` (positions).
+
+    As in `emissions`, positions go through the output layer some at a time.
+    """
+
+    def portion(some: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(_scores(some, weight, bias), labels, reduction="none")
+
+    at_a_time = max(1, _ENTRIES // len(weight))
+    again = len(states) > at_a_time and torch.is_grad_enabled()
+    parts = zip(states.split(at_a_time), pieces.split(at_a_time), strict=True)
+    losses = [checkpoint(portion, *part, use_reentrant=False) if again else portion(*part) for part in parts]
+    return torch.cat(losses)
 
 
 def ctc_loss(found: Emissions, positions: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -9,6 +9,7 @@ import ctypes
 import json
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
@@ -76,6 +77,8 @@ def main(
     """
     if not (hypotheses or n_best):
         raise InputError("give --hypotheses, --n-best or both")
+    if n_best and (prompts or (model / FILE).exists()):
+        raise InputError(f"{model}: writes one text for each line, without a score, so there is no n-best list; leave --n-best out")
     if threads:
         torch.set_num_threads(threads)
     if not (lines := list(read_lines(source))):
@@ -136,10 +139,9 @@ def at_once(model: Path, codec: Codec, settings: Decoding, prompts: Path | None 
     generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-        if n_best > 1:
-            raise InputError(f"{model}: writes one text for each line, so there is no n-best list")
         rows = codec.encode(lines, languages[0], generator.longest_source)
         written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, settings.iterations, settings.max_length)
+        print({"lines by how often they were denoised": dict(sorted(Counter(each.iterations for each in written).items()))})
         return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
 
     yield translate

@@ -57,13 +57,16 @@ def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> G
     settings = from_plain(SGA, told["sga"])
     encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0)
     if (checksum := checksum_of(encoder)) != told["checksum"]:
+        partner = f"the backbone {told['backbone']!r}" if told["frozen"] else "an encoder that was trained together with it"
         raise InputError(
-            f"{path}: was trained with the backbone {told['backbone']!r}, whose weights have the checksum {told['checksum'][:16]}…; "
-            f"those in {folder} have {checksum[:16]}…. Give the folder of that backbone"
+            f"{path}: was trained with {partner}, whose weights have the checksum {told['checksum'][:16]}…; those in {folder} have "
+            f"{checksum[:16]}…. Give the folder of {'that backbone' if told['frozen'] else 'the trained model'}"
         )
     model = make_generator(encoder, codec, settings, told["frozen"], told["length_width"] * settings.length_classes, str(folder))
     model.backbone = told["backbone"]
-    model.load_state_dict(weights, strict=False)
+    if wrong := weights.keys() ^ {name for name in model.state_dict() if not name.startswith("encoder.")}:
+        raise InputError(f"{path}: does not have the weights that its settings ask for ({', '.join(sorted(wrong))}); copy the file again")
+    model.load_state_dict(weights, strict=False)  # the encoder's own are there
     return model
 
 

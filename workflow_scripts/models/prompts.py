@@ -14,8 +14,9 @@ A pretrained masked language model is run three times, by *units* that share all
 The loss is the sum of that of alignment and that of denoising (equation 7). Only prompts, W_K and W_V are trained, and a classifier of the
 target's length where it is predicted. What the denoiser reads while it is trained, and how texts are decoded, is in `refining`.
 
-With `frozen: false` all weights are trained. Without prompts and denoising this is translation by CTC alone, and from random weights
-the paper's baseline NAT.
+A generator need not be frozen (`generator: ctc`): then all weights are trained, without prompts and denoising, which is translation by
+CTC alone. From random weights it stands in for the paper's baseline NAT, a larger model with an encoder and a decoder of their own; here
+one stack both encodes and writes.
 """
 
 from pathlib import Path
@@ -74,7 +75,7 @@ class Guide(NamedTuple):
     mean: torch.Tensor
     """Rows × width: the mean state of the last layer, from which the target's length is guessed."""
 
-    def rows(self, kept: torch.Tensor) -> "Guide":
+    def rows(self, kept: torch.Tensor | list[int]) -> "Guide":
         """Some of the rows."""
         return Guide([(k[kept], v[kept]) for k, v in self.prefix], self.mask[kept], self.lengths[kept], self.mean[kept])
 
@@ -115,8 +116,13 @@ class Generator(nn.Module):
 
     @property
     def longest_source(self) -> int:
-        """The longest source, special pieces included, whose alignment has room in the model's positions; with mask-predict, text."""
-        return longest_row(self.config) // self.settings.upsampling
+        """The longest source, special pieces included."""
+        return self.settings.longest_source(longest_row(self.config))
+
+    @property
+    def longest_target(self) -> int:
+        """The longest target."""
+        return self.settings.longest_target(longest_row(self.config))
 
     def trained(self) -> dict[str, nn.Parameter]:
         """The weights that are trained, by name."""
@@ -219,8 +225,8 @@ def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = Tru
 
     `longest_target`, in pieces, decides how many lengths a class of lengths has.
 
-    Raises `InputError` for a model with a decoder, one without `<mask>` or without the blank, and for prompts that are longer than the
-    rows that the model can read.
+    Raises `InputError` for a model with a decoder, one without `<mask>` or without the blank, and for prompts with more keys than the
+    model has positions. Prompts take up no positions; but no text has as many keys, and such a length is a slip.
     """
     if codec.form.decoder:
         raise InputError(

@@ -1,7 +1,8 @@
 """refining: how SGA's drafts become texts: the losses that alignment and denoising learn by, the noise of drafts, and decoding.
 
-A *draft* is what the denoiser reads: an alignment of CTC with all its positions, or the pieces of mask-predict, each written twice. In
-training drafts are made noisy, so that the denoiser does not learn to copy (section 4.4). Two kinds of noise are known:
+A *draft* is what the denoiser reads: an alignment of CTC with all its positions, or the pieces of mask-predict, each written as often as
+CTC has positions for a piece. In training these pieces are guessed with all of the row masked, as decoding begins, and drafts are made
+noisy, so that the denoiser does not learn to copy (section 4.4). Two kinds of noise are known:
 
 ``paper``
     positions are deleted, or repeated
@@ -17,7 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from workflow_scripts.models.batches import by_length
-from workflow_scripts.models.ctc import Draft, best_pieces, collapse, ctc_loss, emissions
+from workflow_scripts.models.ctc import DraftKind, best_pieces, collapse, ctc_loss, emissions, guessed_pieces, piece_losses
 from workflow_scripts.models.prompts import Generator, Guide
 
 # ---------------------------------------------------------------------------------------------
@@ -28,7 +29,8 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
     """The loss of alignment, that of denoising (equation 7 adds them), and with mask-predict that of the length; sums over rows, in nats.
 
     `input_ids` and `attention_mask` (rows × positions) are the source's; `targets` (rows × labels) has −100 where a row has no more. A row
-    without labels costs nothing. Each piece that mask-predict does not have to guess is paid for by those that it has to.
+    without labels costs nothing. With mask-predict only the masked pieces cost something; their mean is multiplied by the row's length, so
+    that every row weighs as if all its pieces had been guessed.
     """
     guide = model.encode(input_ids, attention_mask)
     weight, bias = model.output_layer()
@@ -36,7 +38,7 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
     draft: torch.Tensor | None = None
     if model.settings.alignment == "ctc":
         ids, places, mask = unwritten(model, input_ids, guide)
-        wanted = drafts_of(model) if model.settings.denoising else None
+        wanted = draft_kind(model) if model.settings.denoising else None
         aligned = emissions(model.align(guide, ids, mask), weight, bias, targets, model.blank, wanted)
         found["alignment"] = ctc_loss(aligned, places, targets).sum()
         draft = aligned.draft
@@ -46,14 +48,16 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
         hidden = some_of(lengths) if model.training else real
         ids = torch.where(hidden, model.mask, targets.clamp_min(0))
         states = model.align(guide, ids, mask)
-        scores = F.linear(states[hidden], weight.to(states.dtype), bias.to(states.dtype)).float()
-        costs = F.cross_entropy(scores, targets[hidden], reduction="none")
+        costs = piece_losses(states[hidden], weight, bias, targets[hidden])
         share = (lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden)[hidden]
         found["alignment"] = (costs * share).sum()
         guessed = torch.where(lengths > 0, length_class(model, lengths), -100)
         found["length"] = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
-        filled = ids.masked_scatter(hidden, scores.detach().argmax(dim=1))
-        draft, places = doubled(model, filled, lengths.clamp_min(1))
+        if model.settings.denoising:
+            with torch.no_grad():
+                # pieces that were guessed among right ones would teach the denoiser to copy
+                blind = model.align(guide, torch.where(mask, model.mask, ids), mask) if model.training else states
+                draft, places = repeated_pieces(model, guessed_pieces(blind, weight, bias)[0], lengths.clamp_min(1))
     if model.settings.denoising and draft is not None:
         mask = within(places, draft.shape[1])
         if model.training:
@@ -86,12 +90,12 @@ def some_of(lengths: torch.Tensor) -> torch.Tensor:
     return own & (order < counts[:, None]) & (lengths > 0)[:, None]
 
 
-def drafts_of(model: Generator) -> Draft:
+def draft_kind(model: Generator) -> DraftKind:
     """What the denoiser reads at a position of an alignment."""
     return "no blank" if model.settings.noise == "released" else "best"
 
 
-def doubled(model: Generator, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def repeated_pieces(model: Generator, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows of pieces with each piece written several times in a row, and their lengths."""
     return ids.repeat_interleave(model.settings.upsampling, dim=1), lengths * model.settings.upsampling
 
@@ -164,28 +168,44 @@ def write(
     """
     model.eval()
     most = model.settings.iterations if iterations is None else iterations
+    most = most if model.settings.denoising else 0
     found: list[Written] = [Written([], 0)] * len(rows)
     for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens) if rows else ():
         sources = [torch.tensor(rows[i]) for i in batch]
         ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
         guide = model.encode(ids, within(torch.tensor([len(row) for row in sources], device=model.device)))
         if model.settings.alignment == "ctc":
-            empty, places, mask = unwritten(model, ids, guide)
-            best, draft = best_pieces(model.align(guide, empty, mask), *model.output_layer(), model.blank, drafts_of(model))
+            parts = [(batch, by_ctc(model, ids, guide, most))]
         else:
-            guessed, lengths = mask_predict(model, guide, longest)
-            if not (model.settings.denoising and most):
-                for place, row, length in zip(batch, guessed.tolist(), lengths.tolist(), strict=True):
-                    found[place] = Written(row[:length], 0)
-                continue
-            draft, places = doubled(model, guessed, lengths)
-            best = torch.full_like(draft, -1)
-        counts = torch.zeros(len(batch), dtype=torch.long, device=model.device)
-        if model.settings.denoising and most:
-            best, counts = denoised(model, guide, draft, best, places, most)
-        for place, row, length, count in zip(batch, best.tolist(), places.tolist(), counts.tolist(), strict=True):
-            found[place] = Written(collapse(row[:length], model.blank), count)
+            lengths = guessed_lengths(model, guide, longest)
+            alike = map(list, by_length((model.settings.upsampling * lengths).tolist(), tokens))
+            parts = [([batch[i] for i in part], by_mask_predict(model, guide.rows(part), lengths[part], most)) for part in alike]
+        for places, texts in parts:
+            for place, text in zip(places, texts, strict=True):
+                found[place] = text
     return found
+
+
+def by_ctc(model: Generator, ids: torch.Tensor, guide: Guide, most: int) -> list[Written]:
+    """The texts of sources (rows × positions) as alignments, denoised `most` times at most."""
+    unread, places, mask = unwritten(model, ids, guide)
+    best, draft = best_pieces(model.align(guide, unread, mask), *model.output_layer(), model.blank, draft_kind(model))
+    return collapsed(model, *denoised(model, guide, draft, best, places, most), places)
+
+
+def by_mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor, most: int) -> list[Written]:
+    """Texts of guessed lengths, denoised `most` times at most."""
+    guessed = mask_predict(model, guide, lengths)
+    if not most:
+        return [Written(row[:length], 0) for row, length in zip(guessed.tolist(), lengths.tolist(), strict=True)]
+    draft, places = repeated_pieces(model, guessed, lengths)
+    return collapsed(model, *denoised(model, guide, draft, torch.full_like(draft, -1), places, most), places)
+
+
+def collapsed(model: Generator, best: torch.Tensor, counts: torch.Tensor, places: torch.Tensor) -> list[Written]:
+    """What alignments stand for, and how often they were denoised."""
+    rows = zip(best.tolist(), places.tolist(), counts.tolist(), strict=True)
+    return [Written(collapse(row[:length], model.blank), count) for row, length, count in rows]
 
 
 def denoised(
@@ -197,7 +217,7 @@ def denoised(
     left = torch.arange(len(draft), device=draft.device)
     for _ in range(most):
         mask = within(places[left], draft.shape[1])
-        now, draft = best_pieces(model.denoise(guide, draft, mask), weight, bias, model.blank, drafts_of(model))
+        now, draft = best_pieces(model.denoise(guide, draft, mask), weight, bias, model.blank, draft_kind(model))
         changed = ((now != best[left]) & mask).any(dim=1)
         best[left], counts[left] = now, counts[left] + 1
         if not changed.any():
@@ -206,26 +226,27 @@ def denoised(
     return best, counts
 
 
-def mask_predict(model: Generator, guide: Guide, longest: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows of pieces by mask-predict, and their predicted lengths.
+def guessed_lengths(model: Generator, guide: Guide, longest: int = 0) -> torch.Tensor:
+    """The length of each row's text (rows), at most `longest`; a class of lengths stands for its middle."""
+    width = model.length_width
+    lengths = length_scores(model, guide).argmax(dim=1) * width + (width + 1) // 2
+    return lengths.clamp_max(min(longest or model.longest_target, model.longest_target))
+
+
+def mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor) -> torch.Tensor:
+    """Rows of pieces by mask-predict, each of its length.
 
     All pieces are guessed at first. In iteration t of n the share (n − t) / n of a row, the pieces with the least probability, is masked
-    and guessed again. A class of lengths stands for its middle.
+    and guessed again.
     """
-    settings, width = model.settings, model.length_width
-    lengths = length_scores(model, guide).argmax(dim=1) * width + (width + 1) // 2
-    lengths = lengths.clamp_max(min(longest or model.longest_source, model.longest_source))
-    mask = within(lengths)
+    settings, mask = model.settings, within(lengths)
     ids = torch.full(mask.shape, model.mask, device=model.device)
     chances = torch.zeros(mask.shape, device=model.device)
-    weight, bias = model.output_layer()
     for iteration in range(settings.alignment_iterations):
         share = (settings.alignment_iterations - iteration) / settings.alignment_iterations
         doubtful = chances.masked_fill(~mask, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
         hidden = mask & (doubtful < (lengths * share).floor().clamp_min(1)[:, None])
         ids = torch.where(hidden, model.mask, ids)
-        states = model.align(guide, ids, mask)
-        scores = F.linear(states, weight.to(states.dtype), bias.to(states.dtype)).float().log_softmax(dim=2)
-        probability, guess = scores.max(dim=2)
-        ids, chances = torch.where(hidden, guess, ids), torch.where(hidden, probability, chances)
-    return ids, lengths
+        guess, chance = guessed_pieces(model.align(guide, ids, mask), *model.output_layer())
+        ids, chances = torch.where(hidden, guess, ids), torch.where(hidden, chance, chances)
+    return ids

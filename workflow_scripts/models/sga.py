@@ -1,6 +1,6 @@
 """sga: the settings of texts that are written at once: by CTC, and by semantic-guided generation (SGA, see `prompts`)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from workflow_scripts.limits import Natural, Positive, Share
@@ -25,7 +25,7 @@ class SGA:
     """Positions for each piece of the source in CTC's alignment; with `mask_predict`, for each piece that the denoiser reads."""
     reads: Literal["mask", "source"] = "mask"
     """What CTC's alignment reads in every position: `<mask>`, as in the paper; or `source`, the source's pieces, each written `upsampling`
-    times in a row, which is how others translate by CTC (Libovický and Helcl 2018)."""
+    times in a row."""
     blank: str = "▁"
     """The piece that stands for CTC's blank. The paper's is `▁`, the beginning of a word alone; targets lose it, which is counted.
     `<s>` (`[CLS]` in mBERT) is in no target."""
@@ -39,4 +39,17 @@ class SGA:
     alignment_iterations: Positive = 4
     """With `mask_predict`: how often the alignment is guessed."""
     length_classes: Positive = 50
-    """With `mask_predict`: classes of the target's length; each has as many lengths as the longest target asks for."""
+    """With `mask_predict`: classes of the target's length; the lengths up to the longest training target are divided evenly among them."""
+
+    def longest_source(self, positions: int) -> int:
+        """The longest source, in pieces, for a model that reads rows of so many: CTC's alignment of it must have room."""
+        return positions // self.upsampling if self.alignment == "ctc" else positions
+
+    def longest_target(self, positions: int) -> int:
+        """The longest target likewise: the denoiser reads each piece several times, as CTC's alignment has several places for it."""
+        return positions // self.upsampling if self.alignment == "ctc" or self.denoising else positions
+
+
+def effective(generator: Generator, settings: SGA) -> SGA:
+    """The settings that hold for a way to write: CTC alone has neither prompts nor denoising."""
+    return replace(settings, prompt_length=0, denoising=False, alignment="ctc") if generator == "ctc" else settings

@@ -71,7 +71,8 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
         kind = f"prompts of length {sga['prompt_length']} for a frozen encoder" if generator == "sga" else "all weights"
         parts.append(f"written at once by {alignment}{denoised}: {kind}, {said['trained']:,} weights trained")
         left = said["left_out"]
-        parts.append(f"left out: {left['targets_too_long']:,} targets too long, {left['blanks_removed']:,} blanks in targets")
+        empty = f", {left['targets_empty']:,} empty" if left["targets_empty"] else ""
+        parts.append(f"left out: {left['targets_too_long']:,} targets too long{empty}, {left['blanks_removed']:,} blanks in targets")
     return "; ".join(parts)
 
 

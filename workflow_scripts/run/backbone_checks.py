@@ -43,10 +43,19 @@ def problems(config: Config) -> Iterator[str]:
         yield from _bitext_problems(config, name, objective)
         yield from _veco_problems(config, name, objective)
         if family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
-            yield (
-                f"{where}: is an encoder (family xlmr), which cannot write text; for translation and for arms with a pretext phase "
-                "take a backbone of family mbart, one of kind converted (to: encoder-decoder), or arms with `generator: sga`"
-            )
+            yield _cannot_write(config, name)
+
+
+def _cannot_write(config: Config, name: str) -> str:
+    """What to do about an encoder that is to write text."""
+    users = backbone_users(config, name)
+    writing = [user for user in users if task_of(config.experiments[user]).answers == "text"]
+    what = f"for experiments.{writing[0]}" if writing else f"as arms of experiments.{users[0]} with a pretext phase do"
+    other = "arms with `generator: sga`" if writing else f"leave these arms out (run.arms, or experiments.{users[0]}.arms)"
+    return (
+        f"backbones.{name}: is an encoder (family xlmr), which cannot write text, {what}; take a backbone of family mbart, one of kind "
+        f"converted (to: encoder-decoder), or {other}"
+    )
 
 
 def _conversion_problems(config: Config, name: str) -> Iterator[str]:

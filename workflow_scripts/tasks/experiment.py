@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts.limits import Share
 from workflow_scripts.models.families import FAMILIES
-from workflow_scripts.models.sga import SGA, Generator
+from workflow_scripts.models.sga import SGA, Generator, effective
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.training.backbone import chain_of
@@ -436,3 +436,21 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
         for key, longest in lengths.items():
             if longest > positions:
                 yield f"{key}.max_length: {longest} is more than the backbone's {positions} positions"
+        yield from _too_long_at_once(config, name, at_once, positions)
+
+
+def _too_long_at_once(config: Config, name: str, arms: list[str], positions: int) -> Iterator[str]:
+    """Rows whose alignments of CTC are longer than the backbone's `positions`."""
+    experiment = config.experiments[name]
+    for arm in arms:
+        for phase in config.arms[arm]:
+            try:
+                longest = phase_training(experiment, phase).max_length
+                room = effective(phase.generator, phase_sga(experiment, phase)).longest_source(positions)
+            except ValidationError:
+                continue  # which is told with the phase
+            if room < longest <= positions:
+                yield (
+                    f"arms.{arm}.generator: an alignment is longer than its source; with the backbone's {positions} positions, the "
+                    f"max_length of experiments.{name}.training, {longest}, must be {room} at most"
+                )

@@ -226,7 +226,10 @@ def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]
         yield from shared_problems(config, name)
         for arm, phase in phases_of(config, experiment):
             if phase.data == "task" and phase.epochs is None:
-                yield f"arms.{arm}: the task phase of {where}, a {experiment.task}, has `epochs` instead of updates"
+                yield (
+                    f"arms.{arm}: {where}, a {experiment.task}, counts epochs and not updates; give it an arm with "
+                    f"`- {{data: task, epochs: 3}}`, and name that in run.arms, or in {where}.arms where other experiments have other arms"
+                )
             if phase.data == "task" and phase.training:
                 yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
         if experiment.select_on == "all" and not selecting_parts(config, name):

@@ -45,7 +45,7 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
             f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f {encoding} -t utf-8"
         ) from None
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; check the path in config.yaml (relative to the working directory)") from None
+        raise InputError(f"{path}: no such file; check the path in the configuration (relative to the working directory)") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, a text file was expected") from None
     except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:

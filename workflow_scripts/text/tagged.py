@@ -17,6 +17,7 @@ Spans are tagged in IOB2 (Tjong Kim Sang and Veenstra 1999): the first word of e
 whose spans begin with ``I-``, and in BIOES or BILOU are converted.
 """
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -62,7 +63,12 @@ def read_sentences(
             if not word.startswith(prefix):
                 raise InputError(f"{at}: the word {word[:60]!r} does not begin with {prefix!r} like the first one of the file")
             words.append(_clean_word(word.removeprefix(prefix), at, changed))
-            found.append(_known_tag(tag, word, tags, names, at, changed))
+            if (known := _known_tag(tag, tags, names, changed)) is None:
+                raise InputError(
+                    f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; correct it, translate it with "
+                    f"`label_names`, or add it to `labels`{'' if is_json else _better_column(Path(path), {*tags, *names})}"
+                )
+            found.append(known)
         if prefix:
             changed["language prefix cut off"] += len(words)
         yield Sentence(words, list(_iob2(found, tags, changed)), document or block_of(number), rows[0][0])
@@ -93,7 +99,7 @@ def _clean_word(word: str, at: str, changed: Counter[str]) -> str:
     return read_entities(word, changed).replace("\0", "")
 
 
-def _known_tag(tag: str, word: str, tags: list[str], names: dict[str, str], at: str, changed: Counter[str]) -> str:
+def _known_tag(tag: str, tags: list[str], names: dict[str, str], changed: Counter[str]) -> str | None:
     tag = names.get(tag, tag)
     if tag in tags:
         return tag
@@ -101,10 +107,16 @@ def _known_tag(tag: str, word: str, tags: list[str], names: dict[str, str], at: 
     if (plain := {"S": "B", "U": "B", "E": "I", "L": "I"}.get(tag[:1], "") + tag[1:]) in tags and tag[1:2] == "-":
         changed["BIOES or BILOU tag read as IOB2"] += 1
         return plain
-    raise InputError(
-        f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; "
-        "correct it, translate it with `label_names`, or add it to `labels`"
-    )
+    return None
+
+
+def _better_column(path: Path, known: set[str]) -> str:
+    """A column whose cells are all known tags in the first lines, as the end of a message; nothing if there is none."""
+    rows = [line.split("\t") if "\t" in line else line.split() for line in itertools.islice(read_lines(path), 200) if line.strip()]
+    rows = [row for row in rows if row[0] != _DOCUMENT_START and not row[0].startswith("#")]
+    fitting = (place for place in range(min(map(len, rows), default=0)) if all(row[place].strip() in known for row in rows))
+    found = next(fitting, None)
+    return "" if found is None else f"; in column {found + 1} all tags are known: set `columns: {{tag: {found + 1}}}`"
 
 
 def _iob2(found: list[str], tags: list[str], changed: Counter[str]) -> Iterator[str]:

@@ -8,8 +8,8 @@ Label smoothing has no part in this: CTC's loss has none. A phase's dropout is t
 
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,17 @@ from workflow_scripts.training.watching import Progress, Watch
 
 
 class Fitting:
-    """Rows (source, pieces of the target alone) of `rounds` whose targets have room in the alignment; the others are counted."""
+    """Rows (source, pieces of the target alone) of `rounds` whose targets have room in the alignment; the others are counted.
+
+    Rows that are in several epochs are made once, as all updates are planned, and held, together.
+    """
 
     def __init__(self, rounds: Rounds, codec: Codec, settings: SGA, longest: int):
-        self._rounds, self._fit = rounds, lambda rows: fitting_rows(rows, codec, settings, longest)
-        self._current: tuple[int, list[Row]] = -1, []
-        first, self.left_out = self._fit(rounds.epoch(0))
+        self._rounds, self._fit = rounds, fitter(codec, settings, longest)
+        self._known: dict[int, tuple[Row, Row | None]] = {}
+        counts = none_left_out()
+        first = self._fitting(0, counts)
+        self.left_out = dict(counts)
         if not first:
             raise InputError(f"no target has room in its alignment ({self.left_out}); raise sga.upsampling")
         self._current = 0, first
@@ -53,45 +58,62 @@ class Fitting:
     def epoch(self, number: int) -> list[Row]:
         """The rows of an epoch."""
         if self._current[0] != number:
-            self._current = number, self._fit(self._rounds.epoch(number))[0]
+            self._current = number, self._fitting(number, none_left_out())
         return self._current[1]
+
+    def _fitting(self, number: int, counts: Counter[str]) -> list[Row]:
+        rows, known = self._rounds.epoch(number), self._known
+        # a row is known by itself as long as it is kept here, so that no other one can have its id
+        self._known = {id(row): known.get(id(row)) or (row, self._fit(row, counts)) for row in rows}
+        return [fitting for row in rows if (fitting := self._known[id(row)][1])]
+
+
+def none_left_out() -> Counter[str]:
+    """Counts of rows that are left out, and of pieces that are removed."""
+    return Counter({"targets_too_long": 0, "targets_empty": 0, "blanks_removed": 0})
 
 
 def fitting_rows(rows: Iterable[Row], codec: Codec, settings: SGA, longest: int) -> tuple[list[Row], dict[str, int]]:
-    """The rows whose targets have room, and how many were left out: `targets_too_long`, `targets_empty`, and `blanks_removed`.
+    """The rows whose targets have room, and how many were left out; see `fitter`."""
+    fit, counts = fitter(codec, settings, longest), none_left_out()
+    kept = [fitting for row in rows if (fitting := fit(row, counts))]
+    return kept, dict(counts)
 
-    A target loses what frames a text in its family, and the blank, if that is a piece that texts may have. `longest` is the most pieces
-    that a target may have with mask-predict; CTC's have room by the length of their source.
+
+def fitter(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Counter[str]], Row | None]:
+    """What makes of a row the source and its target alone; None if it has no room, which is counted (`none_left_out`).
+
+    A target loses what frames a text in its family, and, where CTC is to write it, the blank, if that is a piece that texts may have.
+    `longest` is the most pieces that a target may have with mask-predict; CTC's have room by the length of their source.
     """
     frame = {getattr(codec.tokenizer, f"{part}_token_id") for part in codec.form.row if part not in ("text", "tag")}
     blank = codec.tokenizer.get_vocab()[settings.blank]
-    kept: list[Row] = []
-    counts = {"targets_too_long": 0, "targets_empty": 0, "blanks_removed": 0}
-    for source, labels in rows:
-        target = [piece for piece in labels if piece not in frame]
-        length = len(target)
-        target = [piece for piece in target if piece != blank]
-        counts["blanks_removed"] += length - len(target)
-        room = settings.upsampling * len(source) if settings.alignment == "ctc" else settings.upsampling * len(target)
+    by_ctc = settings.alignment == "ctc"
+
+    def fit(row: Row, counts: Counter[str]) -> Row | None:
+        source, labels = row
+        whole = [piece for piece in labels if piece not in frame]
+        target = [piece for piece in whole if piece != blank] if by_ctc or settings.denoising else whole
+        room = settings.upsampling * len(source if by_ctc else target)
         if not target:
             counts["targets_empty"] += 1
-        elif not fits(target, room) or (settings.alignment != "ctc" and len(target) > longest):
+        elif ((by_ctc or settings.denoising) and not fits(target, room)) or (not by_ctc and len(target) > longest):
             counts["targets_too_long"] += 1
         else:
-            kept.append((source, target))
-    return kept, counts
+            counts["blanks_removed"] += len(whole) - len(target)
+            return source, target
+        return None
+
+    return fit
 
 
 def open_generator(
     start: Path, codec: Codec, rounds: Rounds, settings: Training, seed: int, from_scratch: bool = False, *, writing: Writing, sga: SGA
 ) -> tuple[Generator, Fitting]:
-    """A generator of the encoder in `start`, and its rows.
+    """A generator of the encoder in `start`, and its rows, by settings that are `effective`.
 
-    `ctc` trains all weights, without prompts and denoising. Raises `InputError` for a model that is no masked language model, and for rows
-    whose alignments are longer than it can read.
+    Raises `InputError` for a model that is no masked language model, and for rows whose alignments are longer than it can read.
     """
-    if writing == "ctc":
-        sga = replace(sga, prompt_length=0, denoising=False)
     config = AutoConfig.from_pretrained(start)
     if not codec.form.decoder and not any("MaskedLM" in name for name in config.architectures or ()):
         raise InputError(f"{start}: has no head that guesses masked pieces ({config.architectures}); SGA needs the pretrained one")
@@ -99,13 +121,11 @@ def open_generator(
     encoder = load_network(start, "text", dropout=dropout, attention_dropout=attention, seed=seed, from_scratch=from_scratch)
     # checks the vocabulary before rows are read by it
     make_generator(encoder, codec, sga, writing == "sga", where=str(start))
-    longest = longest_row(config) // sga.upsampling
-    if settings.max_length > longest:
-        raise InputError(
-            f"training.max_length: {settings.max_length} pieces make alignments of {sga.upsampling * settings.max_length} positions; "
-            f"{start} has {longest_row(config)}. Lower it to {longest}"
-        )
-    fitting = Fitting(rounds, codec, sga, longest)
+    positions = longest_row(config)
+    if settings.max_length > (longest := sga.longest_source(positions)):
+        what = f"make alignments of {sga.upsampling * settings.max_length} positions" if longest < positions else "are too many"
+        raise InputError(f"training.max_length: {settings.max_length} pieces {what}; {start} has {positions}. Lower it to {longest}")
+    fitting = Fitting(rounds, codec, sga, sga.longest_target(positions))
     torch.manual_seed(seed)
     model = make_generator(encoder, codec, sga, writing == "sga", fitting.longest_target, str(start))
     model.backbone = backbone_name(start)
@@ -161,7 +181,7 @@ def train_generator(
     taken |= {"trained": sum(weight.numel() for weight in model.trained().values()), "left_out": rows.left_out}
     taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     # texts are compared with all references; the loss is that of targets with room
-    fitting, dev_left_out = fitting_rows((row for part in dev for row in part.rows), codec, model.settings, model.longest_source)
+    fitting, dev_left_out = fitting_rows((row for part in dev for row in part.rows), codec, model.settings, model.longest_target)
     if not fitting:
         raise InputError(f"no target of the dev set has room in its alignment ({dev_left_out}); raise sga.upsampling")
     taken["dev_left_out"] = dev_left_out
@@ -185,8 +205,8 @@ def train_generator(
 
     # what guessing costs at most: each position costs the logarithm of the vocabulary, in each unit that writes
     rows_read = [row for update in updates for row in update]
-    positions = sum(model.settings.upsampling * max(len(source), len(target)) for source, target in rows_read)
-    guess = (1 + model.settings.denoising) * math.log(model.config.vocab_size) * positions / sum(len(target) for _, target in rows_read)
+    positions = sum(positions_guessed(model.settings, source, target) for source, target in rows_read)
+    guess = math.log(model.config.vocab_size) * positions / sum(len(target) for _, target in rows_read)
     watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {guess:.3g} at most", 1.5 * guess, judge(settings))
     watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4)
     return fit(
@@ -200,6 +220,13 @@ def train_generator(
         Progress([sum(len(target) for _, target in update) for update in updates]),
         seed,
     )
+
+
+def positions_guessed(settings: SGA, source: Sequence[int], target: Sequence[int]) -> int:
+    """In how many positions of all units a piece is guessed for a row, and with mask-predict its length."""
+    by_ctc = settings.alignment == "ctc"
+    aligned = settings.upsampling * len(source) if by_ctc else len(target) + 1
+    return aligned + (settings.upsampling * len(source if by_ctc else target) if settings.denoising else 0)
 
 
 @torch.no_grad()

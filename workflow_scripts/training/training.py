@@ -28,7 +28,7 @@ import torch
 
 from workflow_scripts.device import keep_memory, pick_precision
 from workflow_scripts.models.networks import save_model
-from workflow_scripts.models.sga import SGA, Generator
+from workflow_scripts.models.sga import SGA, Generator, effective
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import from_plain, is_first_process, run, write_json
@@ -42,7 +42,7 @@ from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelTe
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Diverged
 
-# settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
+# settings that may change between a killed call and its continuation; they affect only rounding and random numbers
 _NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss")
 
 
@@ -137,7 +137,7 @@ def translate(
     if generator != "autoregressive":
         from workflow_scripts.training.generating import open_generator, train_generator
 
-        chosen = from_plain(SGA, json.loads(sga))
+        chosen = effective(generator, from_plain(SGA, json.loads(sga)))
         opened = partial(open_generator, writing=generator, sga=chosen)
         method = Method(train=train_generator, open=opened, about={"generator": generator, "sga": asdict(chosen)})
     if noise:
