@@ -29,7 +29,10 @@ def line_chart(
         ticks(min(0.0, *(x for x, _ in points)), max(0.0, *(x for x, _ in points)), whole=all(float(x).is_integer() for x, _ in points)),
         ticks(min(y for _, y in points), max(y for _, y in points)),
     )
-    left, right, top, bottom = 58, 16, 34 if legend else 12, 44
+    left, right, bottom = 58, 16, 44
+    names, below = _legend([s for s in series if s["lines"] or s.get("dashed")] if legend else [], left, 16, width - right)
+    top = below + 2 if names else 12
+    height += max(0, top - 34)
     x_at = _scale(xs[0], xs[-1], left, width - right)
     y_at = _scale(ys[0], ys[-1], height - bottom, top)
     parts = [_line(left, y_at(y), width - right, y_at(y), "grid") + _text(left - 6, y_at(y) + 4, label(y, ys), "end") for y in ys]
@@ -48,7 +51,7 @@ def line_chart(
                 parts.append(_text(x_at(x) + 8, y_at(y) + 4, s["labels"][s["lines"].index(line)], "start"))
             elif len(line) <= 25:
                 parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.4" fill="{_colour(s)}"/>' for x, y in line]
-    return _svg(title, width, height, parts + (_legend([s for s in series if s["lines"] or s.get("dashed")], left, 16) if legend else []))
+    return _svg(title, width, height, parts + names)
 
 
 def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tuple[str, float] | None = None, width: int = 540) -> str:
@@ -98,7 +101,7 @@ def scatter(title: str, source: list[Point], target: list[Point], names: tuple[s
     parts += [_line(x_at(a), y_at(b), x_at(c), y_at(d), "join") for (a, b), (c, d) in zip(source, target, strict=True)]
     for colour, cloud in ((4, source), (5, target)):
         parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.2" fill="var(--c{colour})" fill-opacity=".75"/>' for x, y in cloud]
-    return _svg(title, size, size + 28, parts + _legend([{"name": names[0], "colour": 4}, {"name": names[1], "colour": 5}], 8, 16))
+    return _svg(title, size, size + 28, parts + _legend([{"name": names[0], "colour": 4}, {"name": names[1], "colour": 5}], 8, 16, size)[0])
 
 
 def heat_map(title: str, rows: list[str], columns: list[str], cells: dict[tuple[int, int], float | None], *, digits: int = 2) -> str:
@@ -165,15 +168,19 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
-def _legend(series: list[dict[str, Any]], x: float, y: float) -> list[str]:
-    parts = []
+def _legend(series: list[dict[str, Any]], left: float, y: float, right: float) -> tuple[list[str], float]:
+    """The names of series beside their colours, in lines between `left` and `right`, and where the next line would be."""
+    parts, x = [], left
     for s in series:
+        wide = 34 + 7 * len(s["name"])
+        if x > left and x + wide > right:
+            x, y = left, y + 16
         parts += [
             f'<rect x="{x:.0f}" y="{y - 9:.0f}" width="12" height="9" rx="2" fill="{_colour(s)}"/>',
             _text(x + 17, y, s["name"], "start"),
         ]
-        x += 34 + 7 * len(s["name"])
-    return parts
+        x += wide
+    return parts, y + 16
 
 
 def _svg(title: str, width: float, height: float, parts: list[str]) -> str:
