@@ -14,7 +14,7 @@ Point = tuple[float, float]
 
 
 def line_chart(
-    title: str, series: list[dict[str, Any]], x_label: str, y_label: str, *, width: int = 540, height: int = 300, legend: bool = True
+    title: str, series: list[dict[str, Any]], x_label: str, y_label: str, *, width: int = 540, height: float = 300, legend: bool = True
 ) -> str:
     """Lines over a common x axis.
 
@@ -32,7 +32,7 @@ def line_chart(
     left, right, bottom = 58, 16, 44
     names, below = _legend([s for s in series if s["lines"] or s.get("dashed")] if legend else [], left, 16, width - right)
     top = below + 2 if names else 12
-    height += max(0, top - 34)
+    height += max(0.0, top - 34)
     x_at = _scale(xs[0], xs[-1], left, width - right)
     y_at = _scale(ys[0], ys[-1], height - bottom, top)
     parts = [_line(left, y_at(y), width - right, y_at(y), "grid") + _text(left - 6, y_at(y) + 4, label(y, ys), "end") for y in ys]
