@@ -578,7 +578,7 @@ EXPERIMENT = "experiments/help-modules"
         (
             "arms/finetune-10e",
             [{"data": "task", "updates": 9}],
-            "the task phase of experiments.help-modules, a classification, has `epochs`",
+            "experiments.help-modules, a classification, counts epochs and not updates",
         ),
         ("arms/finetune-10e", [{"data": "task", "updates": 9, "epochs": 10}], "a phase has either updates or epochs"),
         ("arms/finetune-10e", [{"data": "task"}], "a phase has either updates or epochs"),

@@ -24,13 +24,15 @@ def explained(problems: list[ErrorDetails], raw: dict[str, Any], config: type) -
         return ".".join(_keys(problem)[:-1])
 
     said = [(problem, explain(problem, config)) for problem in problems]
-    # a block whose `like` or `task` is misspelt, or not there, lacks what it would have by it
-    causes = {block_of(problem): line for problem, line in said if line.endswith(("did you mean 'like'?", "did you mean 'task'?"))}
-    for block in {block_of(problem) for problem in problems if problem["type"] in ("missing", "unexpected_keyword_argument")}:
-        section, _, name = block.partition(".")
-        if section == "experiments" and (line := _without_task(name, raw)):
-            causes.setdefault(block, line)
-    return list(dict.fromkeys(causes.get(block_of(problem), line) for problem, line in said))
+    # a block whose `like` is misspelt lacks what it would have by it; one without a task has another task's keys as well
+    causes: dict[tuple[str, str], str] = {}
+    for problem, line in said:
+        block, section = block_of(problem), problem["loc"][0]
+        if line.endswith("did you mean 'like'?"):
+            causes[block, "missing"] = line
+        elif section == "experiments" and (cause := _without_task(block.partition(".")[2], raw)):
+            causes |= {(block, kind): cause for kind in ("missing", "unexpected_keyword_argument")}
+    return list(dict.fromkeys(causes.get((block_of(problem), problem["type"]), line) for problem, line in said))
 
 
 def explain(problem: ErrorDetails, config: type) -> str:
