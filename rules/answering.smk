@@ -41,6 +41,7 @@ rule answering_finetune:
 # One job for all test sets: the model is loaded once, and windows of all languages are batched by length.
 rule answering_prediction:
     input:
+        unpack(of(arms.grid_choice)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         examples=of(arms.tested_examples),
     output:
@@ -63,11 +64,12 @@ rule answering_prediction:
     params:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(arms.tested_languages),
+        choice=lambda w, input: flags(input, "choice"),
         settings=settings_of("answering"),
     shell:
         "python -m workflow_scripts.tasks.answering predict --model {input.model:q} --examples {input.examples:q} "
         "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.choice:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule answering_significance:

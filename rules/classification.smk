@@ -94,6 +94,7 @@ rule classification_finetune:
 # One job for all test sets: the model is loaded once, and texts of all languages are batched by length.
 rule classification_prediction:
     input:
+        unpack(of(arms.grid_choice)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         examples=of(arms.tested_examples),
     output:
@@ -109,11 +110,12 @@ rule classification_prediction:
     params:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(arms.tested_languages),
+        choice=lambda w, input: flags(input, "choice"),
         settings=settings_of("classification"),
     shell:
         "python -m workflow_scripts.tasks.classification predict --model {input.model:q} --examples {input.examples:q} "
         "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.choice:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # the files of a test set, where they have always been

@@ -41,6 +41,7 @@ rule labelling_finetune:
 # One job for all test sets: the model is loaded once, and sentences of all languages are batched by length.
 rule labelling_prediction:
     input:
+        unpack(of(arms.grid_choice)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         train=of(arms.labelled_file, "train", ".tsv"),
         examples=of(arms.tested_examples),
@@ -64,11 +65,12 @@ rule labelling_prediction:
     params:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(arms.tested_languages),
+        choice=lambda w, input: flags(input, "choice"),
         settings=settings_of("labelling"),
     shell:
         "python -m workflow_scripts.tasks.labelling predict --model {input.model:q} --train {input.train:q} --examples {input.examples:q} "
         "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.choice:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule labelling_significance:

@@ -41,6 +41,7 @@ rule ranking_finetune:
 # One job for all test sets: the model is loaded once, and documents of all languages are batched by length.
 rule ranking_prediction:
     input:
+        unpack(of(arms.grid_choice)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         examples=of(arms.tested_examples),
     output:
@@ -64,11 +65,12 @@ rule ranking_prediction:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(arms.tested_languages),
         grades=of(arms.grades),
+        choice=lambda w, input: flags(input, "choice"),
         settings=settings_of("ranking"),
     shell:
         "python -m workflow_scripts.tasks.ranking predict --model {input.model:q} --examples {input.examples:q} "
         "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} --grades {params.grades:q} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.choice:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule ranking_significance:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_models import small_encoder
+from tiny_models import small_encoder, small_model
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
@@ -100,6 +100,30 @@ def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):
     report = read_json(tmp_path / "last/training.json")
     assert report["settings"]["epochs"] == 2 and report["checkpoints"] == read_json(reports[0])["checkpoints"]
     assert all(torch.equal(a, b) for a, b in zip(weights(tmp_path / "0").values(), weights(tmp_path / "last").values(), strict=True))
+
+
+def test_a_model_reads_as_the_chosen_point_was_finetuned(text, tmp_path):
+    """Here from the encoder alone, which the grid chose, and not from both halves, its first value."""
+    (tmp_path / "mbart").mkdir()
+    start = small_model(tmp_path / "mbart")
+    labelling.finetune(Call(**files(text, start, tmp_path / "chosen")), settings=told(parts="encoder", epochs=2))
+    chosen = {"settings": {"parts": "encoder", "epochs": 2}, "checkpoints": "elsewhere"}
+    (tmp_path / "choice.json").write_text(json.dumps({"seed": 1, "phases": {"finetune": chosen}}))
+    for name, given in (("itself", {"settings": Labelling(parts="encoder")}), ("chosen by grid", {"choice": tmp_path / "choice.json"})):
+        model, test = tmp_path / "chosen/model", (text / "dev.tsv",)
+        labelling.predict(model, text / "train.tsv", test, tmp_path / name, testsets=("en",), languages=("en",), **given)
+    one, other = ((tmp_path / name / "en.hyp").read_bytes() for name in ("itself", "chosen by grid"))
+    assert one == other
+
+
+def test_text_in_a_language_without_a_tag_can_be_learnt_from(text, tmp_path):
+    settings = told()
+    settings.more_train, settings.more_dev = ["bg"], ["el"]
+    (tmp_path / "mbart").mkdir()
+    given = files(text, small_model(tmp_path / "mbart"), tmp_path)
+    given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
+    labelling.finetune(Call(**given), settings=settings)
+    assert read_json(tmp_path / "training.json")["languages"] == ["en", "bg"]
 
 
 def test_two_processes_agree_with_one(text, model, tmp_path):

@@ -124,6 +124,9 @@ def test_the_error_of_a_regression_is_that_of_the_grades():
     loss = loss_of(["0", "1", "4"], "regression")
     assert float(loss(Output, torch.tensor([0, 2]))) == pytest.approx((1 + 1) / 2)
     assert float(loss(Output, torch.tensor([0, 2]), 4)) == pytest.approx(2 / 4)
+    # rows that fill up a part of an update have no grade
+    assert float(loss(Output, torch.tensor([0, -100]))) == pytest.approx(1)
+    assert float(loss(Output, torch.tensor([-100, -100]), 4)) == 0
 
 
 def test_comparison_of_arms(text, tmp_path):

@@ -54,6 +54,14 @@ def test_formats(tmp_path, name, text, choices):
     assert read(tmp_path / name, text, **choices)[0] == EXPECTED
 
 
+def test_words_with_a_hash_or_a_blank_of_their_own_are_words(tmp_path):
+    text = "# sent_id 7\n# NOUN x\n#1 NOUN x\n10\u00a0000 NOUN x\n\nhouse NOUN x\n# PUNCT x\n"
+    ((first, _), (second, tags)), _ = read(tmp_path / "x", text)
+    assert first == ["#", "#1", "10\u00a0000"] and second == ["house", "#"] and tags == ["NOUN", "PUNCT"]
+    with pytest.raises(InputError, match="line 1: the tag 'HT' of the word '#love'"):
+        read(tmp_path / "x", "#love HT\n")
+
+
 @pytest.mark.parametrize(
     "text, said",
     [

@@ -27,7 +27,7 @@ from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of
+from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
@@ -102,7 +102,7 @@ def finetune(call: Call, *, settings: Asking) -> None:
 def prepare(call: Call, settings: Asking) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen = settings.answering
-    reader = reader_of(call.start, chosen)
+    reader = reader_of(call.start, chosen, settings.language)
     rows: list[Row] = []
     for path, code in zip(call.train, settings.train_languages, strict=True):
         rows += [window.row for window in reader.windows(some_of(read_table(path), chosen.examples), code)]
@@ -129,13 +129,16 @@ def predict(
     *,
     testsets: tuple[str, ...],
     languages: tuple[str, ...],
+    choice: Path | None = None,
     threads: int = 0,
     settings: Answering = Answering(),
 ) -> None:
     """Mark the answers of all test sets; write each one's spans with their text (``NAME.hyp``), and ``NAME.scores.json`` into `folder`.
 
-    `examples`, `testsets` and `languages` are of one order. The model is loaded once, and the windows of all are batched by length.
+    `examples`, `testsets` and `languages` are of one order; `choice` is what a grid chose (`with_choice`). The model is loaded once, and
+    the windows of all are batched by length.
     """
+    settings = with_choice(settings, choice)
     if threads:
         torch.set_num_threads(threads)
     reader = reader_of(model, settings)
@@ -240,9 +243,9 @@ def read_spans(hypotheses: Path, wanted: int) -> list[Span]:
 # models
 
 
-def reader_of(folder: Path, settings: Answering) -> PassageReader:
+def reader_of(folder: Path, settings: Answering, language: str = "") -> PassageReader:
     """What reads questions and passages for the model in `folder`."""
-    return PassageReader(folder, settings.max_length, settings.stride, settings.longest_question, settings.parts)
+    return PassageReader(folder, settings.max_length, settings.stride, settings.longest_question, settings.parts, language)
 
 
 def load_answerer(folder: Path, settings: Answering, seed: int, from_scratch: bool = False):

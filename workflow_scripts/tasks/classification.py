@@ -33,7 +33,7 @@ from workflow_scripts.noise.candidates import Lookups, load_lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch, one_sided, switch_lines
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of
+from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
@@ -94,7 +94,7 @@ def finetune(call: Call, *, lexicons: tuple[Path, ...] = (), into: tuple[str, ..
 def prepare(call: Call, settings: Finetuning, lexicons: tuple[Path, ...], into: tuple[str, ...]) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen, language, labels = settings.classification, settings.language, settings.labels
-    reader = Reader(call.start, chosen.max_length)
+    reader = Reader(call.start, chosen.max_length, language)
     examples = some_of(read_table(call.train[0], labels), chosen.examples)
     more: list[Row] = []
     for path, code in zip(call.train[1:], settings.more_train, strict=True):
@@ -133,15 +133,17 @@ def predict(
     *,
     testsets: tuple[str, ...],
     languages: tuple[str, ...],
+    choice: Path | None = None,
     threads: int = 0,
     settings: Classification = Classification(),
 ) -> None:
     """Label the examples of all test sets; write into `folder` each one's labels (``NAME.hyp``), probabilities and scores.
 
     ``NAME.probabilities.tsv`` has a column for each label. `examples`, `testsets` and `languages` are of one order; mBART reads a language
-    as a tag. The model is loaded once, and the texts of all are batched by length. Raises `InputError` for a true label that the model
-    has not learnt.
+    as a tag. `choice` is what a grid chose (`with_choice`). The model is loaded once, and the texts of all are batched by length. Raises
+    `InputError` for a true label that the model has not learnt.
     """
+    settings = with_choice(settings, choice)
     if threads:
         torch.set_num_threads(threads)
     reader = Reader(model, settings.max_length)

@@ -179,6 +179,12 @@ def finetune_head(
             write_json(call.report, {**_about(call, settings, block), **report})
 
 
+def with_choice(settings: Any, choice: Path | None) -> Any:
+    """A head's settings with those that were chosen from its grid (`choice.json`): a model must read as it was finetuned."""
+    chosen, _ = chosen_for(choice, "finetune", 0, Path())
+    return replace(settings, **{name: value for name, value in chosen.items() if name != "epochs"})
+
+
 def _about(call: Call, settings: Any, block: str) -> dict[str, Any]:
     """What a report begins with. What a grid may choose stands at the top of the settings as well."""
     told = asdict(settings)

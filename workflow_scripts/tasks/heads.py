@@ -31,15 +31,16 @@ def load_text_head(folder: Path, labels: list[str] | None, settings: "TextHeadSe
 class Reader:
     """Examples as rows of ids and batches of tensors, in the form of the model in `folder`.
 
-    Texts in a language that the model has no tag for are read under the tag of the language that it was finetuned in.
+    Texts in a language that the model has no tag for are read under the tag of the language that it was finetuned in; or of `language`, in
+    which it is to be finetuned.
     """
 
-    def __init__(self, folder: Path, max_length: int):
+    def __init__(self, folder: Path, max_length: int, language: str = ""):
         from transformers import AutoConfig
 
         config = AutoConfig.from_pretrained(folder)
         self.codec = load_codec(folder)
-        self.codec.fallback = getattr(config, "finetuned_language", "")
+        self.codec.fallback = language or getattr(config, "finetuned_language", "")
         self.tokenizer = self.codec.tokenizer
         self.is_encoder = not self.codec.form.decoder
         self.has_types = getattr(config, "type_vocab_size", 1) > 1

@@ -31,7 +31,7 @@ from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, at_once, by_length, decoder_input
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of
+from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
@@ -98,7 +98,7 @@ def prepare(call: Call, settings: Tagging) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen, labels = settings.labelling, settings.labels
     metric = leading(chosen, labels)
-    reader = WordReader(call.start, chosen.max_length, chosen.parts)
+    reader = WordReader(call.start, chosen.max_length, chosen.parts, settings.language)
     rows: list[Row] = []
     for path, code in zip(call.train, settings.train_languages, strict=True):
         rows += reader.rows(reader.windows(some_of(read_table(path, labels, "word"), chosen.examples)), code, labels)
@@ -131,14 +131,16 @@ def predict(
     *,
     testsets: tuple[str, ...],
     languages: tuple[str, ...],
+    choice: Path | None = None,
     threads: int = 0,
     settings: Labelling = Labelling(),
 ) -> None:
     """Tag the words of all test sets; write each one's tags, a sentence a line (``NAME.hyp``), and ``NAME.scores.json`` into `folder`.
 
-    `examples`, `testsets` and `languages` are of one order. The word list that the model is compared with is made of the
-    table `train`. Raises `InputError` for a true tag that the model has not learnt.
+    `examples`, `testsets` and `languages` are of one order; `choice` is what a grid chose (`with_choice`). The word list that the model is
+    compared with is made of the table `train`. Raises `InputError` for a true tag that the model has not learnt.
     """
+    settings = with_choice(settings, choice)
     if threads:
         torch.set_num_threads(threads)
     reader = WordReader(model, settings.max_length, settings.parts)
@@ -244,8 +246,8 @@ class WordReader(Reader):
     tokenizer has normalised it may be nothing; it is then read as an unknown piece, as XTREME does.
     """
 
-    def __init__(self, folder: Path, max_length: int, parts: str = "both"):
-        super().__init__(folder, max_length)
+    def __init__(self, folder: Path, max_length: int, parts: str = "both", language: str = ""):
+        super().__init__(folder, max_length, language)
         self.has_decoder = self.codec.form.decoder and parts == "both"
         self.room = self.max_length - len(self.codec.form.row) + 1
         self.unread: set[str] = set()

@@ -45,8 +45,8 @@ class PassageReader(Reader):
     Questions are cut to `longest_question` pieces, and to half a row.
     """
 
-    def __init__(self, folder: Path, max_length: int, stride: int, longest_question: int, parts: str = "both"):
-        super().__init__(folder, max_length)
+    def __init__(self, folder: Path, max_length: int, stride: int, longest_question: int, parts: str = "both", language: str = ""):
+        super().__init__(folder, max_length, language)
         self.has_decoder = self.codec.form.decoder and parts == "both"
         form = self.codec.form.row
         # BERT has one separator between two texts; RoBERTa has two, and so have the rows of pairs for models with a decoder

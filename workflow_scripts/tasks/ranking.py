@@ -28,7 +28,7 @@ from workflow_scripts.evidence.average import Significance, compare_everywhere, 
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, at_once, by_length
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of
+from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
@@ -101,7 +101,7 @@ def finetune(call: Call, *, settings: Grading) -> None:
 def prepare(call: Call, settings: Grading) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen, grades = settings.ranking, settings.grades
-    reader = Reader(call.start, chosen.max_length)
+    reader = Reader(call.start, chosen.max_length, settings.language)
     rows: list[Row] = []
     for path, code in zip(call.train, settings.train_languages, strict=True):
         rows += reader.rows(some_of(read_table(path, grades), chosen.examples), code, grades)
@@ -133,13 +133,16 @@ def predict(
     testsets: tuple[str, ...],
     languages: tuple[str, ...],
     grades: tuple[str, ...],
+    choice: Path | None = None,
     threads: int = 0,
     settings: Ranking = Ranking(),
 ) -> None:
     """Score the documents of all test sets; write each one's scores, a line each (``NAME.hyp``), and ``NAME.scores.json`` into `folder`.
 
-    `examples`, `testsets` and `languages` are of one order. Raises `InputError` for a grade that is none of `grades`.
+    `examples`, `testsets` and `languages` are of one order; `choice` is what a grid chose (`with_choice`). Raises `InputError` for a grade
+    that is none of `grades`.
     """
+    settings = with_choice(settings, choice)
     if threads:
         torch.set_num_threads(threads)
     reader = Reader(model, settings.max_length)
@@ -231,9 +234,10 @@ def loss_of(grades: list[str], kind: str):
     values = torch.tensor([float(grade) for grade in grades])
 
     def squared_error(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
-        wanted = values.to(labels.device)[labels.flatten()]
-        loss = torch.nn.functional.mse_loss(outputs.logits.float().flatten(), wanted, reduction="sum")
-        return loss / (num_items_in_batch if num_items_in_batch is not None else len(wanted))
+        real = labels.flatten() != -100  # a row that only fills up a part of an update has no label
+        wanted = values.to(labels.device)[labels.flatten()[real]]
+        loss = torch.nn.functional.mse_loss(outputs.logits.float().flatten()[real], wanted, reduction="sum")
+        return loss / (num_items_in_batch if num_items_in_batch is not None else real.sum())
 
     return squared_error
 

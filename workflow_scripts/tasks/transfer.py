@@ -280,6 +280,8 @@ def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
         yield from undefined(f"{where}.{key}", setting, known)
         if not values:
             yield f"{where}.grid.{setting}: is empty"
+        if setting in ("metric", "relevant"):
+            yield f"{where}.{key}.{setting}: cannot be in a grid, whose points are compared by one and the same score"
         for value in values if setting in known else ():
             if setting == "epochs":
                 if not isinstance(value, int) or value < 1:

@@ -112,7 +112,7 @@ def _known_tag(tag: str, tags: list[str], names: dict[str, str], changed: Counte
 
 def _better_column(path: Path, known: set[str]) -> str:
     """A column whose cells are all known tags in the first lines, as the end of a message; nothing if there is none."""
-    rows = [line.split("\t") if "\t" in line else line.split() for line in itertools.islice(read_lines(path), 200) if line.strip()]
+    rows = [_cells(line) for line in itertools.islice(read_lines(path), 200) if line.strip()]
     rows = [row for row in rows if row[0] != _DOCUMENT_START and not row[0].startswith("#")]
     fitting = (place for place in range(min(map(len, rows), default=0)) if all(row[place].strip() in known for row in rows))
     found = next(fitting, None)
@@ -150,14 +150,14 @@ def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> 
     wanted, document = max(places.values()), ""
     rows: list[Row] = []
     for number, line in enumerate(read_lines(path), 1):
-        cells = line.split("\t") if "\t" in line else line.split()
+        cells = _cells(line)
         if not line.strip() or cells[0] == _DOCUMENT_START:
             if rows:
                 yield document, rows
             rows = []
             document = f"document of line {number}" if line.strip() else document
             continue
-        if line.startswith("#") and (conllu or _is_comment(line, cells, wanted, known)):
+        if line.startswith("#") and (conllu or (not rows and _is_comment(line, cells, places["tag"], known))):
             if line.startswith("# newdoc"):
                 document = f"{line} (line {number})"
             continue
@@ -175,9 +175,14 @@ def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> 
         yield document, rows
 
 
-def _is_comment(line: str, cells: list[str], wanted: int, known: set[str]) -> bool:
-    """Whether a line that begins with ``#`` is a comment and not the word ``#`` with its tag."""
-    return "\t" not in line and not (len(cells) == wanted and cells[-1] in known)
+def _cells(line: str) -> list[str]:
+    """The columns of a line. Only tabs and plain blanks separate them: a no-break space may be part of a word."""
+    return line.split("\t") if "\t" in line else re.split(" +", line.strip(" "))
+
+
+def _is_comment(line: str, cells: list[str], place: int, known: set[str]) -> bool:
+    """Whether a line that begins with ``#`` is a comment and not a word, such as ``#`` or ``#love``, with its tag at `place` (from 1)."""
+    return "\t" not in line and cells[0] == "#" and not (len(cells) >= place and cells[place - 1] in known)
 
 
 def _json_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> Iterator[tuple[str, list[Row]]]:
