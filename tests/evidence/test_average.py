@@ -21,6 +21,10 @@ def test_the_mean_over_test_sets():
     unequal = [counts[0], answers(1, 0, 0)]
     made = side_by_side(unequal)
     assert made.shape == (7, 4) and mean_score(share, 2)(made.sum(axis=0)) == pytest.approx(100 * (1 / 2 + 1 / 3) / 2)
+    # two of three are of one size: these are drawn together, whatever the third
+    made = side_by_side([counts[0], answers(1, 0, 0), counts[1]])
+    assert made.shape == (7, 6) and made[:4, :2].tolist() == counts[0].tolist() and made[:4, 4:].tolist() == counts[1].tolist()
+    assert made[4:, 2:4].tolist() == answers(1, 0, 0).tolist() and not made[:4, 2:4].any() and not made[4:, 4:].any()
 
 
 def test_arms_are_compared_on_each_test_set_and_on_average():

@@ -65,15 +65,14 @@ def interval(counts: np.ndarray, share: Score, samples: int = 1_000) -> tuple[fl
 def side_by_side(counts: Sequence[np.ndarray]) -> np.ndarray:
     """The counts of several test sets in one array, each in columns of its own.
 
-    Rows are examples; test sets with as many examples share theirs, else each row has counts of one test set alone.
+    Rows are examples; test sets with as many examples share theirs, as translations of each other do, and have rows apart from the others'.
     """
-    sizes, width = [len(one) for one in counts], counts[0].shape[1]
-    together = len(set(sizes)) == 1
-    made = np.zeros((sizes[0] if together else sum(sizes), width * len(counts)))
-    at = 0
+    sizes, width = list(dict.fromkeys(len(one) for one in counts)), counts[0].shape[1]
+    first = dict(zip(sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
+    made = np.zeros((sum(sizes), width * len(counts)))
     for place, one in enumerate(counts):
+        at = first[len(one)]
         made[at : at + len(one), place * width : (place + 1) * width] = one
-        at += 0 if together else len(one)
     return made
 
 
