@@ -27,7 +27,7 @@ def explained(problems: list[ErrorDetails], raw: dict[str, Any], config: type) -
     # a block whose `like` is misspelt lacks what it would have by it; one without a task has another task's keys as well
     causes: dict[tuple[str, str], str] = {}
     for problem, line in said:
-        block, section = block_of(problem), problem["loc"][0]
+        block, section = block_of(problem), block_of(problem).partition(".")[0]
         if line.endswith("did you mean 'like'?"):
             causes[block, "missing"] = line
         elif section == "experiments" and (cause := _without_task(block.partition(".")[2], raw)):
