@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -69,6 +70,13 @@ def test_spans_stay_where_they_are_when_the_passage_is_repaired(tmp_path):
     assert one.passage.lstrip("\ufeff ") == "Tom & Jerry come from Caf\u00e9 Paris <here>"
     assert one.passage[slice(*one.spans[0])] == "Caf\u00e9 Paris" and changed == {"HTML entity read as its character": 1}
     assert clean_passage("  a \n b", [2, 6]) == ("a b", [0, 2])
+    # the answers cafe, without its accent, and re; a syllable of Hangul whose parts are letters of their own
+    decomposed = "No\u0301i: cafe\u0301 ngon va\u0300 re\u0309"
+    start = decomposed.index("cafe")
+    passage, places = clean_passage(decomposed, [start, start + 4, len(decomposed) - 3, len(decomposed)])
+    assert passage == unicodedata.normalize("NFC", decomposed) and passage[places[0] : places[1]] == "café"
+    assert passage[places[2] : places[3]] == "rẻ"
+    assert clean_passage("\u1112\u1161 \u1112", [1, 3]) == ("하 ᄒ", [1, 2])
 
 
 @pytest.mark.parametrize(

@@ -156,8 +156,10 @@ def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -
 def clean_passage(text: str, points: Sequence[int]) -> tuple[str, list[int]]:
     """A passage in one line, and where `points` of it, in ascending order, are then.
 
-    It is cleaned in the parts between the points, so that their places are known whatever becomes shorter.
+    It is cleaned in the parts between the points, so that their places are known whatever becomes shorter. A point inside a letter that is
+    written as several characters (e and an accent, which become é) moves behind the letter.
     """
+    points = [_behind_letter(text, point) for point in points]
     parts = [text[start:end] for start, end in zip([0, *points], [*points, len(text)], strict=True)]
     clean = [_clean_part(part) for part in parts]
     leading = len(whole := "".join(clean)) - len(whole.lstrip())
@@ -166,6 +168,17 @@ def clean_passage(text: str, points: Sequence[int]) -> tuple[str, list[int]]:
         at += len(part)
         places.append(max(0, at - leading))
     return whole.strip(), places
+
+
+def _behind_letter(text: str, point: int) -> int:
+    def nfc(part: str) -> str:
+        return unicodedata.normalize("NFC", part)
+
+    while 0 < point < len(text) and (
+        unicodedata.combining(text[point]) or nfc(text[point - 1 : point + 1]) != nfc(text[point - 1]) + nfc(text[point])
+    ):
+        point += 1
+    return point
 
 
 def _clean_part(text: str) -> str:
