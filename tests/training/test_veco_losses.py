@@ -15,8 +15,9 @@ from test_checkpoints import run_until, same
 from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import AutoModelForSeq2SeqLM, XLMRobertaForMaskedLM
 
+from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
+from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training import veco_losses
 from workflow_scripts.training.backbone import Backbone
@@ -99,8 +100,41 @@ def test_cross_attention_alone_has_no_other_loss_and_segments_alone_none(tiny):
     veco_losses.forward_guesses(stack, True)
     batch = veco_losses.collate(alone, 1, 0, Veco())
     labels = batch.pop("labels")
-    veco_losses.update_loss(stack, Training(), "float32")(stack(**batch), labels, 1).backward()
-    assert labels.numel() == 0 and all(weight.grad is not None and not weight.grad.any() for weight in stack.parameters())
+    for items in (1, torch.tensor(0)):  # others of the update may have something to guess, or nobody has
+        loss = veco_losses.update_loss(stack, Training(), "float32")(stack(**batch), labels, items)
+        loss.backward()
+        assert loss == 0 and labels.numel() == 0
+        assert all(weight.grad is not None and not weight.grad.any() for weight in stack.parameters())
+
+
+def test_segments_alone_can_be_tried_as_the_part_that_takes_the_most_memory(tiny):
+    """The trial calls it parallel, whose pairs are read together; there are none."""
+    _, _, dev = tiny
+    alone = Batch([row for row in dev[0].rows if second(row[0], 0) == len(row[0])], parallel=True, cross_alone=False)
+    batch = veco_losses.collate(alone, 1, 0, Veco())
+    assert "is_mlm_places" in batch and "joined_ids" not in batch and "asking" not in batch
+
+
+def test_several_processes_find_a_gradient_of_every_weight_where_segments_are_alone(tiny, monkeypatch):
+    _, _, dev = tiny
+    rows = [row for row in dev[0].rows if second(row[0], 0) == len(row[0])]
+    batch = veco_losses.collate(Batch(rows, parallel=False, cross_alone=False), 1, 0, Veco())
+    labels = batch.pop("labels")
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    stack = load_stack(tiny[0], cross=True)
+    veco_losses.forward_guesses(stack, True)
+    veco_losses.update_loss(stack, Training(), "float32")(stack(**batch), labels, labels.numel()).backward()
+    crossing = {name: weight.grad for name, weight in stack.named_parameters() if CROSS in name}
+    assert crossing and all(grad is not None and not grad.any() for grad in crossing.values())
+
+
+def test_what_is_loaded_without_its_cross_attention_is_no_veco(tiny, tmp_path):
+    stack = load_stack(tiny[0], cross=True)
+    stack.save_pretrained(tmp_path / "veco")
+    tiny[1].tokenizer.save_pretrained(tmp_path / "veco")
+    assert has_cross_attention(tmp_path / "veco")
+    load_network(tmp_path / "veco", "text", dropout=0.0, attention_dropout=0.0, seed=1).save_pretrained(tmp_path / "read")
+    assert not has_cross_attention(tmp_path / "read")
 
 
 def made_by(folder, **changes) -> Backbone:

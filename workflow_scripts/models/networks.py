@@ -48,6 +48,8 @@ def load_network(
     if labels:
         changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
     config.update({**changes, **settings})
+    if getattr(config, "cross_attention", False):
+        config.cross_attention = False  # of a VECO: what is loaded here has none, and must not be taken for one
     from workflow_scripts.models import classifier, spans, tagger
 
     modules = (transformers, classifier, tagger, spans)

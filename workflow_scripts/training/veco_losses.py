@@ -75,7 +75,7 @@ def collate(batch: Batch, pad: int, start: int, veco: Veco) -> dict[str, Any]:
         asking = torch.tensor([*partner, *partner.values()])
         made |= {"asking": asking, "other": torch.tensor([*partner.values(), *partner])}
         places["cs_mlm"], found["cs_mlm"] = _guessed(goals[asking])
-    if veco.tlm and batch.parallel and not batch.cross_alone:
+    if veco.tlm and batch.parallel and then and not batch.cross_alone:
         joined = [(torch.cat([first[number][1], row]), torch.cat([first[number][2], goal])) for number, row, goal in then]
         made["joined_ids"], made["joined_seen"], joined_goals = _padded(joined, pad)
         counted = [torch.cat([torch.arange(len(side)) for side in (first[number][1], row)]) + pad + 1 for number, row, _ in then]
@@ -150,6 +150,10 @@ def forward_guesses(network: Any, causal: bool) -> None:
         if not found:  # segments that are alone, where cross-attention alone learns: every weight has a gradient of zero
             nothing = torch.stack([0 * weight.sum() for weight in network.parameters()]).sum()
             found = {"none": nothing.expand(0, network.config.hidden_size)}
+        elif "asking" not in batch and torch.distributed.is_initialized():
+            # several processes wait for the gradient of every weight, and segments that are alone ask no cross-attention
+            unasked = [0 * weight.sum() for name, weight in network.named_parameters() if CROSS in name]
+            found |= {"none": torch.stack(unasked).sum().expand(0, network.config.hidden_size)} if unasked else {}
         return Guesses(states=torch.cat(list(found.values()))[None], weight=batch["weight"])
 
     network.forward = forward
@@ -161,6 +165,8 @@ def update_loss(network: Any, settings: Training, precision: str) -> Callable[..
 
     def loss(outputs: Guesses, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
         weight, bias = output_layer(network)
+        if num_items_in_batch is not None and not num_items_in_batch:
+            num_items_in_batch = 1  # where cross-attention alone learns, an update of segments that are alone has nothing to guess
         if settings.loss == "plain":
             mean = smoothed_loss(outputs.states @ weight.T + bias, labels, settings.label_smoothing, num_items_in_batch)
         else:
