@@ -41,14 +41,15 @@ def main(model: str, table: str, batch: str = "16", updates: str = "120", senten
 
 def prepared(model: str, table: str, sentences: int | None = None):
     """The reader, the tagger, the rows of the table and all tags."""
-    from workflow_scripts.tasks.labelling import Labelling, WordReader, load_tagger
+    from workflow_scripts.tasks.heads import load_token_head
+    from workflow_scripts.tasks.labelling import Labelling, WordReader
     from workflow_scripts.text.examples import read_table
 
     examples = read_table(Path(table))[:sentences]
     labels = sorted({tag for example in examples for tag in example.label.split(" ")})
     reader = WordReader(Path(model), LENGTH)
     rows = reader.rows(reader.windows(examples), "en", labels)
-    return reader, load_tagger(Path(model), labels, Labelling(dropout=0.1, attention_dropout=0.1), seed=1), rows, labels
+    return reader, load_token_head(Path(model), "labelling", labels, Labelling(dropout=0.1, attention_dropout=0.1), seed=1), rows, labels
 
 
 def ours(model: str, table: str, batch: int, updates: int) -> dict[str, float]:

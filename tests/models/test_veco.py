@@ -12,7 +12,7 @@ from workflow_scripts.models.conversion import add_generator, convert
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_json
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +142,7 @@ def test_an_xlmr_becomes_the_baselines_and_a_veco_a_plain_xlmr(made, tmp_path):
     whole = load_stack(veco, cross=True).roberta.state_dict()
     assert left.keys() == {name for name in whole if CROSS not in name} and all(torch.equal(left[name], whole[name]) for name in left)
     assert not has_cross_attention(tmp_path / "encoder") and has_cross_attention(veco)
+    assert read_json(tmp_path / "encoder/config.json")["hidden_dropout_prob"] == 0.1  # as XLM-R has it, for who finetunes it elsewhere
     made_of = {}
     for decoder in ("copied", "random"):
         told = convert(plain, tmp_path / decoder, "encoder-decoder", decoder=decoder, seed=2)

@@ -18,7 +18,8 @@ from workflow_scripts.run import config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import labelling
 from workflow_scripts.tasks.finetuning import Call
-from workflow_scripts.tasks.labelling import Labelling, Tagging, WordReader, load_tagger, tags_of_sentences, word_scores
+from workflow_scripts.tasks.heads import load_token_head
+from workflow_scripts.tasks.labelling import Labelling, Tagging, WordReader, tags_of_sentences, word_scores
 from workflow_scripts.text.examples import Example, LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.tagged import join_words, split_words
@@ -102,7 +103,7 @@ def test_long_sentences_are_cut_between_words_and_none_is_lost(models, family):
 def test_scores_are_of_the_words_in_order_whatever_the_batch(models, text, family, parts):
     settings = Labelling(parts=parts)
     reader = WordReader(models[family], 64, parts)
-    network = load_tagger(models[family], UPOS, settings, seed=1)
+    network = load_token_head(models[family], "labelling", UPOS, settings, seed=1)
     rows = reader.rows(reader.windows(read_table(text / "dev.tsv")), "en", UPOS)
     together, alone = (word_scores(network, reader, rows, "float32", tokens) for tokens in (600, 1))
     assert together.shape == (sum(tag >= 0 for _, tags in rows for tag in tags), len(UPOS))
@@ -111,15 +112,15 @@ def test_scores_are_of_the_words_in_order_whatever_the_batch(models, text, famil
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_weights_are_those_of_the_seed(models, family):
-    made = [load_tagger(models[family], UPOS, Labelling(), seed, from_scratch=True) for seed in (5, 5, 6)]
+    made = [load_token_head(models[family], "labelling", UPOS, Labelling(), seed, from_scratch=True) for seed in (5, 5, 6)]
     first, again, other = (network.get_input_embeddings().weight for network in made)
     assert torch.equal(first, again) and not torch.equal(first, other)
-    assert not torch.equal(first, load_tagger(models[family], UPOS, Labelling(), 5).get_input_embeddings().weight)
+    assert not torch.equal(first, load_token_head(models[family], "labelling", UPOS, Labelling(), 5).get_input_embeddings().weight)
 
 
 def test_the_decoder_has_read_a_word_when_it_is_tagged(models):
     reader = WordReader(models["mbart"], 64)
-    network = load_tagger(models["mbart"], UPOS, Labelling(), seed=1)
+    network = load_token_head(models["mbart"], "labelling", UPOS, Labelling(), seed=1)
     rows = [reader.rows([sentence(words)], "en", UPOS)[0] for words in (["The", "house"], ["The", "horse"])]
     batch = reader.collate(rows[:1])
     at = batch["labels"] >= 0

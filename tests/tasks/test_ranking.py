@@ -16,8 +16,8 @@ from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import ranking
 from workflow_scripts.tasks.finetuning import Call
-from workflow_scripts.tasks.heads import Reader
-from workflow_scripts.tasks.ranking import Grading, Ranking, counts_of, document_scores, load_ranker, loss_of, pair_scores
+from workflow_scripts.tasks.heads import Reader, label_scores
+from workflow_scripts.tasks.ranking import Grading, Ranking, counts_of, document_scores, load_ranker, loss_of
 from workflow_scripts.text.examples import LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
 
@@ -106,7 +106,7 @@ def test_scores_are_of_the_documents_in_order_whatever_the_batch(models, text, f
     reader = Reader(models[family], 64)
     network = load_ranker(models[family], GRADES, Ranking(), seed=1)
     rows = reader.rows(read_table(text / "dev.tsv"), "en", GRADES)
-    together, alone = (pair_scores(network, reader, rows, "float32", tokens) for tokens in (700, 1))
+    together, alone = (label_scores(network, reader, rows, "float32", tokens) for tokens in (700, 1))
     assert together.shape == (len(rows), 3)
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
 

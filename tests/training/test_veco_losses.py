@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,10 +20,12 @@ from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training import veco_losses
+from workflow_scripts.training import ready, veco_losses
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.bitext import Bitext
+from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.pretraining import Pretraining, Text
+from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.segments import Batch, Part, Veco, held_back, second
 from workflow_scripts.training.settings import Training
 
@@ -77,7 +80,7 @@ def test_the_losses_are_those_of_a_plain_loop(tiny, causal):
     assert len(sums["is_mlm"]) > len(sums["cs_mlm"]) > 0  # of 13 lines one is alone
 
 
-def test_an_update_is_the_sum_of_the_means(tiny):
+def test_an_update_is_the_mean_of_the_means(tiny):
     model, codec, dev = tiny
     veco, parallel_rows = Veco(), dev[1]
     stack = load_stack(model, cross=True).eval()
@@ -89,6 +92,58 @@ def test_an_update_is_the_sum_of_the_means(tiny):
         settings = Training(label_smoothing=0.0, loss=loss)
         value = veco_losses.update_loss(stack, settings, "float32")(stack(**batch), labels, labels.numel())
         assert float(value.detach()) == pytest.approx(sum(means[f"{name}_loss"] for name in veco_losses.LOSSES) / 3, rel=1e-4)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 20])
+def test_an_update_has_the_same_gradient_however_it_is_split(tiny, parts):
+    """Of 13 lines one is alone: the part that gets it has one loss, the others have two."""
+    model, _, dev = tiny
+    veco, settings = Veco(), Training(label_smoothing=0.0)
+    update = dev[0]._replace(weight=veco_losses.share(dev[0], 0, veco))
+    assert update.weight == pytest.approx(2 / 3)
+
+    def gradient(splits: list) -> dict:
+        stack = load_stack(model, cross=True).eval()
+        veco_losses.forward_guesses(stack, veco.causal)
+        batches = [veco_losses.collate(update._replace(rows=rows), 1, 0, veco) for rows in splits]
+        items = sum(int((batch["labels"] != -100).sum()) for batch in batches)
+        for batch in batches:
+            labels = batch.pop("labels")
+            veco_losses.update_loss(stack, settings, "float32")(stack(**batch), labels, items).backward()
+        return {name: weight.grad for name, weight in stack.named_parameters() if weight.grad is not None}
+
+    whole, split = gradient([update.rows]), gradient(split_batch(update.rows, parts))
+    assert whole.keys() == split.keys()
+    for name, grad in whole.items():
+        torch.testing.assert_close(split[name], grad, rtol=1e-3, atol=1e-6)
+
+
+def test_what_a_part_takes_is_what_is_read_of_it(tiny):
+    rows = tiny[2][1].rows
+    batch = veco_losses.collate(Batch(rows, parallel=True), 1, 0, Veco())
+    read = batch["ids"].numel() + batch["ids"][batch["asking"]].numel() + batch["joined_ids"].numel()
+    assert veco_losses.cells(rows, 0) == read
+
+
+def test_cross_attention_alone_is_clipped_by_its_own_gradient(tiny, tmp_path):
+    _, _, dev = tiny
+    stack = load_stack(tiny[0], cross=True)
+    veco_losses.forward_guesses(stack, True)
+    watch = veco_losses.CrossAttentionFirst(2, tmp_path, Training(), Deadline(0))
+    state = SimpleNamespace(global_step=0, log_history=[], eval_steps=9, max_steps=9)
+
+    def moving() -> set[bool]:
+        """Whether weights have a gradient: of cross-attention, and of the others."""
+        stack.zero_grad(set_to_none=True)
+        batch = veco_losses.collate(dev[1]._replace(cross_alone=state.global_step < 2), 1, 0, Veco())
+        labels = batch.pop("labels")
+        veco_losses.update_loss(stack, Training(), "float32")(stack(**batch), labels, labels.numel()).backward()
+        return {CROSS in name for name, weight in stack.named_parameters() if weight.grad is not None and weight.grad.any()}
+
+    watch.on_train_begin(None, state, None, model=stack)
+    for state.global_step in range(4):
+        watch.on_step_begin(None, state, None)
+        assert moving() == ({True} if state.global_step < 2 else {True, False})
 
 
 def test_cross_attention_alone_has_no_other_loss_and_segments_alone_none(tiny):
@@ -171,6 +226,23 @@ def test_killed_while_pretraining_it_ends_with_the_same_weights(tmp_path):
     assert run(tmp_path / "cut", settings, **files) == {**report, "provenance": report["provenance"]}
     whole, cut = (load_file(tmp_path / name / "out/model/model.safetensors") for name in ("whole", "cut"))
     assert same(cut, whole)
+
+
+def test_a_veco_is_kept_ready_with_its_generator(tmp_path):
+    parallel(tmp_path)
+    settings = made_by(tmp_path, updates=2, evaluate_every=2)
+    run(tmp_path, settings)
+    kept = tmp_path / "kept"
+    ready.main(tmp_path / "out", kept)
+    settings.small = replace(settings.small, ready=str(kept))
+    (tmp_path / "out").rename(tmp_path / "made")
+    assert run(tmp_path, settings)["ready"] == str(kept)
+    for name in ("model/README.md", "model/bart/config.json"):
+        assert (tmp_path / "out" / name).read_text() == (tmp_path / "made" / name).read_text()
+    made, taken = (load_file(tmp_path / name / "model/bart/model.safetensors") for name in ("made", "out"))
+    assert made.keys() == taken.keys()
+    for name, weight in made.items():
+        torch.testing.assert_close(taken[name], weight, rtol=2**-9, atol=1e-4)
 
 
 def test_cross_attention_is_trained_first_and_alone(tmp_path):

@@ -2,8 +2,9 @@
 
 For understanding, cross-attention is dropped; what is left is a plain XLM-R (section 2.3 of Luo et al. 2021). For generation, all
 layers are the encoder, and some of them once more, now with their cross-attention, the decoder. That is written as a BART, which computes
-the same: layer normalisation after each module, GeLU, positions from 2. So everything that takes a BART takes it. Only the dense layer
-before the output layer, which the masked language model has, is left out, as in the authors' own code.
+the same: layer normalisation after each module, GeLU, positions from 2. So everything that takes a BART takes it. Only what the masked
+language model has between the last layer and the scores is left out, a dense layer with its normalisation and the scores' bias, as in the
+authors' own code.
 
 An XLM-R without cross-attention can be converted as well: its decoder's cross-attention, or with ``random`` its whole decoder, is drawn at
 random. These are the initialisations that the paper compares with.
@@ -21,6 +22,9 @@ from workflow_scripts.models.veco import has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, atomic, run
 
 Form = Literal["encoder", "encoder-decoder"]
+
+# in the folder for who finetunes it elsewhere; the stack has been loaded without
+_XLMR_DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
 
 
 def main(
@@ -88,7 +92,7 @@ def as_encoder(stack: Any) -> Any:
     """A plain XLM-R with the head that guesses masked pieces: the stack without its cross-attention."""
     from transformers import XLMRobertaForMaskedLM
 
-    config = type(stack.config).from_dict({**stack.config.to_dict(), "cross_attention": False})
+    config = type(stack.config).from_dict({**stack.config.to_dict(), "cross_attention": False, **_XLMR_DROPOUT})
     encoder = XLMRobertaForMaskedLM(config)
     left = {name: weight for name, weight in stack.state_dict().items() if ".crossattention." not in name}
     encoder.load_state_dict(left, strict=True)

@@ -21,13 +21,12 @@ import torch
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import answers
-from workflow_scripts.evidence.average import Significance, compare_everywhere
-from workflow_scripts.evidence.significance import drawn_scores
+from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row
-from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
@@ -108,7 +107,7 @@ def prepare(call: Call, settings: Asking) -> Prepared:
         rows += [window.row for window in reader.windows(some_of(read_table(path), chosen.examples), code)]
     held_out = [(read_table(path), code) for path, code in zip(call.dev, settings.dev_languages, strict=True)]
     dev_windows = [reader.windows(table, code) for table, code in held_out]
-    network = load_answerer(call.start, chosen, call.seed, call.from_scratch)
+    network = load_token_head(call.start, "answering", None, chosen, call.seed, call.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
     def look_at(table: list[Example], code: str, windows: list[Window]) -> dict[str, float]:
@@ -142,7 +141,7 @@ def predict(
     if threads:
         torch.set_num_threads(threads)
     reader = reader_of(model, settings)
-    network = load_answerer(model, settings, seed=0).to(pick_device(settings.device))
+    network = load_token_head(model, "answering", None, settings, seed=0).to(pick_device(settings.device))
     tables = [read_table(path) for path in examples]
     windows: list[Window] = []
     of_testset, first = [], 0
@@ -165,7 +164,7 @@ def score(table: list[Example], spans: list[Span], code: str, metric: str) -> di
     """
     counts = counts_of(table, spans, code)
     trivial = counts_of(table, [first_sentence(example.pair) for example in table], code).sum(axis=0)
-    low, high = interval(counts, metric)
+    low, high = interval(counts, answers.SCORES[metric])
     chance = {name: 100 * of(trivial) for name, of in answers.SCORES.items()}
     return {
         "metric": metric,
@@ -197,13 +196,6 @@ def first_sentence(passage: str) -> Span:
     first = sentences(passage)[0]
     start = passage.index(first)
     return start, start + len(first)
-
-
-def interval(counts: np.ndarray, metric: str, samples: int = 1_000) -> tuple[float, float]:
-    """The 95 % interval of a score, in per cent, by bootstrap over questions."""
-    drawn = drawn_scores({("", 0): counts}, answers.SCORES[metric], samples, np.random.default_rng(1))
-    low, high = np.percentile(drawn["", 0], [2.5, 97.5])
-    return float(100 * low), float(100 * high)
 
 
 def compare_arms(
@@ -246,13 +238,6 @@ def read_spans(hypotheses: Path, wanted: int) -> list[Span]:
 def reader_of(folder: Path, settings: Answering, language: str = "") -> PassageReader:
     """What reads questions and passages for the model in `folder`."""
     return PassageReader(folder, settings.max_length, settings.stride, settings.longest_question, settings.parts, language)
-
-
-def load_answerer(folder: Path, settings: Answering, seed: int, from_scratch: bool = False):
-    """The model in `folder` with a head that marks spans, drawn from `seed` if the model has none."""
-    chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    changes: dict[str, Any] = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
-    return load_network(folder, "answering", **chosen, seed=seed, from_scratch=from_scratch, **changes)
 
 
 if __name__ == "__main__":

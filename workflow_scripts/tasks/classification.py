@@ -117,7 +117,7 @@ def prepare(call: Call, settings: Finetuning, lexicons: tuple[Path, ...], into: 
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
     def look_at(dev_rows: list[Row]) -> dict[str, float]:
-        logits = label_scores(network, reader, [ids for ids, _ in dev_rows], precision)
+        logits = label_scores(network, reader, dev_rows, precision)
         truth = torch.tensor([labels[0] for _, labels in dev_rows])
         error = float((logits.argmax(dim=1) != truth).float().mean())
         return {"eval_loss": float(torch.nn.functional.cross_entropy(logits, truth)), "eval_error": error}
@@ -150,7 +150,7 @@ def predict(
     network = load_classifier(model, None, settings, seed=0).to(pick_device(settings.device))
     names = [network.config.id2label[i] for i in range(network.config.num_labels)]
     tables = [read_table(path, names) for path in examples]
-    rows = [ids for table, code in zip(tables, languages, strict=True) for ids, _ in reader.rows(table, code, names)]
+    rows = [row for table, code in zip(tables, languages, strict=True) for row in reader.rows(table, code, names)]
     logits = label_scores(network, reader, rows, pick_precision(settings.precision, network.device))
     of_testset = logits.split([len(table) for table in tables])
     for testset, table, found in zip(testsets, tables, of_testset, strict=True):

@@ -1,8 +1,9 @@
 """heads: examples with labels as a model's head reads them, what the head answers, and its loss."""
 
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -15,7 +16,9 @@ from workflow_scripts.text.examples import Example
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from workflow_scripts.tasks.answering import Answering
     from workflow_scripts.tasks.finetuning import TextHeadSettings
+    from workflow_scripts.tasks.labelling import Labelling
 
 
 def load_text_head(folder: Path, labels: list[str] | None, settings: "TextHeadSettings", seed: int, from_scratch: bool = False) -> Any:
@@ -26,6 +29,24 @@ def load_text_head(folder: Path, labels: list[str] | None, settings: "TextHeadSe
         return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
     reads = "mean" if settings.reads == "mean" else "first" if form.row[0] == "tag" else "last"
     return load_network(folder, "encoder_classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch, head_reads=reads)
+
+
+def load_token_head(
+    folder: Path,
+    head: Literal["labelling", "answering"],
+    labels: list[str] | None,
+    settings: "Labelling | Answering",
+    seed: int,
+    from_scratch: bool = False,
+) -> Any:
+    """The same for a head that reads each token: one for tags, which are the `labels`, or one that marks answers."""
+    chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    changes: dict[str, Any] = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
+    return load_network(folder, head, **chosen, seed=seed, labels=labels, from_scratch=from_scratch, **changes)
+
+
+# how many examples are cut into pieces at once: what a tokenizer returns takes some hundred times as much memory as a row
+_PORTION = 10_000
 
 
 class Reader:
@@ -48,10 +69,14 @@ class Reader:
 
     def rows(self, examples: Sequence[Example], code: str, labels: list[str]) -> list[Row]:
         """Ids of each example, and the number of its label."""
-        texts, pairs = [example.text for example in examples], [example.pair for example in examples]
         numbers = {label: [number] for number, label in enumerate(labels)}
-        ids = self._encode(texts, pairs if any(pairs) else None, code)
-        return list(zip(ids, [numbers[example.label] for example in examples], strict=True))
+        paired = any(example.pair for example in examples)
+        made: list[Row] = []
+        for start in range(0, len(examples), _PORTION):
+            some = examples[start : start + _PORTION]
+            ids = self._encode([example.text for example in some], [example.pair for example in some] if paired else None, code)
+            made += [(array("i", row), numbers[example.label]) for row, example in zip(ids, some, strict=True)]
+        return made
 
     def _encode(self, texts: list[str], pairs: list[str] | None, code: str) -> list[list[int]]:
         if not self.is_encoder:
@@ -78,12 +103,14 @@ class Reader:
 
 
 @torch.no_grad()
-def label_scores(network: "PreTrainedModel", reader: Reader, rows: Sequence[Sequence[int]], precision: str) -> torch.Tensor:
-    """The head's output for each row (rows × labels), in float32."""
+def label_scores(
+    network: "PreTrainedModel", reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None
+) -> torch.Tensor:
+    """The head's output for each row, in their order (rows × labels), in float32; so many `tokens` are read at once."""
     network.eval()
     scores = torch.empty(len(rows), int(network.config.num_labels or 0))
-    for chosen in by_length([len(ids) for ids in rows], at_once(network.device)):
-        tensors = {k: v.to(network.device) for k, v in reader.collate([(rows[i], [-100]) for i in chosen]).items() if k != "labels"}
+    for chosen in by_length([len(ids) for ids, _ in rows], tokens or at_once(network.device)):
+        tensors = {k: v.to(network.device) for k, v in reader.collate([rows[i] for i in chosen]).items() if k != "labels"}
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             scores[chosen] = network(**tensors).logits.float().cpu()
     return scores

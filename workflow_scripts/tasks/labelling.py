@@ -14,25 +14,23 @@ reads what the encoder reads (`tagger`). The steps are commands:
 """
 
 import importlib.metadata
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import tag_scores
-from workflow_scripts.evidence.average import Significance, compare_everywhere
-from workflow_scripts.evidence.significance import drawn_scores
+from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, at_once, by_length, decoder_input
-from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
-from workflow_scripts.tasks.heads import Reader
+from workflow_scripts.tasks.heads import Reader, load_token_head
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
@@ -106,7 +104,7 @@ def prepare(call: Call, settings: Tagging) -> Prepared:
     dev_windows = [reader.windows(table) for table in held_out]
     codes = settings.dev_languages
     dev_rows = [reader.rows(windows, code, labels) for windows, code in zip(dev_windows, codes, strict=True)]
-    network = load_tagger(call.start, labels, chosen, call.seed, call.from_scratch)
+    network = load_token_head(call.start, "labelling", labels, chosen, call.seed, call.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
     def look_at(table: list[Example], windows: list[Example], rows: list[Row]) -> dict[str, float]:
@@ -144,7 +142,7 @@ def predict(
     if threads:
         torch.set_num_threads(threads)
     reader = WordReader(model, settings.max_length, settings.parts)
-    network = load_tagger(model, None, settings, seed=0).to(pick_device(settings.device))
+    network = load_token_head(model, "labelling", None, settings, seed=0).to(pick_device(settings.device))
     labels = [network.config.id2label[i] for i in range(network.config.num_labels)]
     tables = [read_table(path, labels, "word") for path in examples]
     windows = [reader.windows(table) for table in tables]
@@ -168,7 +166,7 @@ def score(table: list[Example], given: list[list[str]], word_list: tag_scores.Wo
     truth = [example.label.split(" ") for example in table]
     words = [split_words(example.text) for example in table]
     counts = tag_scores.count(truth, given)
-    low, high = interval(counts, metric)
+    low, high = interval(counts, tag_scores.SCORES[metric])
     trivial = tag_scores.count(truth, [word_list.tag(sentence) for sentence in words]).sum(axis=0)
     confusion = Counter((a, b) for tags, answers in zip(truth, given, strict=True) for a, b in zip(tags, answers, strict=True))
     chance = {name: 100 * of(trivial) for name, of in tag_scores.SCORES.items()}
@@ -186,13 +184,6 @@ def score(table: list[Example], given: list[list[str]], word_list: tag_scores.Wo
         "confusion": {label: {other: confusion[label, other] for other in labels} for label in labels},
         "signature": f"seqeval {importlib.metadata.version('seqeval')}, default mode",
     }
-
-
-def interval(counts: np.ndarray, metric: str, samples: int = 1_000) -> tuple[float, float]:
-    """The 95 % interval of a score, in per cent, by bootstrap over sentences, whose words depend on each other."""
-    drawn = drawn_scores({("", 0): counts}, tag_scores.SCORES[metric], samples, np.random.default_rng(1))
-    low, high = np.percentile(drawn["", 0], [2.5, 97.5])
-    return float(100 * low), float(100 * high)
 
 
 def compare_arms(
@@ -287,7 +278,8 @@ class WordReader(Reader):
             tags.append([number for tag, ids in named for number in (numbers[tag], *[-100] * (len(ids) - 1))])
         before = self.codec.form.row.index("text")
         framed = self.codec.framed(texts, code)
-        return [(ids, [*[-100] * before, *row, *[-100] * (len(ids) - len(row) - before)]) for ids, row in zip(framed, tags, strict=True)]
+        padded = ([*[-100] * before, *row, *[-100] * (len(ids) - len(row) - before)] for ids, row in zip(framed, tags, strict=True))
+        return [(array("i", ids), array("i", row)) for ids, row in zip(framed, padded, strict=True)]
 
     def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:
         """A batch: ids and mask (rows × longest), the tags' numbers likewise, and the decoder's ids where it reads them.
@@ -315,13 +307,6 @@ def tags_of_sentences(windows: Sequence[Example], tags: Sequence[str]) -> list[l
     for window in windows:
         found.setdefault(window.line, []).extend(next(given) for _ in window.label.split(" "))
     return list(found.values())
-
-
-def load_tagger(folder: Path, labels: list[str] | None, settings: Labelling, seed: int, from_scratch: bool = False):
-    """The model in `folder` with a head for the tags `labels`, drawn from `seed` if the model has none; without `labels`, with its own."""
-    chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    changes: dict[str, Any] = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
-    return load_network(folder, "labelling", **chosen, seed=seed, labels=labels, from_scratch=from_scratch, **changes)
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ window without the answer the right span is the row's first special piece, as in
 answer.
 """
 
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -87,7 +88,7 @@ class PassageReader(Reader):
             inside = answer and start <= answer[0] and answer[1] < start + room
             labels = [first + place - start for place in answer] if answer and inside else [none, none]
             places = [first + at for at, (begin, end) in enumerate(offsets) if end > begin]
-            windows.append(Window(number, (ids, [*labels, none, *places]), first, offsets))
+            windows.append(Window(number, (array("i", ids), array("i", [*labels, none, *places])), first, offsets))
         return windows
 
     def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:

@@ -26,10 +26,10 @@ from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
 from workflow_scripts.limits import AboveZero, Positive
-from workflow_scripts.models.batches import Row, at_once, by_length
+from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
-from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
+from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
 from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
@@ -113,7 +113,7 @@ def prepare(call: Call, settings: Grading) -> Prepared:
     loss = loss_of(grades, chosen.loss)
 
     def look_at(table: list[Example], rows: list[Row]) -> dict[str, float]:
-        logits = pair_scores(network, reader, rows, precision)
+        logits = label_scores(network, reader, rows, precision)
         counted = counts_of(table, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
         numbers = torch.tensor([number for _, (number,) in rows])
         return {"eval_loss": float(loss(_Output(logits), numbers)), "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted)}
@@ -149,7 +149,7 @@ def predict(
     network = load_ranker(model, None, settings, seed=0).to(pick_device(settings.device))
     tables = [read_table(path, list(grades)) for path in examples]
     rows = [row for table, code in zip(tables, languages, strict=True) for row in reader.rows(table, code, list(grades))]
-    logits = pair_scores(network, reader, rows, pick_precision(settings.precision, network.device))
+    logits = label_scores(network, reader, rows, pick_precision(settings.precision, network.device))
     given = iter(document_scores(logits, grades).tolist())
     for name, table in zip(testsets, tables, strict=True):
         # what is scored is what stands in the file
@@ -247,18 +247,6 @@ def document_scores(logits: torch.Tensor, grades: Sequence[str]) -> torch.Tensor
     if logits.shape[1] == 1:
         return logits[:, 0]
     return logits.softmax(dim=1) @ torch.tensor([float(grade) for grade in grades])
-
-
-@torch.no_grad()
-def pair_scores(network, reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
-    """The head's output for each row, in their order (rows × outputs), in float32."""
-    network.eval()
-    found = torch.empty(len(rows), network.config.num_labels)
-    for chosen in by_length([len(ids) for ids, _ in rows], tokens or at_once(network.device)):
-        batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items() if name != "labels"}
-        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-            found[chosen] = network(**batch).logits.float().cpu()
-    return found
 
 
 def counts_of(table: Sequence[Example], given: Sequence[float], relevant: float) -> np.ndarray:

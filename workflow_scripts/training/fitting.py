@@ -28,15 +28,22 @@ def pick_batching(settings: Training, network: PreTrainedModel) -> Literal["padd
     return "packed"
 
 
-def parts_that_fit(attempt: Callable[[list[Row]], None], updates: Sequence[list[Row]], processes: int) -> int:
+def cells(rows: list[Row]) -> int:
+    """The size of a part, padding included."""
+    return len(rows) * max(max(map(len, row)) for row in rows)
+
+
+def parts_that_fit(
+    attempt: Callable[[list[Row]], None], updates: Sequence[list[Row]], processes: int, size: Callable[[list[Row]], int] = cells
+) -> int:
     """The least number of parts, a power of two for each process, in which every update goes through the devices.
 
-    `attempt` puts one part through this process's device and raises `torch.OutOfMemoryError` where it does not fit. The processes agree
-    on the largest number that one of them needs. Raises `InputError` where not even single rows fit.
+    `attempt` puts one part through this process's device, the largest by `size`, and raises `torch.OutOfMemoryError` where it does not
+    fit. The processes agree on the largest number that one of them needs. Raises `InputError` where not even single rows fit.
     """
     parts = processes
     while True:
-        largest = max((split_batch(rows, parts)[0] for rows in updates), key=_cells)
+        largest = max((split_batch(rows, parts)[0] for rows in updates), key=size)
         fits = True
         try:
             attempt(largest)
@@ -51,15 +58,10 @@ def parts_that_fit(attempt: Callable[[list[Row]], None], updates: Sequence[list[
             return parts
         if len(largest) == 1:
             raise InputError(
-                f"a row of {_cells(largest)} pieces does not fit into the memory of the GPU with the model and its optimiser; "
+                f"a row of {size(largest)} pieces does not fit into the memory of the GPU with the model and its optimiser; "
                 "lower max_length, set trim: true for the backbone, or take a larger GPU"
             )
         parts *= 2
-
-
-def _cells(rows: list[Row]) -> int:
-    """The size of a part, padding included."""
-    return len(rows) * max(max(map(len, row)) for row in rows)
 
 
 def _all_say(yes: bool) -> bool:

@@ -133,11 +133,13 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
         for number in range(rounds):
             write_lines(folder / f"round{number}.{code}.tsv.zst", denoised(text, code, block.noise, seed, number * len(train) + side))
 
+    codes = tuple(train)
+
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev, NoisedRounds
 
-        noised = NoisedRounds(folder, tuple(train), codec, block.training.max_length)
-        return noised, [Dev(noised.read("dev", code), code) for code in train]
+        noised = NoisedRounds(folder, codes, codec, block.training.max_length)
+        return noised, [Dev(noised.read("dev", code), code) for code in codes]
 
     return Material({path.name: path for path in sorted(folder.glob("*.tsv.zst"))}, read)
 
@@ -154,6 +156,7 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
     files = {(part, code): folder / f"{part}.{code}" for part in ("train", "dev") for code in train}
     for (part, code), path in files.items():
         write_lines(path, (train if part == "train" else dev)[code])
+    languages = list(train)
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev, MaskedText
@@ -163,7 +166,8 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
             return MaskedText(text, codec, block.training.max_length, block.masking, seed)
 
         # round numbers reserved for dev; training never reaches them
-        return masked("train", list(train)), [Dev(masked("dev", [code]).epoch(2**31 + side), code) for side, code in enumerate(train)]
+        dev_rows = [Dev(masked("dev", [code]).epoch(2**31 + side), code) for side, code in enumerate(languages)]
+        return masked("train", languages), dev_rows
 
     # settings that are no part of `Training`: a killed job must not go on with others
     plan = folder / "masking.json"
@@ -300,7 +304,10 @@ def pretrain(
             raise InputError(f"backbone: objective {used} needs parallel text; name corpora in `{where}.bitext`")
         if OBJECTIVES[used].reads == "lines":
             train, dev = merged(train), merged(dev, block.dev_lines)
+        sentences = {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()}
+        pairs = {"pairs": {one.name: one.pairs for one in train.bitext}} if bitext else {}
         material = OBJECTIVES[used].prepare(block, train, dev, job["seed"], folder / "text")
+        del lines, train, dev  # the text is in files now, and training has better use of the memory
         phase = Phase(start=start, report=folder / "training.json", languages=languages, **job)
         train_phase(phase, block.training, material.text, material.read, *([material.method()] if material.method else []))
         if not is_first_process():
@@ -310,8 +317,8 @@ def pretrain(
         read = [block.text[code] for code in languages if block.text.get(code, "task") != "task"]
         return {
             "objective": used,
-            "sentences": {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()},
-            **({"pairs": {one.name: one.pairs for one in train.bitext}} if bitext else {}),
+            "sentences": sentences,
+            **pairs,
             "checksums": checksums([*read, *map(str, bitext)]),
             **measure(phase.model, used, material, block.training),
         }

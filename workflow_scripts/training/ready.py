@@ -98,6 +98,9 @@ def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict
     import torch
     from safetensors.torch import load_file, save_file
 
+    from workflow_scripts.models.conversion import add_generator
+    from workflow_scripts.models.veco import has_cross_attention
+
     told = read_json(ready / "ready.json")
     if differs := [key for key in wanted if told["made_from"].get(key) != wanted[key]]:
         print(f"{ready}: was made with other {', '.join(differs)}; the backbone is pretrained here", flush=True)
@@ -110,6 +113,8 @@ def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict
             _copy(path, output / path.name)
     weights = load_file(ready / "model.safetensors")
     save_file({name: tensor.to(torch.float32) for name, tensor in weights.items()}, output / "model.safetensors", {"format": "pt"})
+    if has_cross_attention(output):
+        add_generator(output)
     _copy(ready / "curve.tsv", curve)
     return {**{key: value for key, value in told.items() if key != "provenance"}, "ready": str(ready), "pretrained": told["provenance"]}
 

@@ -1,7 +1,8 @@
 """segments: the text that VECO learns from: pairs of adjacent segments of one language, and pairs of parallel sentences.
 
 Both are written (x, y) in the paper (Luo et al. 2021, section 2.2). A segment is a line; two lines are adjacent where no blank line, which
-ends a document, is between them. A line that has no neighbour left is read alone. Languages and corpora are drawn in proportion to
+ends a document, is between them. Of lines that are left out (those of another language with `disjoint`, and held-out sentences) the ones
+before and after count as adjacent. A line that has no neighbour left is read alone. Languages and corpora are drawn in proportion to
 n^(1/temperature) pairs, which is the paper's p^α. One draw of masks serves all losses of a pair.
 """
 
@@ -235,6 +236,8 @@ class Batch(NamedTuple):
     """Whether x and y are translations of each other."""
     cross_alone: bool = False
     """Whether cross-attention alone learns from it."""
+    weight: float = 1.0
+    """The share of the settings' losses that the whole update has."""
 
 
 def plan_updates(text: Alternating, tokens: int, updates: int, seed: int, cross_attention_first: int = 0) -> list[Batch]:

@@ -7,8 +7,9 @@ For a pair (x, y) of which some pieces are masked, x̂ and ŷ:
     TLM         −log P(x̄, ȳ | x̂ ‖ ŷ)                       the encoder, on both as one row; for translations only
 
 x̄ and ȳ are the masked pieces, the same for all losses. Each is guessed at its own position, not at the one before. x and y go
-through the encoder together as rows of one batch, and through the decoder as well; scores are made of masked positions alone. In
-an update, the loss is the sum of the means of the losses, divided by how many the settings have, so that it stays near nats per piece.
+through the encoder together as rows of one batch, and through the decoder as well; scores are made of masked positions alone. The loss
+of an update is the mean over all guesses of all its losses, times the share of the settings' losses that it has: of VECO's three,
+monolingual text has two. So it stays near nats per piece, and every loss counts alike in all updates.
 """
 
 import math
@@ -16,7 +17,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,6 +39,9 @@ from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.segments import Alternating, Batch, Veco, plan_updates, second
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
+
+if TYPE_CHECKING:
+    from workflow_scripts.models.batches import Row
 
 LOSSES = ("is_mlm", "cs_mlm", "tlm")
 
@@ -83,12 +87,24 @@ def collate(batch: Batch, pad: int, start: int, veco: Veco) -> dict[str, Any]:
         places["tlm"], found["tlm"] = _guessed(joined_goals)
     made |= {f"{name}_places": some for name, some in places.items()}
     goal = torch.cat([*found.values(), torch.empty(0, dtype=torch.long)])
-    return {**made, "labels": goal[None], "weight": torch.tensor(len(found) / len(expected(veco)))}
+    return {**made, "labels": goal[None], "weight": torch.tensor(batch.weight)}
 
 
-def expected(veco: Veco) -> list[str]:
-    """The losses that the settings have."""
-    return [name for name in LOSSES if getattr(veco, name)]
+def share(update: Batch, start: int, veco: Veco) -> float:
+    """The share of the settings' losses that an update has; however it is split later, its parts have the same."""
+    pairs = any(second(read, start) < len(read) for read, _ in update.rows)
+    has = {"is_mlm": not update.cross_alone, "cs_mlm": pairs, "tlm": pairs and update.parallel and not update.cross_alone}
+    wanted = [has[name] for name in LOSSES if getattr(veco, name)]
+    return sum(wanted) / len(wanted)
+
+
+def cells(rows: "Sequence[Row]", start: int) -> int:
+    """How many pieces, padding included, the encoder and the decoder read of the rows of parallel text."""
+    begins = [second(read, start) for read, _ in rows]
+    longest = max(max(at, len(read) - at) for at, (read, _) in zip(begins, rows, strict=True))
+    pairs = [len(read) for at, (read, _) in zip(begins, rows, strict=True) if at < len(read)]
+    segments = len(rows) + len(pairs)
+    return (segments + 2 * len(pairs)) * longest + len(pairs) * max(pairs, default=0)
 
 
 def _padded(rows: Sequence[tuple[Tensor, Tensor]], pad: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,7 +131,7 @@ class Guesses(NamedTuple):
     states: Tensor
     """What the output layer multiplies at all masked positions (1 × pieces to guess × width)."""
     weight: Tensor
-    """The weight of their mean loss."""
+    """What their mean loss is multiplied with."""
 
 
 def guesses(network: Any, batch: dict[str, Any], causal: bool) -> dict[str, Tensor]:
@@ -160,7 +176,7 @@ def forward_guesses(network: Any, causal: bool) -> None:
 
 
 def update_loss(network: Any, settings: Training, precision: str) -> Callable[..., Tensor]:
-    """The Trainer's loss function: the mean over all guesses, in chunks that never hold all scores, times the batch's weight."""
+    """The Trainer's loss function: the mean over all guesses of an update, in chunks that never hold all scores, times its weight."""
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
 
     def loss(outputs: Guesses, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
@@ -221,12 +237,25 @@ class CrossAttentionFirst(Watch):
         super().__init__(*told, **more)
         self.updates = updates
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        """Gradients that are not used are zero, so that those of cross-attention are clipped by their own size."""
+        super().on_train_begin(args, state, control, **kwargs)
+        others = [weight for name, weight in model.named_parameters() if CROSS not in name]
+        self.zeroing = [weight.register_hook(torch.zeros_like) for weight in others] if state.global_step < self.updates else []
+
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
         """An optimiser does not touch weights without a gradient, and their moments begin when they have one."""
         if state.global_step < self.updates:
             for name, weight in model.named_parameters():
                 if CROSS not in name:
                     weight.grad = None
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """From the update on in which all weights learn, no gradient is zeroed."""
+        if state.global_step >= self.updates:
+            for hook in self.zeroing:
+                hook.remove()
+            self.zeroing = []
 
 
 def train(
@@ -245,13 +274,15 @@ def train(
     """Train `network` in place by VECO's losses and return the history; goes on and raises as `loop.train` does."""
     precision = pick_precision(settings.precision, pick_device(settings.device))
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    updates = plan_updates(text, settings.batch_tokens, settings.updates, seed, veco.cross_attention_first)
-    to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, start=codec.tokenizer.bos_token_id, veco=veco)
+    pad, start = codec.tokenizer.pad_token_id, codec.tokenizer.bos_token_id
+    planned = plan_updates(text, settings.batch_tokens, settings.updates, seed, veco.cross_attention_first)
+    updates = [update._replace(weight=share(update, start, veco)) for update in planned]
+    to_batch = partial(collate, pad=pad, start=start, veco=veco)
     forward_guesses(network, veco.causal)
     loss = update_loss(network, settings, precision)
     if settings.batching == "packed":
         raise InputError("batching: packed: is not for the objective veco; set batching: padded")
-    parts = _parts(network, updates, to_batch, loss, settings, precision, processes, seed)
+    parts = _parts(network, updates, to_batch, partial(cells, start=start), loss, settings, precision, processes, seed)
     if taken is not None:
         taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
@@ -281,6 +312,7 @@ def _parts(
     network: Any,
     updates: list[Batch],
     to_batch: Callable[[Batch], dict[str, Any]],
+    size: "Callable[[list[Row]], int]",
     loss: Callable[..., Tensor],
     settings: Training,
     precision: str,
@@ -295,6 +327,6 @@ def _parts(
         # parallel batches take the most memory, as they have the most losses
         kind = updates[-1]._replace(parallel=any(update.parallel for update in updates))
         attempt = partial(try_part, network, lambda rows: to_batch(kind._replace(rows=rows)), loss, precision, processes > 1)
-        return parts_that_fit(attempt, [update.rows for update in updates], processes)
+        return parts_that_fit(attempt, [update.rows for update in updates], processes, size)
     at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
     return processes * math.ceil(settings.batch_tokens / (processes * at_once))
