@@ -172,8 +172,11 @@ class Noise:
         self.on_cpu = np.random.SFC64(seed)
 
     def draw(self, shape: torch.Size, keep: float):
-        """A random byte for each entry, and a limit: entries with a byte below it are kept. Probabilities are multiples of 1/256."""
-        limit = min(255, round(256 * keep))
+        """A random byte for each entry, and a limit: entries with a byte below it are kept.
+
+        Probabilities are multiples of 1/256, from 1/256 on.
+        """
+        limit = min(255, max(1, round(256 * keep)))
         if self.on_gpu is not None:
             return torch.randint(256, shape, dtype=torch.uint8, device=self.device, generator=self.on_gpu), limit
         raw = self.on_cpu.random_raw((shape.numel() + 7) // 8)

@@ -111,6 +111,14 @@ def test_a_representation_that_is_the_same_for_all_texts_has_no_value():
     assert set(similarity(x, np.full((30, 4), 3.3)).values()) == {None}
 
 
+@pytest.mark.parametrize("block", [20, 60])
+def test_neither_has_one_that_is_the_same_for_all_texts_but_one(block):
+    x, _ = gaussian(60, 4)
+    odd = np.full((60, 4), 3.3)
+    odd[7] += 1
+    assert set(similarity(x, odd, block=block).values()) == {None}
+
+
 def test_moments_that_do_not_fit_are_computed_in_further_passes():
     rng = np.random.default_rng(1)
     sides = torch.tensor(rng.normal(size=(2, 3, 60, 6)), dtype=torch.float32)

@@ -171,6 +171,8 @@ def test_the_aligner_finds_what_stands_for_what(tmp_path):
         (tmp_path / name).write_text("".join(f"{row[side]}\n" for row in rows))
     links = count_links(tmp_path / "de", tmp_path / "en", SEGMENT)
     assert links[("haus", "house")] == 20 and links[("buch", "book")] == 20 and not links[("haus", "book")]
+    some = count_links(tmp_path / "de", tmp_path / "en", SEGMENT, most=15)  # every third pair
+    assert some[("haus", "house")] + some[("buch", "book")] == 13
     with open(tmp_path / "de", "a") as file:
         file.write("noch eine\n")
     with pytest.raises(InputError, match="one of them ends before line 41"):

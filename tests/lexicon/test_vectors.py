@@ -28,6 +28,15 @@ def test_other_peoples_vectors_are_read(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["v.bin", "v.vec"])
+def test_spellings_of_one_word_are_one_word(tmp_path, name):
+    """As published vectors have them: a letter with a dot, composed and not; NFC takes both for the same."""
+    composed, apart, greek = "\u09dc", "\u09a1\u09bc", "e\u0301"
+    write_vectors(tmp_path / name, [composed, apart, greek], np.arange(6, dtype=np.float32).reshape(3, 2))
+    words, read = read_vectors(tmp_path / name)
+    assert words == [apart, "\u00e9"] and read.tolist() == [[0, 1], [4, 5]]
+
+
+@pytest.mark.parametrize("name", ["v.bin", "v.vec"])
 def test_others_read_ours(tmp_path, name):
     vectors = np.random.default_rng(1).standard_normal((40, 7)).astype(np.float32)
     write_vectors(tmp_path / name, [f"wört{i}" for i in range(40)], vectors)

@@ -45,6 +45,8 @@ def switch(line=LINE, **choices):
 
 def test_case_and_punctuation_survive():
     assert [match_case(m, "file") for m in ("Datei", "DATEI", "datei", "A")] == ["File", "FILE", "file", "File"]
+    assert [match_case(m, "paper") for m in ("A4", "B2B")] == ["Paper", "PAPER"]
+    assert [match_case(m, "სახლი", "ka") for m in ("Haus", "HAUS")] == ["სახლი", "სახლი"]  # Georgian text has no capitals
     assert [match_case(m, "indir", "tr") for m in ("Download", "DOWNLOAD")] == ["İndir", "İNDİR"]
     switched, counts = switch()
     assert [c for c in switched if not c.isalnum() and c != " "] == [c for c in LINE if not c.isalnum() and c != " "]

@@ -14,7 +14,7 @@ from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import retrieval
 from workflow_scripts.tasks.experiment import backbones_of
-from workflow_scripts.tasks.retrieval import Retrieval, Sides, chosen_layers, look_up
+from workflow_scripts.tasks.retrieval import Near, Retrieval, Sides, chosen_layers, look_up
 from workflow_scripts.tasks.table import TASKS
 from workflow_scripts.text.aligned import AlignedSource, main
 
@@ -132,9 +132,10 @@ def test_the_threshold_is_that_of_the_dev_text():
     pairs = [(i, i) for i in range(40)]
     test = Sides([side], [side + 0.1 * torch.randn(40, 8, generator=generator)], pairs)
     strict = Sides([side], [side.clone()], pairs)
-    given, _, threshold = look_up(test, strict, 0, "cosine", 4)
+    found = test.neighbours(0, 4)
+    given, _, threshold = look_up(test, strict, Near(found, strict.neighbours(0, 4)), "cosine")
     assert threshold == pytest.approx(1.0, abs=1e-5) and given == [-1] * 40
-    assert look_up(test, test, 0, "cosine", 4)[0] == list(range(40))
+    assert look_up(test, test, Near(found, found), "cosine")[0] == list(range(40))
 
 
 def test_comparison_of_models(text, tmp_path):

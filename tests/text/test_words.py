@@ -51,9 +51,10 @@ def test_a_dictionary_is_read_in_muse_format_and_folded(tmp_path):
     path = tmp_path / "seed.txt"
     path.write_text("Haus house\nNew York\tBig Apple\n")
     assert read_dictionary(path, ("de", "en")) == [("haus", "house"), ("new york", "big apple")]
-    path.write_text("haus house\nhaus\n")
-    with pytest.raises(InputError, match="line 2: expected two words"):
-        read_dictionary(path)
+    for wrong in ("haus", "haus\t", "\thouse", "haus\t \thouse"):
+        path.write_text(f"haus house\n{wrong}\n")
+        with pytest.raises(InputError, match="line 2: expected two words"):
+            read_dictionary(path)
 
 
 def test_nothing_is_half_written(tmp_path):
@@ -70,6 +71,9 @@ def test_nothing_is_half_written(tmp_path):
     "code, line, expected",
     [
         ("en", "Don't use 3.14, (ANOVA) twice!", "don't use 3.14 anova twice"),
+        ("fa", "او می\u200cخواهد.", "او می\u200cخواهد"),
+        ("si", "\u0dc1\u0dca\u200d\u0dbb\u0dd3 ලංකා", "\u0dc1\u0dca\u200d\u0dbb\u0dd3 ලංකා"),
+        ("de", "Donau\u00addampf", "donaudampf"),
         ("de", "Die Straße: Software-Paket, z.B. „Größe“.", "die straße software paket z.b größe"),
         ("ru", "Привет, мир — 5 €", "привет мир 5"),
         ("tr", "IŞIK İÇİN", "ışık için"),

@@ -16,7 +16,7 @@ from tiny_models import small_encoder
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, XLMRobertaForMaskedLM
 
 from workflow_scripts.models.families import FAMILIES
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import load_codec, word_starts
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import classification
@@ -75,6 +75,21 @@ def test_masked_rows_are_of_both_languages_and_new_in_each_epoch(encoder):
     for (read, labels), original in zip(rows[0], whole, strict=True):
         assert [label if label != -100 else i for i, label in zip(read, labels, strict=True)] == original
         assert labels[0] == labels[-1] == -100
+
+
+@pytest.mark.parametrize("unit", ["word", "span"])
+def test_masks_of_words_leave_no_piece_of_a_word_to_read(encoder, unit):
+    codec = load_codec(encoder / "out/model")
+    lines = ["Öffnen Sie die Datei und drucken Sie sie.", "Das Fenster im Vordergrund"]
+    masking = Masking(rate=0.3, masked=1.0, replaced=0.0, unit=unit)
+    starts, seen = word_starts(codec.tokenizer), 0
+    for read, labels in MaskedText({"de": lines}, codec, 64, masking, seed=1).epoch(0):
+        for at in range(2, len(labels) - 1):
+            original = read[at] if labels[at] == -100 else labels[at]
+            if not starts[original]:
+                seen += 1
+                assert (labels[at] == -100) == (labels[at - 1] == -100)
+    assert seen
 
 
 def test_the_masking_decides_what_a_killed_job_goes_on_from(tmp_path):

@@ -105,10 +105,9 @@ def main(
     if threads:
         torch.set_num_threads(threads)
     lines = read_texts(texts, languages, settings.texts, NEEDED, parallel, settings.seed)
-    few = len(lines[0]) <= settings.block
 
-    # where all is one block, each model is needed once, so that one at a time is held
-    @functools.lru_cache(maxsize=1 if few else None)
+    # one model at a time is held: each block asks for them in order, and reading one again takes less time than a block
+    @functools.lru_cache(maxsize=1)
     def half(model: int) -> Half:
         return open_half(names[model], models[model], side, settings.device)
 
@@ -203,8 +202,8 @@ def pairs_of(
 def compare(pairs: list[Pair], read: Read, texts: int, widths: Sequence[int], settings: Cka) -> dict[Pair, dict[str, float | None]]:
     """Plain and unbiased CKA of each pair with `zero`, `low` and `high` (95 % interval of the unbiased one); None where undefined.
 
-    A representation that is the same for all texts has no CKA. `read` is asked for each block of texts once, or once for each group of
-    pairs whose second moments fit into the memory.
+    A representation that is the same for all texts, or for all but one, has no CKA. `read` is asked for each block of texts once, or once
+    for each group of pairs whose second moments fit into the memory.
     """
     few = texts <= settings.block
     own = [(place, place) for place in dict.fromkeys(place for pair in pairs for place in pair)]
@@ -363,6 +362,9 @@ def parts(k: torch.Tensor, l: torch.Tensor) -> torch.Tensor:  # noqa: E741
 def estimate(both: Sums, x: Sums, y: Sums, texts: int) -> dict[str, float | None]:
     """CKA of a pair, from the sums of the pair and of each side with itself. Values are rounded to six digits."""
     if not x.variance or not y.variance:
+        return dict.fromkeys(("plain", "zero", "unbiased", "low", "high"))
+    # of texts that are all the same but one, HSIC is zero, and rounding would decide on the value
+    if any(min(side.unbiased, side.mean) * texts**2 < 1e-5 * side.plain for side in (x, y)):
         return dict.fromkeys(("plain", "zero", "unbiased", "low", "high"))
     norm = math.sqrt(x.plain * y.plain)
     unbiased = both.unbiased / math.sqrt(x.unbiased * y.unbiased)

@@ -16,10 +16,11 @@ from workflow_scripts.text.words import Segment
 _BATCH = 10_000
 
 
-def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) -> Counter[tuple[str, str]]:
+def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], most: int | None = None) -> Counter[tuple[str, str]]:
     """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
-    The aligner aligns in both directions and symmetrises the links. The same text gives the same links in every run.
+    The aligner aligns in both directions and symmetrises the links. The same text gives the same links in every run. Of more than `most`
+    pairs of sentences, so many are aligned, evenly spaced.
 
     Raises `InputError` if the files differ in their number of lines.
     """
@@ -27,10 +28,11 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) ->
     import systran_align
     from threadpoolctl import threadpool_limits
 
+    every = 1 if most is None else max(1, -(-sum(1 for _ in read_lines(text_a, normalise=False)) // most))
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         joined, forward, backward = (str(Path(folder) / name) for name in ("text", "forward", "backward"))
         with open(joined, "w", encoding="utf-8") as file:
-            for a, b in _sentences(text_a, text_b, segment):
+            for a, b in _sentences(text_a, text_b, segment, every):
                 file.write(f"{a} ||| {b}\n")
         # several threads would add up counts in another order in every run, and so round them in another way
         with threadpool_limits(limits=1, user_api="openmp"):
@@ -39,7 +41,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) ->
             )
         aligner = systran_align.Aligner(forward, backward)
     links: Counter[tuple[str, str]] = Counter()
-    sentences = _sentences(text_a, text_b, segment)
+    sentences = _sentences(text_a, text_b, segment, every)
     while batch := list(itertools.islice(sentences, _BATCH)):
         side_a, side_b = ([sentence.split() for sentence in side] for side in zip(*batch, strict=True))
         for a, b, aligned in zip(side_a, side_b, aligner.align_batch(side_a, side_b), strict=True):
@@ -47,10 +49,13 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]) ->
     return links
 
 
-def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment]):
+def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int):
+    """Every so many pairs of sentences, in words."""
     for number, (a, b) in enumerate(itertools.zip_longest(read_lines(text_a), read_lines(text_b)), 1):
         if a is None or b is None:
             raise InputError(f"{text_a} and {text_b}: one of them ends before line {number}; they must be parallel line by line")
+        if number % every:
+            continue
         segmented = segment[0](a), segment[1](b)
         if all(segmented):
             yield segmented

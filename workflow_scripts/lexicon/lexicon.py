@@ -41,8 +41,8 @@ class Lexicon:
     numbers: bool = False
     """Also give candidates to words without a letter. The neighbours of a number are other numbers, from which no model can restore it."""
     align: bool = True
-    """Judge the lexicon with a statistical aligner on the parallel text. The lexicon itself is made from parallel text only with
-    `mapping.mode: aligned`."""
+    """Judge the lexicon with a statistical aligner on the parallel text, of which half a million pairs are enough. The lexicon itself is
+    made from parallel text only with `mapping.mode: aligned`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 
@@ -103,7 +103,9 @@ def main(
         if threads:
             set_threads(threads)
         sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
-    links = count_links(text_a, text_b, segment) if text_a and text_b and (settings.align or aligned) else Counter()
+    links: Counter[tuple[str, str]] = Counter()
+    if text_a and text_b and (settings.align or aligned):
+        links = count_links(text_a, text_b, segment, None if aligned else _JUDGED_BY)
     if aligned:
         sides = from_links(links)
         # the aligner cannot judge what it made itself
@@ -207,6 +209,7 @@ def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:
 
 # links that occur once may be the aligner's guess
 _LINKS = 2
+_JUDGED_BY = 500_000  # pairs of sentences
 
 
 def from_links(links: Counter[tuple[str, str]]) -> tuple[Side, Side]:

@@ -5,6 +5,7 @@ and fastText (.vec) use this format. Binary (.bin): the same first line, then fo
 numbers as little-endian float32. Words are in order of frequency.
 """
 
+import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -34,7 +35,9 @@ def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
 
 
 def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.ndarray]:
-    """Read words and their vectors (words × dimensions, float32), at most the first `limit` rows.
+    """Read words, in NFC, and their vectors (words × dimensions, float32), at most the first `limit` rows.
+
+    Of two words that differ only in how their characters are composed, which published files have, the first one counts.
 
     Raises:
         InputError: The header is malformed, the number of rows or of dimensions differs from it, a value is not a finite number, or a
@@ -49,26 +52,33 @@ def _collect(path: Path, limit: int | None, rows: int, dimensions: int, entries:
     # grows with the rows that are read, because the header may be wrong
     vectors = np.empty((min(wanted, 1 << 16), dimensions), dtype=np.float32)
     index: dict[str, int] = {}
-    for number, (word, row) in enumerate(islice(entries, wanted), 1):
+    composed: set[str] = set()
+    number = 0
+    for number, (spelt, row) in enumerate(islice(entries, wanted), 1):
+        word = spelt if spelt.isascii() else unicodedata.normalize("NFC", spelt)
         # text files have a header line above the rows
         where = f"{path}, row {number}" if path.suffix == ".bin" else f"{path}, line {number + 1}"
         if row.shape != (dimensions,) or not np.isfinite(row).all():
             raise InputError(f"{where}: {word!r} needs {dimensions} finite numbers, found {np.isfinite(row).sum()}")
         if word in index:
-            raise InputError(f"{where}: {word!r} occurs twice, first as row {index[word] + 1}; keep one of the two")
+            if spelt == word and word not in composed:
+                raise InputError(f"{where}: {word!r} occurs twice, first as row {index[word] + 1}; keep one of the two")
+            continue
+        if spelt != word:
+            composed.add(word)
         if len(index) == len(vectors):
             vectors = np.concatenate([vectors, np.empty((min(len(vectors), wanted - len(vectors)), dimensions), dtype=np.float32)])
         vectors[len(index)] = row
         index[word] = len(index)
-    if len(index) < wanted:
-        raise InputError(f"{path}: the header says {rows} rows, the file ends after {len(index)}; write it again")
+    if number < wanted:
+        raise InputError(f"{path}: the header says {rows} rows, the file ends after {number}; write it again")
     if wanted == rows and next(entries, None) is not None:
         raise InputError(f"{path}: the header says {rows} rows, the file has more; write it again")
     return list(index), vectors[: len(index)]
 
 
 def _read_text(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]]:
-    lines = read_lines(path)
+    lines = read_lines(path, normalise=False)
     rows, dimensions = _header(path, next(lines, ""))
 
     def entries():

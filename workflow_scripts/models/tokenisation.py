@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from workflow_scripts.models.families import FAMILIES, Family, family_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.languages import language
@@ -162,6 +164,14 @@ def load_tokenizer(folder: Path | str) -> Any:
     if tags := [tag for tag in getattr(tokenizer, "lang_token_to_id", ()) if tag not in tokenizer.all_special_tokens]:
         tokenizer.add_special_tokens({"additional_special_tokens": tags}, replace_extra_special_tokens=False)
     return tokenizer
+
+
+def word_starts(tokenizer: Any) -> np.ndarray:
+    """Of each id of the vocabulary, whether a word begins with that piece, as SentencePiece or as BERT's vocabulary marks it."""
+    tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    if any(token.startswith(WORD_START) for token in tokens):
+        return np.array([token.startswith(WORD_START) for token in tokens])
+    return np.array([not token.startswith("##") for token in tokens])
 
 
 def restore_normaliser(tokenizer, folder: Path) -> None:

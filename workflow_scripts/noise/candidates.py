@@ -32,8 +32,8 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
     """Permute the target words of a lexicon among words of similar frequency: the lexicon of the control `random`.
 
     The target words are sorted by frequency and divided into bins of `size` neighbours. One permutation within the bins renames all of
-    them, so that frequent words stay frequent, but no word keeps its translations. A candidate that equals its source word after this
-    is dropped; a word that would lose all candidates gets one of the most or least frequent words instead.
+    them, so that frequent words stay frequent, but no word keeps its translations. A candidate that after this equals its source word, or
+    another one of its translations, is dropped; a word that would lose all candidates gets the most frequent word that is neither.
 
     Args:
         candidates: The lexicon.
@@ -52,8 +52,11 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
         # each word takes the name of the one before it in random order: a cycle, in which no word keeps its own name
         for here, there in zip(order, np.roll(order, 1), strict=True):
             renamed[group[here]] = group[there]
-    permuted = {word: [renamed[c] for c in row if renamed[c] != word] for word, row in candidates.items()}
-    return {word: row or [targets[0] if targets[0] != word else targets[-1]] for word, row in permuted.items()}
+    permuted: Candidates = {}
+    for word, row in candidates.items():
+        wrong = [renamed[c] for c in row if renamed[c] not in (word, *row)]
+        permuted[word] = wrong or [next((c for c in targets if c not in (word, *row)), targets[-1])]
+    return permuted
 
 
 class Lookup(dict):

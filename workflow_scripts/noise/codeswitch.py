@@ -253,10 +253,15 @@ def switch_lines(
 
 
 def match_case(model: str, word: str, code: str = "") -> str:
-    """`word`, a word of language `code`, capitalised like `model`: all capitals, first letter only, or unchanged."""
-    if model.isupper() and len(model) > 1:
+    """`word`, a word of language `code`, capitalised like `model`: all capitals, first letter only, or unchanged.
+
+    Running text in Georgian has no capitals, though Unicode has some.
+    """
+    if code == "ka" or not model[0].isupper():
+        return word
+    if model.isupper() and sum(letter.isalpha() for letter in model) > 1:
         return upper(word, code)
-    return upper(word[0], code) + word[1:] if model[0].isupper() else word
+    return upper(word[0], code) + word[1:]
 
 
 def replace_words(words: Words, hit: np.ndarray, new: list[str], spaced: bool = True) -> list[str]:

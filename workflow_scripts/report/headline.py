@@ -2,7 +2,8 @@
 
 Each arm that restores code-switched text is compared with the baseline (does the extra stage help?) and with its controls
 (is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference, its 95 %
-interval and p. Where chance could make the difference, the sentence says that nothing is shown.
+interval and p. Where chance could make the difference, the sentence says that nothing is shown. With several seeds, chance must be out of
+the question by Student's interval of the seeds' differences, too: of a few seeds drawn with replacement the bootstrap makes too little.
 """
 
 import itertools
@@ -87,6 +88,10 @@ def answer(study: Study, rows: Rows, over_seeds: Rows, arm: str, other: str, tes
         return f"Not tested in {called}", f"{numbers}."
     # with one seed p is sacreBLEU's, in effect that of a one-sided test, and the interval may still have zero in it
     within_chance = tested["low"] is not None and tested["low"] < 0 < tested["high"]
+    within_seeds = gap["interval"] is not None and gap["interval"][0] <= 0 <= gap["interval"][1]
+    if within_seeds and not (tested["p"] >= 0.05 or within_chance):
+        low, high = (signed(limit, digits(metric)) for limit in gap["interval"])
+        return f"Not shown in {called}", f"{numbers}. By the {gap['n']} seeds alone, Student's interval is {low} to {high}."
     if tested["p"] >= 0.05 or within_chance:
         return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
     better = gap["mean"] < 0 if metric in LOWER_IS_BETTER else gap["mean"] > 0

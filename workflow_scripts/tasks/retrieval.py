@@ -16,7 +16,7 @@ The steps are commands:
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 
@@ -226,6 +226,21 @@ class Sides:
     target: list[torch.Tensor]
     gold: list[tuple[int, int]]
 
+    def neighbours(self, place: int, k: int) -> "Both":
+        """The `k` nearest sentences of each sentence on the other side, by the vectors of one layer."""
+        return nearest.search(self.source[place], self.target[place], k)
+
+
+Both = tuple[nearest.Top, nearest.Top]
+"""What is nearest of each source sentence, and of each target sentence."""
+
+
+class Near(NamedTuple):
+    """What is nearest in a test set, and in its dev text, by the vectors of one layer."""
+
+    test: Both
+    dev: Both | None
+
 
 def search(
     model: Path,
@@ -256,17 +271,21 @@ def search(
         codes = languages[at].split("-")
         test = embedded((sources[at], targets[at]), gold[at], codes, half, layers, settings)
         dev = embedded((dev_sources[at], dev_targets[at]), dev_gold[at], codes, half, layers, settings) if dev_gold else None
-        found = [look_up(test, dev, place, settings.score, settings.k) for place in range(len(layers))]
+        near = [
+            Near(test.neighbours(place, settings.k), dev.neighbours(place, settings.k) if dev else None) for place in range(len(layers))
+        ]
+        found = [look_up(test, dev, one, settings.score) for one in near]
         given, scores, threshold = found[0]
         write_lines(folder / f"{name}.hyp", (f"{j}\t{score:.6f}" for j, score in zip(given, scores, strict=True)))
         report = score_of(given, test, mines=dev is not None)
         metric = report["metric"]
         by_layer = {str(layer): 100 * _leading(one, test.gold, metric) for layer, (one, _, _) in zip(layers, found, strict=True)}
         other = "cosine" if settings.score == "margin" else "margin"
-        report[f"by_{other}"] = 100 * _leading(look_up(test, dev, 0, other, settings.k)[0], test.gold, metric)
+        report[f"by_{other}"] = 100 * _leading(look_up(test, dev, near[0], other)[0], test.gold, metric)
         if dev is None:
             back = Sides(test.target, test.source, [(j, i) for i, j in test.gold])
-            report["backwards"] = 100 * _leading(look_up(back, None, 0, settings.score, settings.k)[0], back.gold, metric)
+            turned = Near((near[0].test[1], near[0].test[0]), None)
+            report["backwards"] = 100 * _leading(look_up(back, None, turned, settings.score)[0], back.gold, metric)
         report |= {
             "threshold": threshold,
             "layers": dict(sorted(by_layer.items(), key=lambda item: int(item[0]))),
@@ -307,16 +326,16 @@ def _leading(given: Sequence[int], gold: list[tuple[int, int]], metric: str) -> 
     return nearest.SCORES[metric](nearest.count(given, gold).sum(axis=0))
 
 
-def look_up(test: Sides, dev: Sides | None, place: int, score: str, k: int) -> tuple[list[int], list[float], float | None]:
-    """For each source sentence the number of what was found (−1 for nothing) and its score, by the vectors of one layer; and the threshold.
+def look_up(test: Sides, dev: Sides | None, near: Near, score: str) -> tuple[list[int], list[float], float | None]:
+    """For each source sentence the number of what was found (−1 for nothing) and its score, among what is `near`; and the threshold.
 
     With `dev` pairs are mined from a threshold on, the one of the greatest F1 there.
     """
-    candidates = _candidates(test, place, score, k)
-    if dev is None:
+    candidates = _scored(near.test, score)
+    if dev is None or near.dev is None:
         found, scores = nearest.best(candidates[0])
         return found.tolist(), scores.tolist(), None
-    threshold = nearest.best_threshold(nearest.mine(*_candidates(dev, place, score, k)), dev.gold)
+    threshold = nearest.best_threshold(nearest.mine(*_scored(near.dev, score)), dev.gold)
     mined = nearest.mine(*candidates)
     given, values = [-1] * len(test.source[0]), [0.0] * len(test.source[0])
     for i, j, value in zip(*(side.tolist() for side in mined), strict=True):
@@ -325,8 +344,7 @@ def look_up(test: Sides, dev: Sides | None, place: int, score: str, k: int) -> t
     return given, values, threshold
 
 
-def _candidates(sides: Sides, place: int, score: str, k: int):
-    found = nearest.search(sides.source[place], sides.target[place], k)
+def _scored(found: Both, score: str) -> Both:
     return nearest.margins(*found) if score == "margin" else found
 
 

@@ -8,12 +8,14 @@ from numba import njit
 
 _OTHER, _INSIDE, _JOINER, _WORD = range(4)
 _JOINERS = ".,:'’·"
+_UNSEEN = "\u00ad\u200c\u200d\u2060"  # soft hyphen, zero-width non-joiner and joiner, word joiner
 
 
 def word_spans(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the words of all lines of `text`.
 
-    A word starts with a letter or digit and continues over letters, digits, combining marks and underscores. An apostrophe, dot, comma or
+    A word starts with a letter or digit and continues over letters, digits, combining marks, underscores, and what joins or parts letters
+    without a width of its own, as in Persian and Sinhala. An apostrophe, dot, comma or
     colon between two letters or digits is part of the word (don't, 3.14, U.S.A). This is close to Unicode's UAX #29, which however splits
     12:30 and word,word.
 
@@ -34,7 +36,7 @@ def _kinds() -> np.ndarray:
             kinds[code] = _WORD
         elif category[0] == "M":
             kinds[code] = _INSIDE
-    kinds[ord("_")] = _INSIDE
+    kinds[[ord(character) for character in ("_", *_UNSEEN)]] = _INSIDE
     kinds[[ord(character) for character in _JOINERS]] = _JOINER
     return kinds
 

@@ -34,7 +34,7 @@ def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> lis
     pairs = []
     for number, line in enumerate(read_lines(path), 1):
         pair = line.split("\t") if "\t" in line else line.split()
-        if len(pair) != 2:
+        if len(pair) != 2 or not all(map(str.strip, pair)):
             raise InputError(f"{path}, line {number}: expected two words, separated by a tab or a blank: {line[:60]!r}")
         a, b = pair
         pairs.append((fold(a.strip(), languages[0]), fold(b.strip(), languages[1])) if languages else (a, b))

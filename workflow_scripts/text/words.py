@@ -141,7 +141,8 @@ def _locate(line: str, tokens: Iterable[str]) -> Iterator[Span]:
 
 
 def fold(word: str, code: str) -> str:
-    """`word` in lower case, as in embeddings and lexicons; by Turkish rules for Turkish and Azerbaijani."""
+    """`word` in lower case and without soft hyphens, as in embeddings and lexicons; by Turkish rules for Turkish and Azerbaijani."""
+    word = word.replace("\u00ad", "")
     if code in ("tr", "az"):
         word = word.replace("İ", "i").replace("I", "ı")
     return word.lower()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from workflow_scripts.models.batches import Row
-from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.models.tokenisation import Codec, word_starts
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.settings import Training
@@ -140,12 +140,13 @@ class MaskedText:
         specials = {*codec.tokenizer.all_special_ids, *codec.tokenizer.added_tokens_decoder}
         self._pieces = np.array(sorted(set(range(len(codec.tokenizer))) - specials), dtype=np.int32)
         self._mask, self._masking, self._seed = codec.tokenizer.mask_token_id, masking, seed
+        self._starts = word_starts(codec.tokenizer)
 
     def epoch(self, number: int) -> list[Row]:
         """Rows (what is read, labels) of one epoch."""
         from workflow_scripts.noise.masking import mask_pieces
 
-        sides = mask_pieces(self._ids, self._before, self._pieces, self._mask, self._masking, self._seed, number)
+        sides = mask_pieces(self._ids, self._before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
         read, labels = (np.split(side, self._before[1:-1]) for side in sides)
         return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
 

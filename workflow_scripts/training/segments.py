@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from workflow_scripts.limits import Natural
+from workflow_scripts.models.tokenisation import word_starts
 from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines, write_lines
@@ -155,8 +156,7 @@ class MaskedSegments:
         specials = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
         self._pieces = np.array(sorted(set(range(len(tokenizer))) - specials), dtype=np.int32)
         self._mask = tokenizer.mask_token_id
-        tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-        self._starts = np.array([token.startswith("▁") for token in tokens])
+        self._starts = word_starts(tokenizer)
 
     def epoch(self, number: int) -> "list[Row]":
         """The rows of an epoch."""
