@@ -9,14 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from phases import TINY, assert_alike, finetune, phase_files
+from torch.utils.data import DataLoader
 
 from workflow_scripts.stage import InputError, Stopped
-from workflow_scripts.training import checkpoints
+from workflow_scripts.training import checkpoints, loop
 from workflow_scripts.training.checkpoints import (
     Deadline,
     checkpoints_of,
@@ -340,9 +342,28 @@ def test_the_start_of_a_process_is_known():
     assert before - 2 <= float(child.communicate("\n")[0]) <= after + 2
 
 
-def test_sigterm_has_its_usual_effect_afterwards():
-    before = signal.getsignal(signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_have_their_usual_effect_afterwards(number):
+    before = signal.getsignal(number)
     with Deadline() as deadline:
-        signal.raise_signal(signal.SIGTERM)
-        assert deadline.reason() == "SIGTERM"
-    assert signal.getsignal(signal.SIGTERM) is before
+        signal.raise_signal(number)
+        assert deadline.reason() == number.name
+        with pytest.raises(KeyboardInterrupt):  # who asks twice does not want to wait
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_makes_batches_outlives_the_signal_that_stops_the_training(number):
+    """As on a GPU, where the whole group of processes gets it, and the training still has to write its checkpoint."""
+    loader = DataLoader([[i] for i in range(40)], batch_size=1, num_workers=1, collate_fn=partial(loop.collated, sum_of))
+    batches = iter(loader)
+    made = [next(batches)]
+    os.kill(batches._workers[0].pid, number)
+    time.sleep(0.2)
+    assert made + list(batches) == [{"sum": i} for i in range(40)]
+
+
+def sum_of(items: list) -> dict:
+    """A batch of one number."""
+    return {"sum": sum(items)}

@@ -51,6 +51,13 @@ def test_a_grid_that_diverges_everywhere_is_refused(tmp_path, grid):
     assert not (tmp_path / "choice.json").exists()
 
 
+def test_a_point_that_was_not_measured_is_told(tmp_path, grid):
+    grid[2].write_text(grid[2].read_text().replace('"dev_bleu": 11.0', '"dev_bleu": null'))
+    with pytest.raises(InputError, match=r"point {'learning_rate': 3} of the grid has no dev_bleu.*set choice.by: dev_loss"):
+        main(tuple(grid), tmp_path / "choice.json", swept=("learning_rate",), settings=Choice("dev_bleu"))
+    main(tuple(grid), tmp_path / "choice.json", swept=("learning_rate",), settings=Choice("dev_loss"))
+
+
 def test_a_pretext_phase_that_diverged_spoils_its_point(tmp_path, grid):
     pretext = grid[0].parents[1] / "pretext/training.json"
     pretext.write_text(pretext.read_text().replace('"diverged": ""', '"diverged": "loss inf"'))

@@ -1,6 +1,7 @@
 """Batches, loss, schedule and resuming."""
 
 import math
+import shutil
 
 import pytest
 import torch
@@ -53,9 +54,18 @@ def test_a_row_longer_than_a_batch_is_refused():
         list(plan_batches(Fixed(), 30, 5, seed=1))
 
 
-def learning_rates(folder, **given):
+def test_a_row_longer_than_the_model_reads_is_refused_before_the_first_update(setup, tmp_path):
+    folder, start = setup
+    folder = shutil.copytree(folder, tmp_path / "text")
+    (folder / "train.de").write_text(("Öffnen Sie die Datei. " * 300 + "\n") * 4)
+    (folder / "train.en").write_text("Open the file.\n" * 4)
+    with pytest.raises(InputError, match=r"a row has \d+ pieces, and the model reads \d+ at most; set max_length"):
+        finetune(folder, start, tmp_path, Training(updates=2, **{**TINY, "batch_tokens": 9000, "max_length": 4000}))
+
+
+def learning_rates(folder, warmup=16, **given):
     """The learning rate of each of 100 updates, of which 16 are warm-up, as the Trainer computes it."""
-    arguments = trainer_arguments(Training(updates=100, learning_rate=1.0, warmup_updates=16, device="cpu", **given), folder, 1, seed=1)
+    arguments = trainer_arguments(Training(updates=100, learning_rate=1.0, warmup_updates=warmup, device="cpu", **given), folder, 1, seed=1)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=arguments.learning_rate)
     schedule = get_scheduler(arguments.lr_scheduler_type, optimizer, arguments.get_warmup_steps(100), 100, arguments.lr_scheduler_kwargs)
     rates = []
@@ -71,6 +81,7 @@ def test_the_learning_rate_warms_up_and_falls_as_told(tmp_path):
     root = learning_rates(tmp_path, decay="inverse_square_root")
     assert linear[8] == squared[8] == root[8] == 0.5 and linear[16] == squared[16] == root[16] == 1.0
     assert linear[58] == pytest.approx(0.5) and squared[58] == pytest.approx(0.25) and root[64] == pytest.approx(0.5)
+    assert learning_rates(tmp_path, warmup=0, decay="inverse_square_root")[99] == pytest.approx(0.1)
 
 
 def test_a_batch_is_shared_without_loss():

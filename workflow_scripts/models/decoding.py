@@ -192,6 +192,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             results = loaded.translate_batch(
                 sources,
                 target_prefix=[[tag]] * len(sources),
+                max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
                 beam_size=settings.beam_size,
                 length_penalty=settings.length_penalty,
                 min_decoding_length=settings.min_length,

@@ -63,7 +63,7 @@ def beam_search(
             early_stopping=beam_size > 1,
             num_return_sequences=n_best,
             min_new_tokens=min_length,
-            max_new_tokens=max_length or min(int(1.2 * padded.shape[1]) + 10, positions),
+            max_new_tokens=min(max_length or int(1.2 * padded.shape[1]) + 10, positions),
             do_sample=False,
             return_dict_in_generate=True,
             output_scores=n_best > 1,

@@ -240,12 +240,12 @@ def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
 
 
 class Deadline:
-    """Whether it is time to stop: SIGTERM has come, or the job's time is nearly over.
+    """Whether it is time to stop: SIGTERM or Ctrl-C has come, or the job's time is nearly over.
 
     The end is Slurm's, where it tells (SLURM_JOB_END_TIME), else `minutes` after the start of the process;
     0 is no limit. What is kept in reserve is at least two minutes (or a tenth of `minutes`, if that is
     less) and three times the longest that an update with its checkpoint, or a look at the dev set, has
-    taken so far. Use it as a context: SIGTERM has its usual effect again after it.
+    taken so far. Use it as a context: the signals have their usual effect again after it, and so has a second Ctrl-C.
     """
 
     def __init__(self, minutes: float = 0):
@@ -254,20 +254,23 @@ class Deadline:
         self.reserve = min(120.0, 6.0 * minutes) if minutes else 120.0
         self.longest = 0.0
         self.last: float | None = None
-        self.terminated = False
+        self.signal: signal.Signals | None = None
 
     def __enter__(self) -> "Deadline":
         # Python allows signal handlers only in the main thread
         if threading.current_thread() is threading.main_thread():
-            self.before = signal.signal(signal.SIGTERM, self._terminate)
+            self.before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
         return self
 
     def __exit__(self, *_: object) -> None:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, self.before)
+            for number, before in self.before.items():
+                signal.signal(number, before)
 
-    def _terminate(self, *_: object) -> None:
-        self.terminated = True
+    def _note(self, number: int, _: object) -> None:
+        if number == signal.SIGINT and self.signal:
+            raise KeyboardInterrupt
+        self.signal = signal.Signals(number)
 
     def reason(self) -> str:
         """The reason to stop now, or an empty string. Call it after each update."""
@@ -275,8 +278,8 @@ class Deadline:
         if self.last is not None:
             self.longest = max(self.longest, now - self.last)
         self.last = now
-        if self.terminated:
-            return "SIGTERM"
+        if self.signal:
+            return self.signal.name
         if self.end is not None and now + max(self.reserve, 3 * self.longest) > self.end:
             return "the job's time is nearly over"
         return ""

@@ -26,7 +26,7 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
     """Compare the points and write what was measured, and the chosen settings of each phase.
 
     `reports` are the finetune phases' training.json, point by point; `swept` names the settings that
-    differ. The first of equal points is taken. Raises `InputError` when training diverged at every point.
+    differ. The first of equal points is taken. Raises `InputError` when training diverged at every point, or a point was not measured.
     """
     points = [read_point(path, swept) for path in reports]
     sound = [i for i, point in enumerate(points) if not point["diverged"]]
@@ -34,6 +34,12 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
         told = "; ".join(f"{point['settings']}: {point['diverged']}" for point in points)
         raise InputError(f"{output}: training diverged at every point of the grid ({told}); give other values")
     measured = ("dev_score", "dev_loss") if settings.by == "dev_score" else _MEASURED
+    for i in sound:
+        if points[i][settings.by] is None:
+            raise InputError(
+                f"{output}: point {points[i]['settings']} of the grid has no {settings.by}, since its metric could not be measured "
+                "(the training's log says why); make that possible and repeat, or set choice.by: dev_loss"
+            )
     sign = -1 if settings.by == "dev_loss" else 1
     chosen = max(sound, key=lambda i: sign * points[i][settings.by])
     write_json(

@@ -204,9 +204,8 @@ def train_generator(
         return metrics
 
     # what guessing costs at most: each position costs the logarithm of the vocabulary, in each unit that writes
-    rows_read = [row for update in updates for row in update]
-    positions = sum(positions_guessed(model.settings, source, target) for source, target in rows_read)
-    guess = math.log(model.config.vocab_size) * positions / sum(len(target) for _, target in rows_read)
+    positions = sum(positions_guessed(model.settings, source, target) for update in updates for source, target in update)
+    guess = math.log(model.config.vocab_size) * positions / sum(len(target) for update in updates for _, target in update)
     watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {guess:.3g} at most", 1.5 * guess, judge(settings))
     watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4)
     return fit(

@@ -52,5 +52,5 @@ def dev_metric(code: str, settings: Training) -> Any:
         from workflow_scripts.evidence.scores import Scores, metrics
 
         return metrics(code, Scores(metrics=[settings.dev_metric]))[settings.dev_metric]()
-    except (ImportError, OSError):
+    except (ImportError, OSError, RuntimeError):  # the last where a tokeniser's dictionary is missing
         return None

@@ -7,8 +7,9 @@ one that a device processes at once.
 
 import math
 import os
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from transformers import PreTrainedModel, Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from workflow_scripts.device import pick_device, pick_precision
-from workflow_scripts.models.batches import collate
+from workflow_scripts.models.batches import Row, collate
+from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network, output_layer
 from workflow_scripts.models.packing import pack
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.stage import Stopped, is_first_process, read_json
+from workflow_scripts.stage import InputError, Stopped, is_first_process, read_json
 from workflow_scripts.training.checkpoints import (
     Deadline,
     average_weights,
@@ -61,6 +63,7 @@ def train(
     precision = pick_precision(settings.precision, device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
+    check_lengths(network, (row for rows in (*updates, *(part.rows for part in dev)) for row in rows))
     batching = pick_batching(settings, network)
     to_batch = pack if batching == "packed" else partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
     loss = pick_loss(network, settings, precision)
@@ -84,17 +87,17 @@ def train(
     watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform, judge(settings))
     scored = any(part.references for part in dev)
     watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4 if scored else 0)
-    return fit(
-        network,
-        [part for update in updates for part in split_batch(update, parts)],
-        parts // processes,
-        to_batch,
-        loss,
-        look,
-        watch,
-        Progress([sum(len(target) for _, target in update) for update in updates]),
-        seed,
-    )
+    progress = Progress([sum(len(target) for _, target in update) for update in updates])
+    batches = [part for update in updates for part in split_batch(update, parts)]
+    del updates  # which are as large
+    return fit(network, batches, parts // processes, to_batch, loss, look, watch, progress, seed)
+
+
+def check_lengths(network: PreTrainedModel, rows: Iterable[Row]) -> None:
+    """Raise `InputError` for a row that is longer than the model can read."""
+    longest, most = max((len(side) for row in rows for side in row), default=0), longest_row(network.config)
+    if longest > most:
+        raise InputError(f"a row has {longest} pieces, and the model reads {most} at most; set max_length: {most} or less")
 
 
 def parts_of(
@@ -140,7 +143,7 @@ def fit(
         args=trainer_arguments(settings, folder, accumulated, seed),
         train_dataset=batches,
         eval_dataset=batches,  # the Trainer requires one; `evaluate` below uses the real dev set
-        data_collator=lambda items: collate(items[0]),
+        data_collator=partial(collated, collate),
         compute_loss_func=loss,
         callbacks=[progress, watch],
     )
@@ -162,6 +165,17 @@ def fit(
         chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged, watch.by)
         average_weights(network, [folder / f"checkpoint-{update}" / "model.safetensors" for update in chosen])
     return trainer.state.log_history
+
+
+def collated(collate: Callable[[list], dict[str, torch.Tensor]], items: list) -> dict[str, torch.Tensor]:
+    """The batch that is the Trainer's only item. A process that makes batches for a GPU leaves the signals to the one that trains.
+
+    The whole group of processes gets them, from Slurm, torchrun or a terminal. If it ended by them, there would be no checkpoint.
+    """
+    if torch.utils.data.get_worker_info() is not None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+    return collate(items[0])
 
 
 def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: int) -> TrainingArguments:
@@ -213,7 +227,8 @@ def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: 
 def schedule(settings: Training) -> dict[str, Any]:
     """How the learning rate falls, in the Trainer's words."""
     if settings.decay == "inverse_square_root":
-        return {"lr_scheduler_type": "inverse_sqrt"}
+        # without a warm-up the Trainer would have the rate fall in ten thousands of updates
+        return {"lr_scheduler_type": "inverse_sqrt", "lr_scheduler_kwargs": {"timescale": max(1, settings.warmup_updates)}}
     return {"lr_scheduler_type": "polynomial", "lr_scheduler_kwargs": {"lr_end": 0.0, "power": settings.decay_power}}
 
 
@@ -264,6 +279,12 @@ class PhaseTrainer(Trainer):
         self.model.train()
         self.log(metrics)
         return metrics
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        """A checkpoint is complete when all processes have written theirs; the first one writes its last file after this."""
+        super()._save_rng_state(output_dir)
+        if distributed.is_initialized():
+            distributed.barrier()
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the seconds spent so far, those of earlier attempts included."""

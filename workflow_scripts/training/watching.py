@@ -49,6 +49,7 @@ class Watch(TrainerCallback):
         return bool(self.settings.patience) and looks_without_gain(history, self.by) >= self.settings.patience
 
     def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
+        state.logging_steps = args.logging_steps  # which a checkpoint would set as it was then
         # if the phase was stopped just before a measurement on the dev set, it is made now
         if not any(entry["step"] == state.global_step and {"eval_loss", LOSS_ONLY} & entry.keys() for entry in state.log_history):
             if state.global_step and self._look_is_due(state):
