@@ -140,7 +140,7 @@ def test_cross_attention_alone_is_clipped_by_its_own_gradient(tiny, tmp_path):
         veco_losses.update_loss(stack, Training(), "float32")(stack(**batch), labels, labels.numel()).backward()
         return {CROSS in name for name, weight in stack.named_parameters() if weight.grad is not None and weight.grad.any()}
 
-    watch.on_train_begin(None, state, None, model=stack)
+    watch.on_train_begin(SimpleNamespace(logging_steps=9), state, None, model=stack)
     for state.global_step in range(4):
         watch.on_step_begin(None, state, None)
         assert moving() == ({True} if state.global_step < 2 else {True, False})
