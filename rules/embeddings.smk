@@ -10,6 +10,7 @@ rule embeddings:
         "results/benchmarks/embeddings/{corpus}.{a}-{b}/{lexicon}.{lang}.tsv"
     conda:
         "../envs/crossgap.yaml"
+    threads: lambda w: CONFIG.lexicons[w.lexicon].embeddings.workers
     params:
         model=lambda w, input: flags(input, "model"),
         seed=lambda w: CONFIG.corpora[w.corpus].seed,

@@ -57,7 +57,7 @@ rule retrieval_significance:
     params:
         names=of(arms.arms),
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
-        seeds=CONFIG.run.seeds,
+        seeds=of(searches.seeds),
         metric=of(searches.metric),
         settings=settings_of("scores"),
     shell:

@@ -349,6 +349,12 @@ def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):
         ("other-csr", "other", "plain"),
         ("other", "finetune", "other"),
     ]
+    # without a plain arm on its backbone, or where the baseline restores as well, more than restoring differs
+    config.run.arms = ["finetune", "other-csr"]
+    assert comparisons(configured(tmp_path, "demo", config)) == [("other-csr", "finetune", "other")]
+    config.run.arms = ["csr", "finetune", "csr-again"]
+    config.arms["csr-again"] = config.arms["csr"]
+    assert ("csr-again", "csr", "other") in comparisons(configured(tmp_path, "demo", config))
 
 
 def test_equal_outputs_get_no_marker(tmp_path):
@@ -547,6 +553,15 @@ def test_p_values_are_corrected_unless_one_asks_for_none(tmp_path):
     config.experiments["demo"].scores.correction = "none"
     rows = measures(configured(root, "demo", config), [])
     assert {row["p"] for row in rows if row["arm"] != "finetune" and row["metric"] == "BLEU"} == {0.003}
+
+
+def test_a_comparison_that_shows_no_difference_is_one_of_those_corrected_for(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0 + (arm == "csr"))
+    study = configured(root, "demo", configuration())
+    found = {row["arm"]: row["p"] for row in measures(study, differences(study)) if row["metric"] == "BLEU"}
+    others = len(found) - 1
+    assert others > 1 and found["csr"] == pytest.approx(0.003 * others) and found["finetune"] is None
+    assert {p for arm, p in found.items() if arm not in ("csr", "finetune")} == {1.0}
 
 
 def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
@@ -777,6 +792,8 @@ def test_rare_words_are_underlined(page):
     # in the reference, and in the translation that has it, but not the frequent words
     assert html.count("<u>window</u>") >= 2 and "<u>file</u>" not in html
     assert rare_words("The Fenster is.", {"Fenster"}, str.split) == [("The ", False), ("Fenster", True), (" is.", False)]
+    # not the end of an earlier word
+    assert rare_words("start art", {"art"}, str.split) == [("start ", False), ("art", True)]
 
 
 def test_the_hash_of_the_configuration_tells_configurations_apart(tmp_path, page):
@@ -841,3 +858,23 @@ def test_in_the_matrix_experiments_on_one_corpus_share_rows_and_what_a_model_lea
         ("both", "spanish@pages"): True, ("spanish", "spanish@pages"): True, ("spanish", "german@pages"): False,
     }  # fmt: skip
     assert matrix["baselines"]["spanish"] == "finetune" and matrix["columns"]["both"] == ["de", "es"]
+
+
+def test_in_the_matrix_a_test_set_has_one_row_for_models_of_all_backbones():
+    def part(name, corpus, source, zero_shot):
+        cells = {test: {"cells": {("csr", "BLEU"): {"mean": 1.0}}} for test in ("pages", *zero_shot)}
+        study = SimpleNamespace(
+            name=name, corpus_name=corpus, source=source, learnt_sources=[source], target="en", leading="BLEU", zero_shot=zero_shot,
+            tested=["pages", *zero_shot], arms={"csr": None}, baseline="csr", lowercased=[],
+        )  # fmt: skip
+        return {"study": study, "failed": {}, "scores": {"tables": cells}}
+
+    (matrix,) = zero_shot(
+        [
+            part("de1", "german", "de", {"ru1@pages": "ru"}),
+            part("ru1", "russian", "ru", {"de1@pages": "de"}),
+            part("de2", "german", "de", {"ru2@pages": "ru"}),
+            part("ru2", "russian", "ru", {"de2@pages": "de"}),
+        ]
+    )
+    assert matrix["rows"] == {"de1@pages": "de", "ru1@pages": "ru"} and len(matrix["cells"]) == 8

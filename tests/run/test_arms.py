@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 from test_config import changed
 
-from workflow_scripts.run import arms, inputs
+from workflow_scripts.run import arms, findings, inputs
 from workflow_scripts.run.config import load
+from workflow_scripts.run.estimates import MBART_LARGE
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks import translation
 from workflow_scripts.tasks.experiment import backbone_of
@@ -109,3 +110,46 @@ def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
     raw["experiments"]["help-de-en"]["together_with"] = ["others", "help"]
     with pytest.raises(InputError, match=r"together_with: 'others' is not defined[\s\S]*'help' is the experiment's own corpus"):
         load(raw)
+
+
+def test_noise_is_made_for_the_arms_that_are_trained():
+    long = [{"data": "codeswitch", "updates": 20000, "lexicon": "unsupervised"}, {"data": "task", "updates": 1400}]
+    raw = changed("arms/csr-long", long)
+    w = SimpleNamespace(experiment="help-de-en", noise="codeswitch", arm="csr")
+    planned = arms.pretext_tokens(load(raw), w)
+    assert planned == arms.pretext_tokens(load(changed("run/seeds", [1])), w)  # an arm that is defined and not run changes nothing
+    # one whose model is a backbone is trained, though the experiment does not take it
+    raw["experiments"]["help-de-en"]["arms"] = ["finetune"]
+    raw["backbones"]["restored"] = {"kind": "arm", "from": "help-de-en/csr/seed1/pretext"}
+    raw["experiments"]["again"] = {**raw["experiments"]["help-de-en"], "backbone": "restored"}
+    raw["run"] |= {"experiments": ["again", "help-de-en"]}
+    assert arms.pretext_tokens(load(raw), w) == planned
+    raw["arms"]["csr"][0]["lexicon"] = "nosuch"
+    with pytest.raises(InputError, match="'nosuch' is not defined"):
+        load(raw)
+
+
+def test_pieces_that_are_switched_are_those_of_the_model_that_restores():
+    released = [{"data": "released", "lexicon": "pieces", "updates": 2800, "backbone": "bible2"}, {"data": "task", "updates": 1400}]
+    raw = with_arm(*released)
+    raw["backbones"]["bible2"] = raw["backbones"]["bible"]
+    raw["lexicons"]["pieces"] = {"unit": "piece", "backbone": "bible"}
+    with pytest.raises(InputError, match="`released` switches the pieces of 'bible', but starts from 'bible2'"):
+        load(raw)
+
+
+def test_no_arm_is_called_backbone():
+    raw = changed("arms/backbone", [{"data": "task", "updates": 4200}])
+    with pytest.raises(InputError, match="is what the report calls the model that arms start from"):
+        load(raw)
+
+
+def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_kind():
+    raw = with_arm({"data": "task", "updates": 4200})
+    raw["corpora"]["other"] = {**raw["corpora"]["help"], "languages": ["es", "en"]}
+    raw["corpora"]["other"]["train"] = {"file": "resources/libreoffice-help/en-es.tsv.xz", "columns": {"document": 1, "en": 3, "es": 4}}
+    raw["backbones"]["bible"]["small"]["text"] = {"de": "task", "en": "task", "es": "task"}
+    raw["experiments"]["help-de-en"]["together_with"] = ["other"]
+    assert findings.used_corpora(load(raw)) == ["help", "other"]
+    raw["backbones"]["bible"] |= {"kind": "hub", "model": "facebook/mbart-large-cc25"}  # over config.yaml, as Snakemake merges a recipe
+    assert findings.shape_of(load(raw), "bible") == MBART_LARGE

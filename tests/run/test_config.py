@@ -13,7 +13,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import config, findings, inputs, loading, resources
+from workflow_scripts.run import arms, config, findings, inputs, loading, resources
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
 from workflow_scripts.tasks.retrieval import NamedModel
@@ -500,6 +500,22 @@ def test_like_knows_every_setting_whose_keys_are_the_users_own():
     assert by_name == loading.BY_NAME
 
 
+def test_what_a_pattern_has_brought_may_be_named_again_and_names_may_be_numbers():
+    raw = changed("run/experiments", ["help-*", "help-de-en"])
+    raw["experiments"][2024] = raw["experiments"]["help-de-en"]
+    assert loading.spelt_out(raw)["run"]["experiments"].count("help-de-en") == 1
+    with pytest.raises(InputError, match="names something twice"):
+        config.load(changed("run/experiments", ["help-de-en", "help-de-en"]))
+
+
+def test_definitions_stay_in_the_order_of_the_file():
+    held_out = {"held_out": 50}
+    spelt = loading.spelt_out(
+        {"corpora": {"a": {"test": {"pages": held_out, "{k}": {"each": {"k": ["x", "y"]}, **held_out}, "z": held_out}}}}
+    )
+    assert list(spelt["corpora"]["a"]["test"]) == ["pages", "x", "y", "z"]
+
+
 def test_a_pattern_that_is_like_no_experiment_is_refused():
     raw = many()
     raw["run"]["experiments"] = ["iwslt-*"]
@@ -553,6 +569,55 @@ def test_the_task_chooses_the_kind_of_experiment(tmp_path):
     written.write_text(json.dumps(dataclasses.asdict(loaded)), encoding="utf-8")
     again = config.read(written)
     assert again.experiments["help-modules"] == experiment
+
+
+def test_a_grid_of_a_head_has_numbers_where_yaml_has_strings():
+    loaded = config.load(classified("experiments/help-modules/classification/learning_rate", ["1e-5", "3e-5"]))
+    w = SimpleNamespace(experiment="help-modules", arm="finetune-10e.grid1", seed="1")
+    assert json.loads(arms.classification_settings(loaded, w))["classification"]["learning_rate"] == 3e-5
+    assert all(trained.batch_tokens for trained in task_of(loaded.experiments["help-modules"]).phases(loaded, "help-modules"))
+
+
+def test_a_number_of_epochs_beside_a_grid_is_refused_as_it_is_without():
+    with pytest.raises(InputError, match=r"classification\.epochs: unknown key"):
+        config.load(classified("experiments/help-modules/classification", {"epochs": 5, "learning_rate": [1e-5, 3e-5]}))
+
+
+@pytest.mark.parametrize(
+    "by, said",
+    [
+        ({"experiment": "help-de-en", "arm": "csr"}, "experiments.help-de-en translates de into en, not en into de"),
+        ({"experiment": "help-modules", "arm": "finetune-10e"}, "experiments.help-modules is a classification; a translation is needed"),
+    ],
+)
+def test_training_text_is_translated_by_a_model_that_can(by, said):
+    raw = classified("labelled/modules/translations", {"de": {"language": "de", "by": by}})
+    raw["run"] = {**raw["run"], "experiments": ["help-modules", "help-de-en"], "arms": [*raw["run"]["arms"], "finetune", "csr"]}
+    raw["experiments"]["help-modules"]["arms"] = ["finetune-10e"]
+    raw["experiments"]["help-de-en"]["arms"] = ["finetune", "csr"]
+    with pytest.raises(InputError, match=said):
+        config.load(raw)
+    raw["experiments"]["help-de-en"] |= {"source": "en", "target": "de"}
+    if by["arm"] == "csr":
+        config.load(raw)
+
+
+def test_a_backbone_that_translates_training_text_is_checked_as_any_other():
+    raw = classified("labelled/modules/translations", {"de": {"language": "de", "by": {"backbone": "writer"}}})
+    raw["backbones"]["writer"] = {"kind": "small", "small": {**DEFAULT["backbones"]["bible"]["small"], "text": {"en": "nowhere.txt"}}}
+    loaded = config.load(raw)
+    w = SimpleNamespace(backbone="writer")
+    assert inputs.backbone_languages(loaded, w) == ["de", "en"] and inputs.encoder_will_do(loaded, w) == ""
+    assert [line for line in config.missing_files(loaded) if "nowhere.txt" in line]
+
+
+def test_a_lexicon_learnt_for_text_with_labels_is_checked():
+    raw = classified("lexicons/wiktionary", {"corpus": "help", "mapping": {"mode": "mapped"}})
+    with pytest.raises(InputError, match=r"lexicons\.wiktionary\.vectors: mapping.mode mapped needs the mapped vectors of 'de'"):
+        config.load(raw)
+    raw["lexicons"]["wiktionary"] = {"corpus": "help", "mapping": {"mode": "identical"}}
+    loaded = config.load(raw)
+    assert ("help", "wiktionary") in findings.used_lexicons(loaded) and "help" in findings.used_corpora(loaded)
 
 
 MODULES = "labelled/modules"

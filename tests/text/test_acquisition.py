@@ -236,6 +236,53 @@ def test_members_of_one_archive_are_downloaded_once(server, tmp_path):
     assert suffix(both) == ".tsv" and acquired(tmp_path, both).read_bytes() == b"dev\ntest\n"
 
 
+@pytest.mark.parametrize(
+    "address, name",
+    [
+        ("https://zenodo.org/records/1/files/de-en.tsv.gz?download=1", "de-en.tsv.gz"),
+        ("https://www.dropbox.com/s/x/de-en.TMX?dl=1", "de-en.TMX"),
+        ("https://opus.nlpl.eu/download.php?f=SETIMES/v2/en-tr.tmx.gz", "en-tr.tmx.gz"),
+        ("https://example.org/text", "text"),
+        ("https://example.org/", "file"),
+        (f"https://example.org/x?token={'a' * 300}", "a" * 100),
+    ],
+)
+def test_the_name_of_a_file_is_found_in_its_address(address, name):
+    assert fetching.base_name(address) == name
+
+
+def test_a_file_keeps_its_format_behind_parameters_and_in_its_first_lines(server, tmp_path):
+    rows = [{"de": "eins", "en": "one"}, {"de": "zwei", "en": "two"}]
+    content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    server.files["/q.jsonl?download=1"] = content
+    head = content.splitlines(keepends=True)[0]
+    data = Data(
+        url=f"{server.url}/q.jsonl?download=1", lines=1, sha256=sha256(head), languages=("de", "en"), columns={"de": "de", "en": "en"}
+    )
+    assert pairs(acquired(tmp_path, data), data) == [("eins", "one")]
+    server.files["/page.txt.xz"] = b"<html>please log in</html>"
+    with pytest.raises(InputError, match="cannot be downloaded"):
+        acquired(tmp_path, Data(url=f"{server.url}/page.txt.xz", lines=1, sha256="0" * 64))
+
+
+def test_packed_members_of_an_archive_are_read(server, tmp_path):
+    members = {f"d/{n}.txt.gz": gzip.compress(f"line {n}\n".encode()) for n in (2, 1)} | {
+        "x/train.tags.de.gz": gzip.compress(b"<url>\nok\n")
+    }
+    server.files["/p.tar.gz"] = content = tar(**members)
+    known = {"url": f"{server.url}/p.tar.gz", "sha256": sha256(content)}
+    for member, ending, text in (
+        ("d/*.txt.gz", ".txt", b"line 1\nline 2\n"),  # in the order of their names, not of the archive
+        (["d/1.txt.gz"], ".txt", b"line 1\n"),
+        ("x/train.tags.de.gz", ".txt", None),
+        ("d/1.txt.gz", ".txt.gz", members["d/1.txt.gz"]),
+    ):
+        made = acquired(tmp_path, Data(member=member, **known))
+        assert made.name == f"it{ending}"
+        if text is not None:
+            assert made.read_bytes() == text
+
+
 @pytest.mark.parametrize("name", ["../../escaped.txt", "/tmp/crossgap-escaped.txt"])
 def test_an_archive_writes_nowhere_else(name, server, tmp_path):
     server.files["/bad.tgz"] = content = tar(**{name: b"text\n", "b": b"b\n"})
@@ -411,6 +458,8 @@ def test_a_test_set_of_sacrebleu(tmp_path):
     done = alone(tmp_path, data, **offline)
     assert done.returncode == 0, done.stderr
     assert list(read_lines(tmp_path / "it.zst")) == ["block 0\tLabas rytas.\tGood morning."]
+    part = Data(sacrebleu="wmt14/full", languages=("de", "en"))
+    assert {place.name for place in acquisition.needed(part).values()} == {"wmt14_full.de-en.src"}
     wrong = alone(tmp_path, {**data, "sacrebleu": "wmt09"}, **offline)
     assert wrong.returncode == 1 and "for lt-en it has wmt19" in wrong.stderr
 
@@ -420,7 +469,7 @@ def test_the_checksum_of_what_is_made_is_optional(server, tmp_path):
     data = Data(join=["a"], languages=("de", "en"), sha256="0" * 64)
     with pytest.raises(InputError, match=f"has the SHA-256 {sha256(first.read_bytes())}, expected is 0000"):
         acquired(tmp_path / "two", data, joined=(tmp_path / "a.tsv",))
-    data.sha256 = sha256(first.read_bytes())
+    data.sha256 = sha256(first.read_bytes()).upper()
     assert acquired(tmp_path / "two", data, joined=(tmp_path / "a.tsv",)).exists()
 
 

@@ -16,7 +16,7 @@ from workflow_scripts.text.corpus import (
     leak_key,
     train,
 )
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import read_lines, write_pairs
 from workflow_scripts.text.parallel import Cut, Documents, Source, read_pairs
 from workflow_scripts.text.words import number_of_words, words
 
@@ -279,3 +279,22 @@ def test_documents_are_cut_and_counted_and_references_are_not(tmp_path):
     assert any("</s>" in line for line in sides["train.de"]) and not any("</s>" in line for line in sides["train.en"])
     held = {line for name in ("dev", "pages") for line in sides[f"{name}.de"]}
     assert not held & set(sides["train.de"]) and not set(sides["pages.de"]) & set(sides["dev.de"])
+
+
+def test_a_summary_that_is_cut_is_still_compared_with_the_whole_references(tmp_path):
+    long, shared = "one two three four five six", "The same long summary as in the test set"
+    rows = [f"{page}\t{summary}\tEin Dokument über {page}." for page, summary in (("a", long), ("b", shared))]
+    test_a, test_b = write(tmp_path / "test.de", ["Etwas ganz anderes."]), write(tmp_path / "test.en", [shared])
+    sources = {"file": str(write(tmp_path / "raw.tsv", rows)), "columns": {"document": 1, "en": 2, "de": 3}}
+    files = Source(files={"de": str(test_a), "en": str(test_b)})
+    settings = Corpus(("de", "en"), Source(**sources), files, {}, documents=Documents("de", cut={"en": Cut(words=4)}))
+    train((test_a,), (test_b,), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings=settings)
+    assert list(read_lines(tmp_path / "t.en")) == ["one two three four"]
+    assert read_json(tmp_path / "corpus.json")["removed"]["equals dev or test"] == 1
+
+
+def test_of_two_sides_neither_is_written_where_one_cannot_be(tmp_path):
+    for wrong in (("\ud800", "x"), ("x", "\ud800")):
+        with pytest.raises(UnicodeEncodeError):
+            write_pairs(tmp_path / "a.txt", tmp_path / "b.txt.zst", [wrong])
+    assert not list(tmp_path.iterdir())

@@ -2,12 +2,13 @@
 
 import json
 import lzma
+import re
 from pathlib import Path
 
 import pytest
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.parallel import Documents, Source, read_pairs
+from workflow_scripts.text.parallel import Documents, Source, plain_sentences, read_pairs, read_tmx
 
 
 def write(path: Path, rows: list[str]) -> Path:
@@ -132,3 +133,54 @@ def test_lines_are_grouped_to_documents(tmp_path, summary, expected):
     assert list(read_pairs(source, ("de", "en"), documents())) == expected
     swapped = list(read_pairs(source, ("en", "de"), documents(language="en")))
     assert (swapped[0].a.split(" </s> ")[:2], swapped[0].b) == (["x", "x"], "Titel")
+
+
+def test_sentences_of_a_long_summary_are_in_the_order_of_their_numbers(tmp_path):
+    tags = "".join(f"<ZH-REF{n}>\ns{n}\n</ZH-REF{n}>\n" for n in range(12, 0, -1))
+    (tmp_path / "long.txt").write_text(f"<doc id=1>\n<Article>\na\n</Article>\n{tags}</doc>\n", encoding="utf-8")
+    source = Source(file=str(tmp_path / "long.txt"), format="ncls", columns={"en": "Article", "zh": "ZH-REF"})
+    (pair,) = read_pairs(source, ("en", "zh"), documents(language="en"))
+    assert pair.b == " ".join(f"s{n}" for n in range(1, 13))
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("<doc id=1>\n<Article>\na\n</doc>\n", "line 4: expected </Article>, got '</doc>'"),
+        ("<doc id=1>\n<A>\na\n</A>\n</doc>\n" * 2, "line 6: the id '1' is empty or another document's"),
+        ("<doc>\n<A>\na\n</A>\n</doc>\n", "line 1: the id '' is empty"),
+    ],
+)
+def test_documents_that_cannot_be_told_apart_are_refused(tmp_path, text, said):
+    (tmp_path / "a.txt").write_text("<doc id=1>\n<B>\nb\n</B>\n</doc>\n")
+    (tmp_path / "b.txt").write_text(text)
+    source = Source(files={"zh": str(tmp_path / "a.txt"), "en": str(tmp_path / "b.txt")}, format="ncls", columns={"zh": "B", "en": "A"})
+    with pytest.raises(InputError, match=re.escape(said)):
+        list(read_pairs(source, ("zh", "en"), documents(language="zh")))
+
+
+def test_text_of_json_is_in_normal_form_and_its_names_fit_a_column(tmp_path):
+    rows = [{"t": "The\ttitle\nof it", "de": "cafe\u0301", "en": "coffee"}]
+    source = Source(file=str(write(tmp_path / "j.jsonl", map(json.dumps, rows))), columns={"document": "t", "de": "de", "en": "en"})
+    assert list(read_pairs(source, ("de", "en"))) == [("The title of it", "café", "coffee", 1)]
+
+
+def test_a_segment_is_a_line_however_it_is_written(tmp_path):
+    text = (
+        '<doc>\n<seg id="1">a&#10;b &amp; c</seg> <seg id="2">\nover\ntwo lines </seg>\n<seg id="3"/><SEG id="4"></SEG>\n<seg>last</seg>\n'
+    )
+    (tmp_path / "x.sgm").write_text(text)
+    assert list(plain_sentences(tmp_path / "x.sgm")) == ["a b & c", "over two lines", "", "", "last"]
+    (tmp_path / "y.sgm").write_text('<seg id="1">one</seg>\n<seg id="2">two\n<seg id="3">three</seg>\n')
+    with pytest.raises(InputError, match=r"y\.sgm, line 2: the segment that begins here has no end"):
+        list(plain_sentences(tmp_path / "y.sgm"))
+
+
+def test_markup_in_a_translation_memory_is_no_text(tmp_path):
+    segment = '<seg>The <bpt i="1">&lt;b&gt;</bpt>cat<ept i="1">&lt;/b&gt;</ept> <hi>sat</hi><ph>&lt;br/&gt;</ph>.</seg>'
+    tuvs = f'<tuv xml:lang="en">{segment}</tuv><tuv xml:lang="de"><seg>Die Katze saß.</seg></tuv>'
+    (tmp_path / "m.tmx").write_text(f'<tmx version="1.4"><header/><body><tu>{tuvs}</tu></body></tmx>', encoding="utf-8")
+    assert [(pair.a, pair.b) for pair in read_tmx(tmp_path / "m.tmx", ("de", "en"))] == [("Die Katze saß.", "The cat sat.")]
+    (tmp_path / "page.tmx.xz").write_text("<html>")
+    with pytest.raises(InputError, match="cannot be read as TMX"):
+        list(read_tmx(tmp_path / "page.tmx.xz", ("de", "en")))

@@ -40,10 +40,11 @@ def main(results: Path, table: Path, *, experiments: tuple[str, ...] = ("*",), m
 
 
 def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterator[dict[str, str]]:
-    """One row for each number. Points of a grid are left out, because they only serve to choose settings."""
+    """One row for each score of a text that a model wrote. Points of a grid, which only serve to choose settings, are left out."""
     for path in sorted(results.glob("runs/*/*/seed*/*.scores.json")):
         seed, arm, setting = (parent.name for parent in list(path.parents)[:3])
-        if ".grid" in arm or not any(fnmatch.fnmatch(setting, pattern) for pattern in experiments):
+        # what needs no model has its scores under seed 0
+        if ".grid" in arm or seed == "seed0" or not any(fnmatch.fnmatch(setting, pattern) for pattern in experiments):
             continue
         report = read_json(path)
         testset = path.name.removesuffix(".scores.json")
@@ -53,6 +54,9 @@ def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterat
             values |= {
                 f"word_f_{name}": 100 * bucket["f"] for name, bucket in read_json(words)["buckets"].items() if bucket["f"] is not None
             }
+        comet = path.with_name(f"{testset}.comet.json")
+        if comet.exists() and (value := read_json(comet)["value"]) is not None:
+            values["COMET"] = value
         date = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).date().isoformat()
         head = {
             "machine": machine,

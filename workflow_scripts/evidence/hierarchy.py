@@ -76,6 +76,8 @@ def main(
 def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str, ...], testset: str, metric: str) -> tuple[Pair, Score]:
     """A metric's counts in the sentences of an experiment's translations, by arm and seed, and the function from their sum to a score."""
     block = configuration["experiments"][experiment]
+    if block["corpus"] not in configuration["corpora"]:
+        raise InputError(f"{experiment}: is no experiment on parallel text; others cannot be compared so")
     languages = configuration["corpora"][block["corpus"]]["languages"]
     references = results / "corpora" / f"{block['corpus']}.{'-'.join(languages)}" / "test" / f"{testset}.{block['target']}"
     files = {
@@ -87,7 +89,10 @@ def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str
     if failed:
         raise InputError(next(iter(failed.values())))
     wanted = Scores(metrics=[cast(Any, metric)], tokenize=block["scores"]["tokenize"])
-    measure = metrics(block["target"], wanted)[metric]()
+    known = metrics(block["target"], wanted)
+    if metric not in known:
+        raise InputError(f"metrics: {metric} has no counts of sentences that add up; there is {', '.join(known)}")
+    measure = known[metric]()
     statistics = {key: sentence_statistics(measure, lines, reference) for key, lines in hypotheses.items()}
     return statistics, lambda sums: measure._compute_score_from_stats(list(sums)).score
 

@@ -180,6 +180,7 @@ def compare(
     """
     observed = {key: score(counts.sum(axis=0)) for key, counts in statistics.items()}
     bootstrap = settings.test == "bootstrap"
+    one_seed = len({s for _, s in statistics}) == 1
     drawn = drawn_scores(statistics, score, settings.samples, np.random.default_rng(seed)) if bootstrap else {}
     result: dict[tuple[str, str], dict[str, float | int | None]] = {}
     for mine, other in pairs:
@@ -200,7 +201,7 @@ def compare(
             found = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
         if not found.any():
             p = 1.0
-        elif bootstrap and len(seeds) == 1:
+        elif bootstrap and one_seed:
             # as in sacreBLEU; in effect this is a one-sided test, with about half the p-value of the test below
             p = share(np.abs(found) - np.abs(found).mean() > abs(difference))
         else:

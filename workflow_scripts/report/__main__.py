@@ -258,7 +258,8 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
         cells: dict[tuple[str, str, str], dict[str, Any]] = {}
         lowercased: set[str] = set()
         for name, study in studies.items():
-            called = {test: test if test in study.zero_shot else f"{first_on[study.corpus_name]}@{test}" for test in study.tested}
+            owners = {test: studies.get(test.partition("@")[0]) if test in study.zero_shot else study for test in study.tested}
+            called = {test: f"{first_on[owner.corpus_name]}@{test.rpartition('@')[2]}" if owner else test for test, owner in owners.items()}
             sources = {called[test]: study.zero_shot.get(test, study.source) for test in study.tested}
             rows |= sources
             lowercased |= {called[test] for test in study.lowercased}

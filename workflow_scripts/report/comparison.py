@@ -53,6 +53,7 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
         for arm in study.arms:
             for metric, score in measured(study, testset, arm, seed).items():
                 tested = systems.get(arm, {}).get(metric) or all_seeds.get((testset, arm, metric), {})
+                p = None if arm == study.baseline else tested.get("p_single", tested.get("p"))
                 if arm == study.baseline:
                     baseline[metric] = score["value"]
                 difference = score["value"] - baseline[metric] if metric in baseline else None
@@ -60,8 +61,8 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
                 rows.append(
                     {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "value": score["value"], "difference": difference}
                     | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
-                    # sacreBLEU gives two systems with the same output the smallest possible p
-                    | {"p_single": tested.get("p_single", tested.get("p")) if difference else None}
+                    # sacreBLEU gives two systems with the same output the smallest possible p; they are a comparison as any other
+                    | {"p_single": p if difference or p is None else 1.0}
                     | {"signature": score["signature"], "test": tested.get("signature")}
                 )
     correct(study, rows, "metric", "seed")

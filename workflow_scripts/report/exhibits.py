@@ -166,11 +166,13 @@ def _sentences(study: Study, source: str) -> list[str]:
 
 def rare_words(line: str, wanted: set[str], cut: Callable[[str], list[str]]) -> list[tuple[str, bool]]:
     """`line` split into (text, whether it is a `wanted` word); `cut` splits a line into words."""
-    pieces, at = [], 0
+    pieces, at, plain = [], 0, 0  # up to `at` the line is looked through, from `plain` on nothing is in a piece
     for word in cut(line):
         # the tokeniser may have changed characters of the word, such as quotation marks
         start = line.find(word, at)
         if word in wanted and start >= 0:
-            pieces += [(line[at:start], False), (word, True)]
+            pieces += [(line[plain:start], False), (word, True)]
+            at = plain = start + len(word)
+        elif start >= 0 and not line[at:start].strip():
             at = start + len(word)
-    return [piece for piece in [*pieces, (line[at:], False)] if piece[0]]
+    return [piece for piece in [*pieces, (line[plain:], False)] if piece[0]]

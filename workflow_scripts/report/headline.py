@@ -21,7 +21,7 @@ QUESTIONS = {
     "random": "Do the right words help more than random ones? {arm} against {other}",
     "other": "Does this help? {arm} against the baseline, {other}",
 }
-"""What a comparison asks, by the kind of the arm compared with; `other` is a comparison of two arms without code-switching."""
+"""What a comparison asks, by the kind of the arm compared with; `other` is a comparison in which more differs than one restoring."""
 
 NAMES = {"f1": "F1", "ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
 """What a metric is called, where its name in scores.tsv is another."""
@@ -62,7 +62,9 @@ def comparisons(study: Study) -> list[tuple[str, str, str]]:
         alike = [other for other in (study.baseline, *others) if study.backbones[other] == study.backbones[arm]]
         if arm in switched:
             plain = alike[0] if alike else study.baseline
-            found.append((arm, plain, "plain" if alike and plain != study.baseline else "baseline"))
+            restores = study.arms[plain][0].data != "task"
+            kind = "other" if not alike or restores else "baseline" if plain == study.baseline else "plain"
+            found.append((arm, plain, kind))
             controls = [(control, kind) for kind in ("mask", "random") for control in study.of_kind(kind)]
             found += [(arm, control, kind) for control, kind in controls if study.backbones[control] == study.backbones[arm]]
         elif arm in others:

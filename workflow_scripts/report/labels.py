@@ -111,10 +111,11 @@ def measures(study: Study, pairs: Rows) -> Rows:
             found[AVERAGE] = {**mean, "low": None, "high": None, "at_chance": all(one["at_chance"] for one in found.values())}
         for testset, one in found.items():
             against = tested.get((testset, arm, seed), {})
+            p = against.get("p")
             rows.append(
                 {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": _family(testset), "value": one[metric]}
                 | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
-                | {"difference": against.get("difference"), "p_single": against.get("p") if against.get("difference") else None}
+                | {"difference": against.get("difference"), "p_single": p if against.get("difference") or p is None else 1.0}
             )
     correct(study, rows, "family", "seed")
     for row in rows:
@@ -264,11 +265,14 @@ def tagged(study: Study, number: int = 8) -> dict[str, Any]:
 
 
 def accuracies(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One table (Table V) per labelled corpus that several experiments share, with the arms of all of them."""
+    """One table (Table V) per text that several experiments on one task share, with the arms of all of them."""
     parts = [part for part in sections if part["study"].labelled and "scores" not in part["failed"]]
     found = []
-    told = [{"corpus": part["study"].corpus_name, "metric": measure(part["study"]).metric, "part": part} for part in parts]
-    for (corpus, _), group in grouped(told, "corpus", "metric"):
+    told = [
+        {"corpus": part["study"].corpus_name, "task": part["study"].settings.task, "metric": measure(part["study"]).metric, "part": part}
+        for part in parts
+    ]
+    for (corpus, *_), group in grouped(told, "corpus", "task", "metric"):
         if len(group) > 1:
             columns = group[0]["part"]["scores"]["table"]["columns"]
             rows = [

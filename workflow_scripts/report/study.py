@@ -11,7 +11,7 @@ from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import transfer
-from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training
+from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training, seeds_of
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import learnt_sources, lexicon_folder, zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
@@ -56,8 +56,8 @@ class Study:
     """The text of a task whose answers are texts, learnt in one language and tested in others."""
     dictionaries: dict[str, Path] = field(default_factory=dict)
     """Of a task that is tested in several languages: the folder of each dictionary that words are switched by, by its name."""
-    tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Of each arm that is trained by updates: tokens of its backbone's pretraining here, and of its own phases, padding included."""
+    pretraining: dict[str, int] = field(default_factory=dict)
+    """Of each arm: tokens of the pretraining of its backbone, as far as that is done here, padding included."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
@@ -213,20 +213,25 @@ def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
         "settings": chosen,
         "corpus_name": chosen.corpus,
         "arms": {arm: arm_phases(settings, chosen, arm) for arm in arms_of(settings, chosen)},
-        "seeds": settings.run.seeds,
+        "seeds": seeds_of(settings, chosen),
         "run": under(results, paths.experiment_folder(name)),
         "backbones": {arm: backbone_of(settings, chosen, arm) for arm in arms_of(settings, chosen)},
         "noised": results / "codeswitch" / name,
-        "tokens": {arm: tokens_of(settings, chosen, arm) for arm in arms_of(settings, chosen)} if hasattr(chosen, "training") else {},
+        "pretraining": {arm: pretraining_tokens(settings, chosen, arm) for arm in arms_of(settings, chosen)},
     }
 
 
-def tokens_of(settings: Config, chosen: Any, arm: str) -> tuple[int, int]:
-    """Updates × tokens per update of all backbones that an arm is made from, as far as they are pretrained here, and of its phases."""
-    links = [settings.backbones[link].pretraining for link in chain(settings, backbone_of(settings, chosen, arm))]
-    before = sum(block.training.updates * block.training.batch_tokens for block in links if block)
-    phases = [(phase.updates, phase_training(chosen, phase)) for phase in arm_phases(settings, chosen, arm) if phase.updates]
-    return before, sum(updates * training.batch_tokens for updates, training in phases)
+def pretraining_tokens(settings: Config, chosen: Any, arm: str) -> int:
+    """Updates × tokens per update of all backbones that an arm is made from, as far as they are trained here."""
+    links = [settings.backbones[link] for link in chain(settings, backbone_of(settings, chosen, arm))]
+    before = sum(block.training.updates * block.training.batch_tokens for link in links if (block := link.pretraining))
+    for model in (link.arm for link in links):
+        if model:
+            other = experiment(settings, model.experiment)
+            phases = arm_phases(settings, other, model.arm)
+            learnt = phases if model.phase == "finetune" else phases[:1]
+            before += sum(phase.updates * phase_training(other, phase).batch_tokens for phase in learnt if phase.updates)
+    return before
 
 
 READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text, "aligned": _of_aligned_text}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from workflow_scripts.report.curves import updates_made
 from workflow_scripts.report.study import Study
 
 
@@ -28,9 +29,12 @@ def speed(study: Study) -> dict[str, Any]:
 
 def cost(study: Study, arm: str) -> dict[str, Any]:
     """What an arm took: weights that were trained last, tokens of pretraining and of training."""
-    report = study.json(study.seed(arm) / "finetune" / "training.json")
-    before, own = study.tokens[arm]
-    return {"trained": report.get("trained", report["parameters"]), "pretraining_tokens": before, "training_tokens": own}
+    made = {phase.name: updates_made(study, arm, study.seeds[0], phase) or phase.updates or 0 for phase in study.arms[arm]}
+    reports = {name: study.json(study.seed(arm) / name / "training.json") for name in made}
+    # what was chosen from a grid, and where a phase stopped early, is known afterwards
+    own = sum(updates * reports[name]["settings"]["batch_tokens"] for name, updates in made.items())
+    last = reports["finetune"]
+    return {"trained": last.get("trained", last["parameters"]), "pretraining_tokens": study.pretraining[arm], "training_tokens": own}
 
 
 def points(study: Study, rows: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:

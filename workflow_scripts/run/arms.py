@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from workflow_scripts import paths
-from workflow_scripts.run.config import Config
+from workflow_scripts.run.config import Config, backbones_used
 from workflow_scripts.run.inputs import Wildcards, as_json
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import labelling, transfer, translation
@@ -22,6 +22,7 @@ from workflow_scripts.tasks.experiment import (
     backbone_of,
     grid_of,
     grid_points,
+    head_settings,
     phase_sga,
     phase_training,
 )
@@ -214,12 +215,18 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
     experiment = config.experiments[w.experiment]
     return max(
         (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for arm, phases in config.arms.items()
-        if experiment.arms is None or arm in experiment.arms
-        for phase in phases
+        for arm in _trained_arms(config, w.experiment)
+        for phase in config.arms[arm]
         if phase.noise == w.noise
         for point in grid_points(experiment) or [{}]
     )
+
+
+def _trained_arms(config: Config, name: str) -> list[str]:
+    """The arms of an experiment that the run trains: those that it compares, and those whose models are backbones."""
+    compared = arms_of(config, config.experiments[name]) if name in config.run.experiments else []
+    models = [block.arm for block in (config.backbones[used] for used in backbones_used(config)) if block.arm]
+    return list(dict.fromkeys([*compared, *(model.arm for model in models if model.experiment == name)]))
 
 
 def experiment_languages(config: Config, w: Wildcards) -> list[str]:
@@ -324,14 +331,13 @@ def _more_parts(config: Config, w: Wildcards, part: str) -> list[str]:
 def finetuning_settings(config: Config, w: Wildcards, **more: Any) -> str:
     """What the finetuning of a head is told, as JSON: languages, epochs, and its settings; those of a point of the grid, if it is one."""
     experiment, point = config.experiments[w.experiment], grid_point(config, w) or {}
-    corpus, block = experiment.corpus, dataclasses.asdict(getattr(experiment, experiment.head))
+    corpus, chosen = experiment.corpus, dataclasses.asdict(head_settings(experiment, point))
     languages = {
         f"more_{part}": [paths.labelled_language(config, corpus, each) for each in _more_parts(config, w, part)]
         for part in ("train", "dev")
     }
     epochs = point.get("epochs", phase_of(config, w, "finetune").epochs)
     told = {"language": config.labelled[corpus].language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
-    chosen = {**block, **{key: value for key, value in point.items() if key != "epochs"}}
     return json.dumps({**told, **more, experiment.head: chosen}, ensure_ascii=False)
 
 

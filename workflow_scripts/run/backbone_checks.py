@@ -7,7 +7,7 @@ from workflow_scripts.names import undefined
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import backbone_users, writes_text
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import chain, family_in, pretrained_in, starts, trains
+from workflow_scripts.tasks.experiment import arms_of, chain, family_in, pretrained_in, starts, trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import Backbone, made_of
 from workflow_scripts.training.bitext import directions
@@ -117,7 +117,7 @@ def _arm_problems(config: Config, where: str, backbone: Backbone) -> Iterator[st
         yield f"{where}.from: {named.experiment} trains nothing"
     elif named.phase not in [phase.name for phase in config.arms[named.arm]]:
         yield f"{where}.from: arm {named.arm!r} has no phase {named.phase}"
-    elif named.experiment not in config.run.experiments:
+    elif named.experiment not in config.run.experiments or named.arm not in arms_of(config, experiment):
         # as if it were run with this arm alone
         alone = dataclasses.replace(experiment, arms=None)
         experiments = {**config.experiments, named.experiment: alone}

@@ -249,7 +249,19 @@ def backbones_used(config: Config) -> list[str]:
     experiments = [config.experiments[name] for name in config.run.experiments if name in config.experiments]
     named = [backbone for experiment in experiments for backbone in backbones_of(config, experiment)]
     named += [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
+    named += [backbone for backbone in translators(config) if backbone in config.backbones]
     return list(dict.fromkeys(link for own in named for link in chain(config, own)))
+
+
+def translators(config: Config) -> dict[str, list[str]]:
+    """Backbones that translate training text with labels → the languages that they need for it."""
+    needed: dict[str, list[str]] = {}
+    for corpus in dict.fromkeys(config.experiments[name].corpus for name in config.run.experiments if name in config.experiments):
+        block = config.labelled.get(corpus)
+        for name, source in block.translations.items() if block else ():
+            if block and "backbone" in source.by:
+                needed.setdefault(source.by["backbone"], []).extend([block.language, block.language_of(f"translated/{name}")])
+    return needed
 
 
 def bitext_used(config: Config) -> list[str]:
@@ -284,6 +296,8 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     for name, backbone in config.backbones.items():
         texts = backbone.pretraining.text.values() if backbone.pretraining else ()
         yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
+        if backbone.pretraining and backbone.pretraining.ready:
+            yield f"backbones.{name}.{backbone.kind}.ready", backbone.pretraining.ready
     for name, analysis in config.analyses.items():
         yield from ((f"analyses.{name}.text", path) for path in analysis.text.values())
 

@@ -18,6 +18,7 @@ from workflow_scripts.run.explanations import explain
 from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.transfer import is_learnt, transfer_lexicons
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.languages import LANGUAGES
 from workflow_scripts.training.settings import Training
@@ -83,6 +84,8 @@ def _before_analyses(config: Config) -> Iterator[str]:
                 training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
             except ValidationError as error:
                 yield from (f"arms.{name}.training.{explain(problem, Training)}" for problem in error.errors())
+        if name == "backbone":
+            yield "arms.backbone: is what the report calls the model that arms start from; take another name"
     yield from _unequal_arms(config)
     made = {data_file(config, name): name for name in config.data}
     for where, path in paths_of(config):
@@ -157,6 +160,8 @@ def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
     if lexicon.corpus:
         yield from undefined(f"lexicons.{name}.corpus", lexicon.corpus, config.corpora)
     corpora = {corpus: config.corpora[corpus] for e in users if (corpus := lexicon_corpus(config, e, name)) in config.corpora}
+    if is_learnt(lexicon) and lexicon.corpus in config.corpora and name in transfer_lexicons(config):
+        corpora[str(lexicon.corpus)] = config.corpora[str(lexicon.corpus)]
     pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
     for key in ("dictionary", "gold"):
         for pair in getattr(lexicon, key):

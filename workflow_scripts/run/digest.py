@@ -239,8 +239,8 @@ def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, 
         name = failure.wildcards.get("backbone", "…")
         kind = config.backbones[name].kind if config and name in config.backbones else "small"
         block = f"backbones.{name}.{kind}.training"
-        # a model of the hub is loaded, not trained
-        return (f"backbones.{name}", "") if kind == "hub" else (block, f"set {block}.micro_batch_tokens")
+        # other kinds are loaded, converted or an arm's, and not trained
+        return (block, f"set {block}.micro_batch_tokens") if kind in ("small", "continued") else (f"backbones.{name}", "")
     if (less := _ANALYSES.get(failure.rule)) is not None:
         block = f"analyses.{failure.wildcards.get('analysis', '…')}"
         return f"{block}.{failure.rule}", f"lower {block}.{less}" if less else ""

@@ -19,13 +19,13 @@ from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, family_of
-from workflow_scripts.run.config import Config, bitext_used, data_file, data_used, sources_of
+from workflow_scripts.run.config import Config, backbones_used, bitext_used, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
-from workflow_scripts.run.inputs import of_users, writes_text
+from workflow_scripts.run.inputs import languages_known, writes_text
 from workflow_scripts.stage import InputError, resource, told
-from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed, lexicon_corpus, lexicons_used
+from workflow_scripts.tasks.experiment import chain, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
+from workflow_scripts.tasks.transfer import given_lexicons, is_learnt, transfer_lexicons
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.text import aligned as alignments
 from workflow_scripts.text.acquisition import Data, needed
@@ -90,20 +90,21 @@ def with_labels(config: Config) -> list[str]:
 
 def used_lexicons(config: Config) -> list[tuple[str, str]]:
     """Corpus and lexicon, each pair once."""
-    used = ((each, name) for each in translated(config) for name in lexicons_used(config, each))
-    return list(dict.fromkeys((lexicon_corpus(config, each, name), name) for each, name in used))
+    used = [(lexicon_corpus(config, each, name), name) for each in translated(config) for name in lexicons_used(config, each)]
+    learnt = {name: config.lexicons[name] for name in transfer_lexicons(config)}
+    return list(dict.fromkeys([*used, *((str(block.corpus), name) for name, block in learnt.items() if is_learnt(block))]))
 
 
 def used_corpora(config: Config) -> list[str]:
     """The experiments' corpora, and those that lexicons are learnt from or backbones are pretrained on."""
     learnt_from = [*(corpus for corpus, _ in used_lexicons(config)), *bitext_used(config)]
-    return list(dict.fromkeys([*(each.corpus for each in translated(config)), *learnt_from]))
+    own = [name for each in translated(config) for name in (each.corpus, *each.together_with)]
+    return list(dict.fromkeys([*own, *learnt_from]))
 
 
 def used_backbones(config: Config) -> dict[str, list[str]]:
     """Backbone → languages that it must know."""
-    named = (own for name in experiments_needed(config) for own in backbones_of(config, config.experiments[name]))
-    return {link: of_users(config, link, "languages") for own in named for link in chain(config, own)}
+    return {name: languages_known(config, name) for name in backbones_used(config)}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -414,7 +415,8 @@ def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
 def shape_of(config: Config, name: str) -> Shape | None:
     """The size of a backbone; None where neither its files nor its name tell."""
     backbone = config.backbones[chain(config, name)[-1]]
-    if small := backbone.small:
+    # a recipe that is laid over another's block may have a small model's settings left in one of another kind
+    if backbone.kind == "small" and (small := backbone.small):
         converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
         decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
         decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from workflow_scripts import paths
 from workflow_scripts.run import analyses
-from workflow_scripts.run.config import Config, backbones_used, data_file, data_used
+from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import (
@@ -95,7 +95,8 @@ def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
     """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
     the dev and test sets of experiments that start from the model of an arm that was trained on it."""
     own, arms = paths.corpus_folder(config, w.corpus), {name: config.backbones[name].arm for name in backbones_used(config)}
-    learnt = [name for name, arm in arms.items() if arm and config.experiments[arm.experiment].corpus == w.corpus]
+    trained = {name: config.experiments[arm.experiment] for name, arm in arms.items() if arm}
+    learnt = [name for name, e in trained.items() if w.corpus in (e.corpus, *getattr(e, "together_with", ()))]
     held_out = {path for name in learnt for path in of_users(config, name, "held_out_text") if not path.startswith(f"{own}/")}
     return sorted({*translation.zero_shot_references(config, w.corpus, getattr(w, side)), *held_out})
 
@@ -230,7 +231,8 @@ def languages_known(config: Config, backbone: str) -> list[str]:
     made = [name for name in backbones_used(config) if backbone in chain(config, name)]
     blocks = [config.backbones[name].pretraining for name in made]
     read = {code for block in blocks if block for name in block.bitext for code in config.corpora[name].languages}
-    return sorted({*asked, *read})
+    translated = {code for name, codes in translators(config).items() if name in made for code in codes}
+    return sorted({*asked, *read, *translated})
 
 
 def encoder_will_do(config: Config, w: Wildcards) -> str:
@@ -241,6 +243,8 @@ def encoder_will_do(config: Config, w: Wildcards) -> str:
 def writes_text(config: Config, backbone: str) -> bool:
     """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
     names = backbone_users(config, backbone)
+    if any(backbone in chain(config, translator) for translator in translators(config)):
+        return True
     if not names:
         return not analyses.analyses_of(config, backbone)
     # the arms of a task start from this backbone itself, or from one that is made from it; in another form it may write text, though itself

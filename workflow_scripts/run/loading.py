@@ -78,14 +78,19 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     run, experiments = spelt.get("run"), spelt.get("experiments")
     if isinstance(run, dict) and isinstance(run.get("experiments"), list) and isinstance(experiments, dict):
         names: list[Any] = []
+        matched: list[Any] = []
         for name in run["experiments"]:
-            alike = [name]
-            if set("*?[") & set(str(name)) and not (alike := [each for each in fnmatch.filter(experiments, name) if each not in names]):
+            if not set("*?[") & set(str(name)):
+                # one that a pattern before it has brought is there already
+                names += [name] if name not in matched else []
+                continue
+            if not (alike := [each for each in fnmatch.filter(map(str, experiments), name) if each not in names]):
                 known = ", ".join(map(str, experiments))
                 raise InputError(
                     f"config:\n  run.experiments: {name!r} matches no experiment, or only such that are listed already; there are {known}"
                 )
             names += alike
+            matched += alike
         spelt["run"] = {**run, "experiments": names}
     return spelt
 
@@ -114,8 +119,10 @@ NAMED_PARTS = ("test", "dev", "translations", "more_dev")
 def _spelt(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
     """The definitions of a block, those with an `each` written out, in its order."""
     made: dict[str, Any] = {}
+    own_names: dict[str, None] = {}  # in the order in which the file has them
     for name, block in blocks.items():
         if not isinstance(block, dict) or "each" not in block:
+            own_names[name] = None
             continue
         where, each = f"{section}.{name}.each", block["each"]
         if not (points := _points(each)):
@@ -130,8 +137,10 @@ def _spelt(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
             )
         for own, point in zip(names, points, strict=True):
             made[own] = _laid_over(made.get(own), _filled_in(rest, point))
+            own_names[own] = None
     others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
-    return {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+    spelt = {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+    return {name: spelt[name] for name in own_names}
 
 
 ALIKE = ("corpora", "labelled", "aligned", "lexicons", "backbones", "experiments", "analyses")
@@ -252,7 +261,8 @@ def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
 
 def _task(block: Any) -> Task | None:
     """The task of an experiment's raw block; None if the block is malformed, which is reported later."""
-    return TASKS.get(task_name(block)) if isinstance(block, dict) else None
+    named = task_name(block) if isinstance(block, dict) else None
+    return TASKS.get(named) if isinstance(named, str) else None
 
 
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
@@ -269,10 +279,11 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
         chosen = block.get(task.grid) if task and task.grid else None
         chosen = chosen if isinstance(chosen, dict) else {}
         lists = {key: value for key, value in chosen.items() if _is_grid(key, value)}
-        if task and lists:
+        if task and lists and isinstance(block.get("grid") or {}, dict):
             first = {key: value[0] for key, value in lists.items() if key != "epochs"}
             grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1 or key == "epochs"}}
-            rest = {key: value for key, value in chosen.items() if key != "epochs"} if task.grid != "training" else chosen
+            # a list of epochs is no setting of a head; a number of them beside it is left to be refused
+            rest = {key: value for key, value in chosen.items() if key != "epochs" or key not in lists or task.grid == "training"}
             block = {**block, task.grid: {**rest, **first}, "grid": grid}
         moved[name] = block
     return {**raw, "experiments": moved}

@@ -9,6 +9,7 @@ from workflow_scripts.run.arms import arms
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import Wildcards, as_json
 from workflow_scripts.tasks import retrieval
+from workflow_scripts.tasks.experiment import seeds_of
 from workflow_scripts.text import aligned
 
 
@@ -64,10 +65,15 @@ def metric(config: Config, w: Wildcards) -> str:
     return "f1" if _text(config, w).mines else "accuracy"
 
 
+def seeds(config: Config, w: Wildcards) -> list[int]:
+    """The seeds that the models are compared with."""
+    return seeds_of(config, config.experiments[w.experiment])
+
+
 def found(config: Config, w: Wildcards) -> list[str]:
     """What each model found with each seed; a backbone with the first one, whichever is asked for."""
     runs = []
     for arm in arms(config, w):
         measured = retrieval.searched_seeds(config, w.experiment, arm)
-        runs += [paths.run_folder(w.experiment, arm, seed if seed in measured else measured[0]) for seed in config.run.seeds]
+        runs += [paths.run_folder(w.experiment, arm, seed if seed in measured else measured[0]) for seed in seeds(config, w)]
     return [f"{run}/predictions" for run in runs]

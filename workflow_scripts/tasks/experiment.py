@@ -222,6 +222,12 @@ def arms_of(config: Config, experiment: Any) -> list[str]:
     return [arm for arm in config.run.arms if experiment.arms is None or arm in experiment.arms]
 
 
+def seeds_of(config: Config, experiment: Any) -> list[int]:
+    """The seeds that an experiment's arms are measured with: the first one alone where all of them are backbones, which have no others."""
+    alone = not trains(experiment) and all(model.backbone for model in experiment.models.values())
+    return config.run.seeds[:1] if alone else config.run.seeds
+
+
 def trains(experiment: Any) -> bool:
     """Whether an experiment trains its arms; one that does not names `models` that are there, or that others train."""
     return not hasattr(experiment, "models")
@@ -333,6 +339,14 @@ def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] |
     chosen = {} if experiment.head else point or {}
     merged = {**asdict(experiment.training), **chosen, **phase.training, "updates": phase.updates}
     return training_adapter().validate_python(merged)
+
+
+def head_settings(experiment: Any, point: dict[str, Any] | None = None) -> Any:
+    """The settings of an experiment's head, those of a point of its grid over them; the epochs of a point are told beside them."""
+    block = getattr(experiment, experiment.head)
+    chosen = {key: value for key, value in (point or {}).items() if key != "epochs"}
+    # makes a number of 1e-5, which is a string in YAML
+    return TypeAdapter(type(block)).validate_python({**asdict(block), **chosen})
 
 
 def phase_sga(experiment: Any, phase: Phase) -> SGA:

@@ -14,11 +14,12 @@ The steps are commands:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import paths
 from workflow_scripts.evidence import nearest
@@ -111,7 +112,7 @@ def model_folder(config: "Config", name: str, arm: str, seed: int | str) -> str:
 
 def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
     """The settings for one of the models."""
-    return replace(experiment.retrieval, **experiment.models[arm].retrieval)
+    return TypeAdapter(Retrieval).validate_python({**asdict(experiment.retrieval), **experiment.models[arm].retrieval})
 
 
 def searched_seeds(config: "Config", name: str, arm: str) -> list[int]:
@@ -149,6 +150,12 @@ def problems(config: "Config", name: str) -> Iterator[str]:
         at = f"{where}.models.{called}"
         for key in model.retrieval:
             yield from undefined(f"{at}.retrieval", key, known)
+        try:
+            settings_of(experiment, called)
+        except ValidationError as error:
+            yield from (
+                f"{at}.retrieval.{problem['loc'][0]}: {problem['msg'].lower()}" for problem in error.errors() if problem["loc"][0] in known
+            )
         yield from _model_problems(config, at, model)
     if experiment.corpus in config.aligned:
         yield from _backbone_problems(config, name)

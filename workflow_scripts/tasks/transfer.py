@@ -7,7 +7,7 @@ lexicons that are learnt from other text, each sentence into one of several lang
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,12 +26,14 @@ from workflow_scripts.tasks.experiment import (
     given_dictionary,
     grid_of,
     grid_points,
+    head_settings,
     lexicons_used,
     of_training,
     phase_training,
     phases_of,
     shared_problems,
 )
+from workflow_scripts.tasks.translation import learnt_sources, translations
 from workflow_scripts.text.languages import LANGUAGES
 from workflow_scripts.training.choice import Choice
 
@@ -118,6 +120,14 @@ def is_learnt(lexicon: LexiconStages) -> bool:
     return bool(lexicon.corpus) and lexicon.mapping.mode != "dictionary"
 
 
+def transfer_lexicons(config: Config) -> list[str]:
+    """The lexicons by which the words of the run's texts with labels are switched."""
+    run = [config.experiments[name] for name in config.run.experiments if name in config.experiments]
+    return list(
+        dict.fromkeys(name for e in run if e.corpus in config.labelled for name in lexicons_used(config, e) if name in config.lexicons)
+    )
+
+
 def pair_of(config: Config, lexicon: str, code: str, other: str) -> str | None:
     """The name of two languages, in the lexicon's order, if it has them."""
     block = config.lexicons[lexicon]
@@ -191,9 +201,8 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained
             for point in (points or [{}]) if phase.name == "finetune" else ():
                 # each point is trained once, then the chosen one with every seed
                 times = 1 + seeds / len(points) if points else seeds
-                chosen = replace(getattr(experiment, key), **{name: value for name, value in point.items() if name != "epochs"})
                 epochs = point.get("epochs", phase.epochs) or 0
-                yield _finetuning(rule, f"experiments.{name}.{key}", backbone, chosen, epochs, times)
+                yield _finetuning(rule, f"experiments.{name}.{key}", backbone, head_settings(experiment, point), epochs, times)
 
     return phases
 
@@ -270,6 +279,13 @@ def translations_problems(config: Config, name: str) -> Iterator[str]:
             yield from undefined(where, by["experiment"], config.run.experiments)
             other = config.experiments.get(by["experiment"])
             yield from undefined(where, by["arm"], arms_of(config, other) if other else config.arms)
+            if other and block and by["experiment"] not in translations(config):
+                yield f"{where}: experiments.{by['experiment']} is a {other.task}; a translation is needed"
+            elif other and block:
+                before, after = block.language, block.language_of(f"translated/{code}")
+                if after != other.target or before not in learnt_sources(config, by["experiment"]):
+                    learnt = ", ".join(learnt_sources(config, by["experiment"]))
+                    yield f"{where}: experiments.{by['experiment']} translates {learnt} into {other.target}, not {before} into {after}"
 
 
 def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:

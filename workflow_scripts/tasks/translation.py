@@ -256,6 +256,8 @@ def problems(config: Config, name: str) -> Iterator[str]:
         if phase.translations:
             yield f"arms.{arm}.translations: are those of text with labels; {where} learns from more languages by `together_with`"
         yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
+        if phase.data == "released" and (other := backbone_of(config, experiment, arm)) != experiment.backbone:
+            yield f"arms.{arm} in {where}: `released` switches the pieces of {experiment.backbone!r}, but starts from {other!r}"
     for used in lexicons_used(config, experiment):
         lexicon = config.lexicons.get(used)
         learnt = config.corpora.get(lexicon.corpus or "") if lexicon else None
@@ -331,7 +333,7 @@ def grid_problems(config: Config, name: str) -> Iterator[str]:
         for arm, phase in phases_of(config, experiment):
             if phase.data == "task" and key in phase.training:
                 yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
-    smallest = min([experiment.training.bleu_sentences, *experiment.grid.get("bleu_sentences", [])])
+    smallest = min([experiment.training.bleu_sentences, *(n for n in experiment.grid.get("bleu_sentences", []) if isinstance(n, int))])
     if experiment.grid and experiment.choice.by != "dev_loss" and not smallest:
         yield f"{where}.choice.by: {experiment.choice.by} needs training.bleu_sentences above 0; or choose by dev_loss"
     if experiment.grid and experiment.choice.by not in ("dev_loss", by := DEV_SCORES[experiment.training.dev_metric]):

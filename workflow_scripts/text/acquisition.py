@@ -112,7 +112,7 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
         else:
             told = _from_others(settings, made, joined)
         found = checksum(made)
-        if origin != "url" and settings.sha256 not in (None, found):
+        if origin != "url" and settings.sha256 and str(settings.sha256).lower() != found:
             raise InputError(f"{output.name}: has the SHA-256 {found}, expected is {settings.sha256}; its origin has changed")
         os.replace(made, output)
     write_json(
@@ -142,11 +142,17 @@ def suffix(data: Data) -> str:
     if is_archive(name):
         return ".txt"
     path = Path(name.lower())
-    packed = path.suffix if path.suffix in (".gz", ".xz", ".zst") else ""
+    packed = packing(path)
     kind = path.stem if packed else path.name
     kinds = {".jsonl": ".jsonl", ".ndjson": ".jsonl", ".tsv": ".tsv", ".json": ".json", ".conllu": ".conllu"}
     kind = kinds.get(Path(kind).suffix, ".txt")
-    return kind + ("" if data.lines else packed)
+    # what several files or tags are made of is not packed; a pattern may name several
+    return kind + ("" if data.lines or is_tagged(path) or set("*?[") & set(name) else packed)
+
+
+def packing(path: Path) -> str:
+    """The suffix of a file that is packed; empty for others."""
+    return path.suffix if path.suffix in (".gz", ".xz", ".zst") else ""
 
 
 def languages_of(data: Data) -> tuple[str, str] | None:
@@ -176,7 +182,8 @@ def needed(data: Data) -> dict[str, Path]:
         return {url: cached_path(url, sums.get(side) or "<checksum>", data.lines) for side, url in urls.items()}
     if data.sacrebleu:
         dataset, folder = _test_set(data)
-        return {dataset.data[0]: folder / f"{folder.name}.{'-'.join(_both(data))}.src"}
+        # subsets, such as wmt14/full, are files of one folder with their names
+        return {dataset.data[0]: folder / f"{str(data.sacrebleu).replace('/', '_')}.{'-'.join(_both(data))}.src"}
     if data.debian:
         return {index_url(data.debian.suite, _mirror(data.debian)): index_path(data.debian.suite)}
     if data.huggingface:
@@ -202,7 +209,7 @@ def _from_url(settings: Data, made: Path) -> dict[str, Any]:
         files[side] = [one for name in names for one in extract(path, name, made.parent / "members" / side)] if packed else [path]
     if settings.languages:
         _write_pairs(made, _parallel(files, settings, made.parent))
-    elif len(files[""]) == 1 and not is_tagged(files[""][0]):
+    elif len(files[""]) == 1 and not is_tagged(files[""][0]) and packing(files[""][0]) == packing(made):
         shutil.copyfile(files[""][0], made)
     else:
         write_lines(made, itertools.chain.from_iterable(map(plain_sentences, files[""])))
@@ -256,6 +263,8 @@ def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[s
 
 
 def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
+    from portalocker.exceptions import LockException
+
     dataset, folder = _test_set(settings)
     name, languages = settings.sacrebleu, _both(settings)
     pair = "-".join(languages)
@@ -263,7 +272,8 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
         if is_offline() and not needed(settings)[dataset.data[0]].exists():
             raise OSError("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
         sides = [dataset.get_source_file(pair), dataset.get_reference_files(pair)[0]]
-    except (OSError, EOFError, tarfile.TarError, SystemExit) as error:  # sacreBLEU exits on a wrong checksum
+    # sacreBLEU exits on a wrong checksum, and waits a minute for another job that downloads the same file
+    except (OSError, EOFError, tarfile.TarError, SystemExit, LockException) as error:
         raise InputError(
             f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
             f"~/.sacrebleu/{name} to {folder}, replacing what is there now; it downloads {', '.join(dataset.data)}"

@@ -155,7 +155,7 @@ def train(
             read += 1
             reason = _reason_to_remove(pair, lengths, keys, settings, documents, leaks_a, leaks_b)
             if reason is None and settings.deduplicate:
-                digest = hashlib.blake2b(f"{pair.a}\t{pair.b}".encode(), digest_size=12).digest()
+                digest = _digest(f"{pair.a}\t{pair.b}")
                 reason = "duplicate" if digest in seen else None
                 seen.add(digest)
             if reason:
@@ -199,20 +199,28 @@ REASONS = ("held-out document", "empty side", "identical sides", "too long", "le
 DOCUMENT_REASONS = ("held-out document", "empty side", "identical sides", "too short", "equals dev or test", "duplicate")
 
 
-def measured_pairs(settings: Corpus) -> Iterator[tuple[Pair, tuple[int, int], tuple[str, str], tuple[bool, bool]]]:
-    """The pairs of the training source, and for each of their two sides: length in words, `leak_key`, and whether it was cut."""
+Keys = tuple[str, ...]
+
+
+def measured_pairs(settings: Corpus) -> Iterator[tuple[Pair, tuple[int, int], tuple[Keys, Keys], tuple[bool, bool]]]:
+    """The pairs of the training source, and for each of their two sides: length in words, `leak_key`, and whether it was cut.
+
+    A side that may be cut has a second key, of all of it. Summaries of test sets are whole, and documents are cut.
+    """
     for whole in chunks(pairs_of(settings.train, settings)):
         chunk = cut_pairs(whole, settings, settings.languages) if settings.documents else whole
         sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
         lengths = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
         shortened = ((old.a != new.a, old.b != new.b) for old, new in zip(whole, chunk, strict=True))
-        yield from zip(chunk, zip(*lengths, strict=True), zip(*map(leak_keys, sides), strict=True), shortened, strict=True)
+        forms = [sides, ([pair.a for pair in whole], [pair.b for pair in whole])] if settings.documents else [sides]
+        keys = (zip(*(leak_keys(form[side]) for form in forms), strict=True) for side in (0, 1))
+        yield from zip(chunk, zip(*lengths, strict=True), zip(*keys, strict=True), shortened, strict=True)
 
 
 def _reason_to_remove(
     pair: Pair,
     lengths: tuple[int, int],
-    keys: tuple[str, str],
+    keys: tuple[Keys, Keys],
     settings: Corpus,
     documents: dict[str, str],
     leaks_a: set[str],
@@ -232,9 +240,14 @@ def _reason_to_remove(
         return "too long"
     elif long - short > 5 and long > settings.max_ratio * short:
         return "length ratio"
-    if keys[0] in leaks_a or keys[1] in leaks_b:
+    if not (leaks_a.isdisjoint(keys[0]) and leaks_b.isdisjoint(keys[1])):
         return "equals dev or test"
     return None
+
+
+def _digest(text: str) -> bytes:
+    """What stands for a sentence where all sentences of a large corpus have to be remembered."""
+    return hashlib.blake2b(text.encode(), digest_size=12).digest()
 
 
 class _KeyCharacters(dict):
@@ -304,10 +317,10 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     if not wanted:
         return {}
     running: Counter[str] = Counter()
-    keys: set[str] = set()
+    keys: set[bytes] = set()
     for pair in read_pairs(settings.train, settings.languages, settings.documents):
         running[pair.document] += 0
-        if _is_running(pair, settings) and (key := leak_key(pair.a)) not in keys:
+        if _is_running(pair, settings) and (key := _digest(leak_key(pair.a))) not in keys:
             keys.add(key)
             running[pair.document] += 1
     if sum(wanted.values()) > 0.5 * sum(running.values()):

@@ -52,13 +52,20 @@ def is_offline() -> bool:
 
 def base_name(url: str) -> str:
     """The name of the file behind a URL, also for scripts: en-tr.tmx.gz for ``download.php?f=SETIMES/v2/en-tr.tmx.gz``."""
-    return re.split(r"[/?=&]", url.rstrip("/"))[-1].partition("#")[0] or "file"
+    pieces = re.split(r"[/?=&]", re.sub(r"^\w+://[^/]*", "", url).partition("#")[0].rstrip("/"))
+    # parameters such as ?download=1 may come after it
+    named = [piece for piece in pieces if Path(piece.lower()).suffix in _ENDINGS]
+    return (named or pieces)[-1][-100:] or "file"
+
+
+_ENDINGS = {".gz", ".xz", ".zst", ".bz2", ".zip", ".tar", ".tgz", ".tsv", ".txt", ".tmx", ".json", ".jsonl", ".ndjson", ".conllu", ".sgm"}
 
 
 def cached_path(url: str, sha256: str, lines: int | None = None) -> Path:
     """Path in the cache for the content of `url`, or for its first `lines` lines."""
     name = base_name(url)
-    return cache_folder() / "sha256" / sha256.lower() / (f"{lines}-lines-of-{Path(name).stem}" if lines else name)
+    unpacked = name.removesuffix(".gz").removesuffix(".xz")
+    return cache_folder() / "sha256" / sha256.lower() / (f"{lines}-lines-of-{unpacked}" if lines else name)
 
 
 def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
@@ -195,7 +202,7 @@ def _download_head(url: str, lines: int, output: Path) -> None:
                 file.write(line)
     except requests.HTTPError as error:
         raise Unreachable(_answer(error)) from None
-    except (*_BROKEN, EOFError) as error:
+    except (*_BROKEN, EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
         raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
 
 
@@ -216,7 +223,8 @@ def extract(archive: Path, member: str | None, folder: Path) -> list[Path]:
     `InputError` if the archive cannot be read or has no such file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    outputs = []
+    # members with the same name in different folders of the archive must not overwrite each other
+    free = len(list(folder.iterdir()))
     try:
         with contextlib.ExitStack() as stack:
             read: Callable[[Any], IO[bytes] | None]
@@ -229,17 +237,18 @@ def extract(archive: Path, member: str | None, folder: Path) -> list[Path]:
                 tarred = stack.enter_context(tarfile.open(archive))
                 members = {info.name.removeprefix("./"): info for info in tarred if info.isreg()}
                 read = tarred.extractfile
-            for name in _chosen(archive, member, list(members)):
-                # members with the same name in different folders of the archive must not overwrite each other
-                output = folder / f"{len(list(folder.iterdir()))}" / Path(name).name
-                source = read(members[name])
-                assert source is not None  # only regular files are among the members
-                with source, atomic(output, "wb") as file:
-                    shutil.copyfileobj(source, file, _BYTES)
-                outputs.append(output)
+            outputs = {
+                name: folder / f"{free + place}" / Path(name).name for place, name in enumerate(_chosen(archive, member, list(members)))
+            }
+            for name in members:  # in the archive's order: for a step back in it, all is unpacked once more
+                if name in outputs:
+                    source = read(members[name])
+                    assert source is not None  # only regular files are among the members
+                    with source, atomic(outputs[name], "wb") as file:
+                        shutil.copyfileobj(source, file, _BYTES)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, RuntimeError) as error:
         raise InputError(f"{archive}: cannot be read as an archive: {error}") from None
-    return outputs
+    return list(outputs.values())
 
 
 def _chosen(archive: Path, member: str | None, names: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 from workflow_scripts.stage import InputError, atomic
 
@@ -102,7 +102,7 @@ def open_packed(path: Path) -> IO[bytes]:
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write `lines` atomically (compressed if the suffix is .zst), and return their number."""
     count = 0
-    with _writer(path) as write:
+    with atomic(path, "wb") as file, _writer(path, file) as write:
         for line in lines:
             write(line)
             count += 1
@@ -112,11 +112,13 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) -> int:
     """Write pairs into two files that are parallel line by line, and return their number. If an error occurs, neither file is written."""
     count = 0
-    with _writer(path_a) as write_a, _writer(path_b) as write_b:
-        for a, b in pairs:
-            write_a(a)
-            write_b(b)
-            count += 1
+    with atomic(path_a, "wb") as file_a, atomic(path_b, "wb") as file_b:
+        with _writer(path_a, file_a) as write_a, _writer(path_b, file_b) as write_b:
+            for a, b in pairs:
+                write_a(a)
+                write_b(b)
+                count += 1
+        file_a.flush()  # before the other one gets its name
     return count
 
 
@@ -127,8 +129,9 @@ _CHUNK = 4096
 
 
 @contextlib.contextmanager
-def _writer(path: Path) -> Iterator[Callable[[str], object]]:
-    with atomic(path, "wb") as file, contextlib.ExitStack() as stack:
+def _writer(path: Path, file: Any) -> Iterator[Callable[[str], object]]:
+    """What writes a line into the open `file`, compressed if the suffix of its `path` says so."""
+    with contextlib.ExitStack() as stack:
         if Path(path).suffix == ".zst":
             import zstandard
 

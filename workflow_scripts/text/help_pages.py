@@ -128,10 +128,13 @@ def _index(suite: str, mirror: str) -> Path:
         fresh = Path(temporary) / index.name
         try:
             download(index_url(suite, mirror), fresh)
-        except Unreachable:
+            with open_packed(fresh) as file:  # what was sent may be a web page
+                while file.read(1 << 20):
+                    pass
+        except (Unreachable, lzma.LZMAError, EOFError) as error:
             if index.exists():
                 return index
-            raise
+            raise Unreachable(str(error)) from None
         with atomic(index, "wb") as file:
             file.write(fresh.read_bytes())
     return index

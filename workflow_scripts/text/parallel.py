@@ -7,6 +7,9 @@ XML and SGML files of IWSLT and WMT.
 import functools
 import html
 import json
+import lzma
+import unicodedata
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,8 +146,10 @@ _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff "
 
 
 def clean_text(text: str) -> str:
-    """`text` with single blanks and without NUL characters; empty if it holds only invisible characters."""
+    """`text` in NFC, with single blanks and without NUL characters; empty if it holds only invisible characters."""
     text = " ".join(text.replace("\0", "").split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)  # a JSON file's escapes become characters after its lines were read
     return text if text.strip(_INVISIBLE) else ""
 
 
@@ -266,7 +271,8 @@ def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str,
         try:
             row = json.loads(line)
             a, b = (make(dig(row, columns[code])) for make, code in zip(clean, languages, strict=True))
-            document = str(dig(row, columns["document"])) if "document" in columns else block_of(number)
+            # its name becomes a column of a TSV file
+            document = clean_text(str(dig(row, columns["document"]))) if "document" in columns else block_of(number)
             if "\\u" in line:
                 f"{a}{b}{document}".encode()  # half of a surrogate pair is not a character
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -281,11 +287,17 @@ def _read_tagged(source: Source, columns: dict[str, int | str], languages: tuple
     ``<Article>`` and ``</Article>``. A column `ZH-REF` collects the texts of all tags with this name, with or without a number
     (``ZH-REF1``, ``ZH-REF2``, … are the sentences of one summary). Test sets also have tags that end in ``-human-corrected``; their
     texts replace those of the tags without this ending. Where the articles are in a file of another corpus, such as the short texts
-    of LCSTS, the ids join the two files.
+    of LCSTS, the ids join the two files, and no two documents of a file may have the same.
     """
     path_a, path_b = (Path(source.files.get(code) or source.file or "") for code in languages)
     tag_a, tag_b = (str(columns[code]) for code in languages)
-    joined = None if path_a == path_b else {name: _tagged(path_b, line, tags, tag_b) for name, line, tags in _tagged_documents(path_b)}
+    joined: dict[str, str | list[str]] | None = None
+    if path_a != path_b:
+        joined = {}
+        for name, line, tags in _tagged_documents(path_b):
+            if not name or name in joined:
+                raise InputError(f"{path_b}, line {line}: the id {name!r} is empty or another document's; ids join this file and {path_a}")
+            joined[name] = _tagged(path_b, line, tags, tag_b)
     for name, line, tags in _tagged_documents(path_a):
         if joined is None or name in joined:
             b = _tagged(path_a, line, tags, tag_b) if joined is None else joined[name]
@@ -300,22 +312,25 @@ def _tagged_documents(path: Path) -> Iterator[tuple[str, int, dict[str, str]]]:
     name: str | None = None
     start, tag = 0, ""
     texts: dict[str, str] = {}
+    inside: list[str] = []
     for number, line in enumerate(read_lines(path), 1):
         line = line.strip()
         found = _TAG.fullmatch(line)
         closing, what = (bool(found[1]), found[2]) if found else (False, "")
         if tag:
             if closing and what == tag:
-                tag = ""
+                texts[tag], tag = " ".join(filter(None, inside)), ""
+            elif what == "doc":
+                raise InputError(f"{path}, line {number}: expected </{tag}>, got {line[:60]!r}")
             else:
-                texts[tag] = f"{texts[tag]} {line}".strip()
+                inside.append(line)
         elif name is None and found and what == "doc" and not closing:
             name, start, texts = found[3].partition("=")[2].strip(" \"'"), number, {}
         elif name is not None and closing and what == "doc":
             yield name, start, texts
             name = None
         elif name is not None and found and not closing:
-            tag, texts[what] = what, ""
+            tag, inside = what, []
         elif line:
             expected = "<doc id=…>" if name is None else "a tag or </doc>"
             raise InputError(f"{path}, line {number}: expected {expected}, got {line[:60]!r}")
@@ -326,7 +341,7 @@ def _tagged_documents(path: Path) -> Iterator[tuple[str, int, dict[str, str]]]:
 def _tagged(path: Path, line: int, texts: dict[str, str], name: str) -> str | list[str]:
     """The text of tag `name`, or the texts of its numbered or corrected variants. Raises `InputError` if there is none."""
     variants = regex.compile(rf"{regex.escape(name)}(\d*)(-human-corrected)?", regex.IGNORECASE)
-    matches = sorted((match[2] or "", match[1], text) for tag, text in texts.items() if (match := variants.fullmatch(tag)))
+    matches = sorted((match[2] or "", int(match[1] or 0), text) for tag, text in texts.items() if (match := variants.fullmatch(tag)))
     # ordered by number; a corrected text comes later and replaces the other one
     found = list({number: text for _, number, text in matches}.values())
     if not found:
@@ -348,7 +363,7 @@ def read_tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
                 texts: dict[str, str] = {}
                 for variant in unit.iter("{*}tuv"):
                     code = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
-                    text = " ".join("".join(part for segment in variant.iter("{*}seg") for part in segment.itertext()).split())
+                    text = " ".join("".join(part for segment in variant.iter("{*}seg") for part in _plain(segment)).split())
                     texts.setdefault(regex.split(r"[-_]", code.lower())[0], text)
                 # free what has been read
                 unit.clear()
@@ -357,17 +372,32 @@ def read_tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
                 if all(texts.get(code) for code in languages):
                     number += 1
                     yield Pair(block_of(number), texts[languages[0]], texts[languages[1]], number)
-    except (etree.LxmlError, OSError, EOFError) as error:
+    except (etree.LxmlError, OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read as TMX: {error}") from None
 
 
-_SEGMENT = regex.compile(r"<seg[^>]*>(.*?)</seg>", regex.IGNORECASE)
+# what stands in these elements of a segment is markup of the document that was translated
+_MARKUP = ("bpt", "ept", "it", "ph", "ut")
+
+
+def _plain(element: Any) -> Iterator[str]:
+    """The text of a TMX segment without the markup in it."""
+    yield element.text or ""
+    for part in element:
+        if isinstance(part.tag, str) and part.tag.rpartition("}")[2] not in _MARKUP:
+            yield from _plain(part)
+        yield part.tail or ""
+
+
+_OPENED = regex.compile(r"<seg\b", regex.IGNORECASE)
+_SEGMENT = regex.compile(r"<seg\b[^>]*/>|<seg\b[^>]*>((?:(?!<seg\b).)*?)</seg>", regex.IGNORECASE)
 _TITLE = regex.compile(r"<(title|description)>(.*?)</\1>")
 
 
 def is_tagged(path: Path) -> bool:
-    """Whether a file's name is that of IWSLT's or WMT's XML and SGML files."""
-    return path.suffix in (".xml", ".sgm", ".sgml") or path.name.startswith("train.tags.")
+    """Whether a file's name is that of IWSLT's or WMT's XML and SGML files, which may be packed."""
+    name = path.stem if path.suffix in (".gz", ".xz", ".zst") else path.name
+    return name.endswith((".xml", ".sgm", ".sgml")) or name.startswith("train.tags.")
 
 
 def plain_sentences(path: Path) -> Iterable[str]:
@@ -385,5 +415,23 @@ def plain_sentences(path: Path) -> Iterable[str]:
             elif not line.startswith("<"):
                 yield line
     else:
-        for line in read_lines(path):
-            yield from (html.unescape(found).strip() for found in _SEGMENT.findall(line))
+        yield from _segments(path)
+
+
+def _segments(path: Path) -> Iterator[str]:
+    """The segments of a file, which may go over several lines. None is left out, since the other side has one for each of them."""
+    waiting, begun = "", 0
+    for number, line in enumerate(read_lines(path), 1):
+        waiting, begun = (f"{waiting} {line}", begun) if waiting else (line, number)
+        at = 0
+        while opened := _OPENED.search(waiting, at):
+            found = _SEGMENT.match(waiting, opened.start())
+            if not found:
+                break
+            yield " ".join(html.unescape(found[1] or "").split())
+            at, begun = found.end(), number
+        waiting = waiting[opened.start() :] if opened else ""
+        if len(_OPENED.findall(waiting)) > 1:
+            break
+    if waiting:
+        raise InputError(f"{path}, line {begun}: the segment that begins here has no end, </seg>: {waiting[:80]!r}")
