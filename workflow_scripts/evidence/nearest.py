@@ -30,13 +30,15 @@ class Mined(NamedTuple):
     score: np.ndarray
 
 
-def search(source: torch.Tensor, target: torch.Tensor, k: int = 4) -> tuple[Top, Top]:
+def search(source: torch.Tensor, target: torch.Tensor, k: int = 4, device: torch.device | str = "cpu") -> tuple[Top, Top]:
     """The `k` nearest target rows of each source row by cosine, and the `k` nearest source rows of each target row.
 
     Both sides are sentences × width. Besides them, a block of some hundred rows of similarities is in memory. Where a side has fewer
-    than `k` rows, these are all.
+    than `k` rows, these are all. The products are made on the `device`, what is found is in memory.
     """
-    return nearest(Similarities(normalised(source), normalised(target), keep="blocks"), k)
+    found = nearest(Similarities(normalised(source.to(device)), normalised(target.to(device)), keep="blocks"), k)
+    ahead, back = (Top(side.values.cpu(), side.indices.cpu()) for side in found)
+    return ahead, back
 
 
 def normalised(vectors: torch.Tensor) -> torch.Tensor:
@@ -56,7 +58,7 @@ def margins(forward: Top, backward: Top) -> tuple[Top, Top]:
 def best(candidates: Top) -> tuple[np.ndarray, np.ndarray]:
     """The candidate with the greatest score of each row, and that score; of equal ones the one that is nearer by cosine."""
     at = candidates.values.argmax(dim=1, keepdim=True)
-    return candidates.indices.gather(1, at)[:, 0].cpu().numpy(), candidates.values.gather(1, at)[:, 0].cpu().numpy()
+    return candidates.indices.gather(1, at)[:, 0].numpy(), candidates.values.gather(1, at)[:, 0].numpy()
 
 
 def mine(forward: Top, backward: Top) -> Mined:

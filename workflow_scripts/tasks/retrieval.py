@@ -233,9 +233,9 @@ class Sides:
     target: list[torch.Tensor]
     gold: list[tuple[int, int]]
 
-    def neighbours(self, place: int, k: int) -> "Both":
+    def neighbours(self, place: int, k: int, device: torch.device | str = "cpu") -> "Both":
         """The `k` nearest sentences of each sentence on the other side, by the vectors of one layer."""
-        return nearest.search(self.source[place], self.target[place], k)
+        return nearest.search(self.source[place], self.target[place], k, device)
 
 
 Both = tuple[nearest.Top, nearest.Top]
@@ -273,13 +273,14 @@ def search(
     if threads:
         torch.set_num_threads(threads)
     half = open_half("retrieval", model, settings.part if load_codec(model).form.decoder else "encoder", settings.device)
-    layers = chosen_layers(half.depth, settings)
+    layers, device = chosen_layers(half.depth, settings), next(half.network.parameters()).device
     for at, name in enumerate(testsets):
         codes = languages[at].split("-")
         test = embedded((sources[at], targets[at]), gold[at], codes, half, layers, settings)
         dev = embedded((dev_sources[at], dev_targets[at]), dev_gold[at], codes, half, layers, settings) if dev_gold else None
         near = [
-            Near(test.neighbours(place, settings.k), dev.neighbours(place, settings.k) if dev else None) for place in range(len(layers))
+            Near(test.neighbours(place, settings.k, device), dev.neighbours(place, settings.k, device) if dev else None)
+            for place in range(len(layers))
         ]
         found = [look_up(test, dev, one, settings.score) for one in near]
         given, scores, threshold = found[0]
