@@ -69,7 +69,7 @@ def ours(model: str, table: str, batch: int, updates: int) -> dict[str, float]:
     training.log_every = updates
     with tempfile.TemporaryDirectory() as folder:
         watch = Watch(Path(folder), training, Deadline(0))
-        progress = Progress((batches.epoch_sizes * batches.epochs)[:updates], "examples")
+        progress = Progress(batch, "examples")
         history = fit(network, batches, 1, reader.collate, summed_loss, lambda: {"eval_loss": 1.0}, watch, progress, 1)
     first, last = (entry for entry in history if "loss" in entry)
     return {"speed": round((updates - 1) * batch / (last["seconds"] - first["seconds"]), 1), "loss": last["loss"]}

@@ -68,7 +68,7 @@ def sample(model: str, text: str, source: str, target: str, updates: int, tokens
 def ours(model: str, text: str, source: str, target: str, updates: int, tokens: int, _: int) -> dict:
     """Our loop."""
     from workflow_scripts.training.loop import load_model, train
-    from workflow_scripts.training.rows import Dev, ParallelText, plan_batches
+    from workflow_scripts.training.rows import Batches, Dev, ParallelText
     from workflow_scripts.training.settings import Training
 
     settings = Training(
@@ -93,7 +93,7 @@ def ours(model: str, text: str, source: str, target: str, updates: int, tokens: 
             write_lines(folder / f"train.{code}", (lines[i] for i in chosen))
         rounds = ParallelText(folder / f"train.{source}", folder / f"train.{target}", (source, target), codec, settings)
         history = train(load_model(model, settings, 1), codec, rounds, [Dev(pairs[:DEV], target)], folder / "checkpoints", 1, settings)
-        batches = list(plan_batches(rounds, tokens, updates, 1))
+        batches = list(Batches(rounds, tokens, updates, 1))
     first, last = (entry for entry in history if "loss" in entry)
     counted = [sum(len(labels) for _, labels in batch) for batch in batches]
     return {

@@ -25,7 +25,7 @@ from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import load_model, pick_loss
-from workflow_scripts.training.rows import ParallelText, plan_batches
+from workflow_scripts.training.rows import Batches, ParallelText
 from workflow_scripts.training.settings import Training
 
 ROUNDS = 3
@@ -71,7 +71,7 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
     codec = load_codec(model)
     pad = codec.tokenizer.pad_token_id
     rounds = ParallelText(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, settings)
-    batched = in_random_order if variant == "rows in random order" else plan_batches
+    batched = in_random_order if variant == "rows in random order" else Batches
     planned = list(batched(rounds, tokens, updates + updates // 10, 1))
     batches = [collate(rows, pad) for rows in planned]
     loss = pick_loss(network, settings, precision)

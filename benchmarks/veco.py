@@ -77,14 +77,14 @@ def prepare(folder: Path, german: str, english: str, layers: int, width: int) ->
 def our_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.device) -> float:
     """Tokens per second of the code that pretrains."""
     from workflow_scripts.models.veco import load_stack
-    from workflow_scripts.training.segments import Veco, plan_updates
+    from workflow_scripts.training.segments import Veco, alternating_updates
     from workflow_scripts.training.settings import Training
     from workflow_scripts.training.veco_losses import collate, forward_guesses, update_loss
 
     veco, network = Veco(), load_stack(start, cross=True, dropout=0.1, attention_dropout=0.1).to(device).train()
     forward_guesses(network, causal=True)
     loss = update_loss(network, Training(label_smoothing=0.0), "bfloat16" if device.type == "cuda" else "float32")
-    plan = plan_updates(text, tokens, updates + 1, seed=1)
+    plan = list(alternating_updates(text, tokens, updates + 1, seed=1))
 
     def one(batch: Any) -> Tensor:
         made = {name: value.to(device) for name, value in collate(batch, 1, 0, veco).items()}

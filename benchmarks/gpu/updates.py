@@ -20,7 +20,7 @@ from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.packing import pack
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import pick_loss
-from workflow_scripts.training.rows import plan_batches
+from workflow_scripts.training.rows import Batches
 from workflow_scripts.training.settings import Training
 
 PEAKS = {
@@ -80,6 +80,9 @@ class Sentences:
     def epoch(self, number: int) -> list[Row]:
         return self._rows
 
+    def lengths(self, number: int) -> None:
+        return None
+
 
 def mbart(size: Size, device: torch.device, **changes: Any) -> Any:
     """An mBART of random numbers, made on the device."""
@@ -126,7 +129,7 @@ def updates_of(
     precision = pick_precision(precision, device)
     settings = Training(batch_tokens=size.tokens, loss="plain" if loss == "plain" else "chunked", dropout=0.1, attention_dropout=0.0)
     warm = max(2, number // 5)
-    planned = list(plan_batches(Sentences(size, guess=not decoder), size.tokens, number + warm, 1))
+    planned = list(Batches(Sentences(size, guess=not decoder), size.tokens, number + warm, 1))
     if shuffled:
         planned = in_any_order([row for rows in planned for row in rows], size.tokens)
         number = len(planned) - warm
@@ -238,7 +241,7 @@ def our_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
         history = train(network, codec, sentences, [Dev(sentences.epoch(0)[:8], "en")], Path(folder), 1, settings, taken=taken)
     at = {entry["step"]: entry["seconds"] for entry in history if "loss" in entry}
     first, last = warm, max(at)
-    planned = list(plan_batches(sentences, size.tokens, number + warm, 1))[first:last]
+    planned = list(Batches(sentences, size.tokens, number + warm, 1))[first:last]
     return {**speeds(size, planned, at[last] - at[first], device, pick_precision("auto", device)), **taken}
 
 
@@ -247,7 +250,7 @@ def stock_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
     warm = max(2, number // 5)
-    planned = list(plan_batches(Sentences(size), size.tokens, number + warm, 1))
+    planned = list(Batches(Sentences(size), size.tokens, number + warm, 1))
     rows = [row for batch in planned for row in batch]
     at_once = len(rows) // len(planned)
     times: list[float] = []

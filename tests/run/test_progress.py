@@ -176,7 +176,7 @@ def test_the_log_of_an_earlier_run_tells_nothing(tmp_path):
 
 def test_what_a_training_prints_is_understood(tmp_path, capsys):
     log = tmp_path / "log"
-    said = Progress([10] * 40)
+    said = Progress(10)
     state = SimpleNamespace(global_step=0, max_steps=40)
     said.on_train_begin(None, state, None)
     state.global_step = 30

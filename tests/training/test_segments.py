@@ -9,7 +9,7 @@ from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.pretraining import Pretraining, Text, own_documents
-from workflow_scripts.training.segments import Part, Veco, adjacent, held_back, plan_updates, read, second
+from workflow_scripts.training.segments import Part, Veco, adjacent, alternating_updates, held_back, read, second
 from workflow_scripts.training.settings import Training
 
 
@@ -53,15 +53,17 @@ def test_rows_are_pairs_of_segments_masked_once(part, codec):
         for side in (labels[:at], labels[at:]):
             assert not side or any(label != -100 for label in side)
     assert text.parallel.epoch(0) == text.parallel.epoch(0) != text.parallel.epoch(1)
+    for rows in (text.monolingual, text.parallel):
+        assert rows.lengths(1).tolist() == [len(ids) for ids, _ in rows.epoch(1)]
 
 
 def test_updates_alternate_and_begin_with_cross_attention(part, codec):
     text = read(part, codec, block(), seed=1)
-    plan = plan_updates(text, 400, 9, seed=1, cross_attention_first=3)
+    plan = alternating_updates(text, 400, 9, seed=1, cross_attention_first=3)
     assert [batch.parallel for batch in plan] == [False, True] * 4 + [False]
     assert [batch.cross_alone for batch in plan] == [True] * 3 + [False] * 6
     assert all(len(batch.rows) * max(len(ids) for ids, _ in batch.rows) <= 400 for batch in plan)
-    only = plan_updates(text._replace(monolingual=None), 400, 3, seed=1)
+    only = alternating_updates(text._replace(monolingual=None), 400, 3, seed=1)
     assert [batch.parallel for batch in only] == [True] * 3
 
 

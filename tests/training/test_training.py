@@ -1,5 +1,6 @@
 """Batches, loss, schedule and resuming."""
 
+import itertools
 import math
 import shutil
 
@@ -14,12 +15,26 @@ from transformers import get_scheduler
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json, write_json
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
 from workflow_scripts.training.loop import load_model, trainer_arguments
-from workflow_scripts.training.rows import NoisedRounds, ParallelText, SwitchedText, compactly, encode_pairs, plan_batches, split_batch
+from workflow_scripts.training.rows import (
+    Batches,
+    Joined,
+    MaskedText,
+    NoisedRounds,
+    ParallelText,
+    SwitchedText,
+    compactly,
+    encode_pairs,
+    in_parts,
+    lengths_of,
+    split_batch,
+)
 from workflow_scripts.training.settings import Training
 
 
@@ -37,21 +52,61 @@ class Fixed:
     def epoch(self, number):
         return [([i] * (1 + i % 37), [i] * (1 + i % 23)) for i in range(self.rows)]
 
+    def lengths(self, number):
+        return None
+
 
 def test_batches_hold_the_budget_and_every_row_comes_once_an_epoch():
-    batches = list(plan_batches(Fixed(), 200, 400, seed=1))
+    batches = list(Batches(Fixed(), 200, 400, seed=1))
     assert len(batches) == 400
     assert all(len(batch) * max(max(len(s), len(t)) for s, t in batch) <= 200 for batch in batches)
     seen = [row[0][0] for batch in batches for row in batch]
     assert sorted(seen[:300]) == list(range(300)) and seen[:300] != sorted(seen[:300])
-    assert [b for b in batches] == list(plan_batches(Fixed(), 200, 400, seed=1)) != list(plan_batches(Fixed(), 200, 400, seed=2))
+    assert [b for b in batches] == list(Batches(Fixed(), 200, 400, seed=1)) != list(Batches(Fixed(), 200, 400, seed=2))
     filled = [len(batch) * max(max(len(s), len(t)) for s, t in batch) for batch in batches]
     assert sum(filled) / len(filled) > 0.75 * 200
 
 
+def test_batches_are_made_when_they_are_asked_for_and_one_epoch_is_held():
+    class Counted(Fixed):
+        told = True
+
+        def __init__(self):
+            self.made = []
+
+        def epoch(self, number):
+            self.made.append(number)
+            return [([*source, number], [*target, number]) for source, target in super().epoch(number)]
+
+        def lengths(self, number):
+            return lengths_of(super().epoch(number)) + 1 if self.told else None
+
+    whole = list(Batches(Counted(), 200, 400, seed=1))
+    text = Counted()
+    batches = Batches(text, 200, 400, seed=1)
+    assert batches[399] == whole[399] and batches[398] == whole[398] and len(text.made) == 1 and text.made[0] > 3  # as a resumed run does
+    assert batches[:3] == whole[:3] and set(text.made[1:]) == {0}
+    text.told = False
+    assert list(Batches(text, 200, 400, seed=1)) == whole
+    parts = in_parts(batches, 4)
+    assert len(parts) == 1600 and [*parts[4:8]] == split_batch(whole[1], 4)
+    with pytest.raises(IndexError):
+        batches[400]
+
+
+def test_lengths_are_those_of_the_rows(setup):
+    folder, start = setup
+    codec, settings = load_codec(start), Training()
+    text = {code: list(read_lines(folder / f"train.{code}")) for code in ("de", "en")}
+    plain = ParallelText(folder / "train.de", folder / "train.en", ("de", "en"), codec, settings)
+    masked = MaskedText(text, codec, 64, Masking(), seed=1)
+    for rounds, number in itertools.product((plain, masked, Joined([plain, plain])), (0, 2)):
+        assert rounds.lengths(number).tolist() == lengths_of(rounds.epoch(number)).tolist()
+
+
 def test_a_row_longer_than_a_batch_is_refused():
     with pytest.raises(InputError, match="raise batch_tokens"):
-        list(plan_batches(Fixed(), 30, 5, seed=1))
+        list(Batches(Fixed(), 30, 5, seed=1))
 
 
 def test_a_row_longer_than_the_model_reads_is_refused_before_the_first_update(setup, tmp_path):
@@ -85,7 +140,7 @@ def test_the_learning_rate_warms_up_and_falls_as_told(tmp_path):
 
 
 def test_a_batch_is_shared_without_loss():
-    batch = next(plan_batches(Fixed(), 200, 1, seed=1))
+    batch = Batches(Fixed(), 200, 1, seed=1)[0]
     parts = split_batch(batch, 4)
     assert sorted(row for part in parts for row in part) == sorted(batch)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1

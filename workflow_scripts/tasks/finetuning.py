@@ -211,10 +211,11 @@ def train_head(call: Call, settings: Any, chosen: HeadSettings, prepared: Prepar
     network, reader, batches, look, score, loss = prepared
     by = "eval_loss" if getattr(chosen, "choose_by", "") == "loss" else "eval_error"
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    sizes = batches.epoch_sizes * batches.epochs
-    training = phase_settings(chosen, len(sizes), len(batches.epoch_sizes))
+    each = len(batches.epoch_sizes)
+    training = phase_settings(chosen, batches.epochs * each, each)
+    progress = Progress(sum(batches.epoch_sizes) / each, "examples")
     watch = Watch(folder, training, Deadline(call.minutes), by=by)
-    history = fit(network, batches, batches.parts // processes, reader.collate, loss, look, watch, Progress(sizes, "examples"), call.seed)
+    history = fit(network, batches, batches.parts // processes, reader.collate, loss, look, watch, progress, call.seed)
     if not is_first_process():
         return
     looks = [{**entry, f"dev_{score}": 1 - entry["eval_error"]} if "eval_error" in entry else entry for entry in history]

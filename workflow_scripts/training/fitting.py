@@ -36,14 +36,15 @@ def cells(rows: list[Row]) -> int:
 def parts_that_fit(
     attempt: Callable[[list[Row]], None], updates: Sequence[list[Row]], processes: int, size: Callable[[list[Row]], int] = cells
 ) -> int:
-    """The least number of parts, a power of two for each process, in which every update goes through the devices.
+    """The least number of parts, a power of two for each process, in which updates go through the devices.
 
+    The first thousand are looked at: they are cut to one size, and all updates of a long training are not made at once.
     `attempt` puts one part through this process's device, the largest by `size`, and raises `torch.OutOfMemoryError` where it does not
     fit. The processes agree on the largest number that one of them needs. Raises `InputError` where not even single rows fit.
     """
-    parts = processes
+    parts, some = processes, updates[:1000]
     while True:
-        largest = max((split_batch(rows, parts)[0] for rows in updates), key=size)
+        largest = max((split_batch(rows, parts)[0] for rows in some), key=size)
         fits = True
         try:
             attempt(largest)

@@ -32,15 +32,15 @@ from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge
 from workflow_scripts.training.looks import dev_metric
 from workflow_scripts.training.loop import fit, parts_of
-from workflow_scripts.training.rows import Dev, Rounds, plan_batches, split_batch
+from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
 
 
-class Fitting:
+class Fitting(Rounds):
     """Rows (source, pieces of the target alone) of `rounds` whose targets have room in the alignment; the others are counted.
 
-    Rows that are in several epochs are made once, as all updates are planned, and held, together.
+    Rows that are in several epochs are made once.
     """
 
     def __init__(self, rounds: Rounds, codec: Codec, settings: SGA, longest: int):
@@ -174,7 +174,7 @@ def train_generator(
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    updates = list(plan_batches(rows, settings.batch_tokens, settings.updates, seed))
+    updates = Batches(rows, settings.batch_tokens, settings.updates, seed)
     pad = codec.tokenizer.pad_token_id
     to_batch = partial(collate_sources, pad=pad)
     parts = parts_of(model, to_batch, summed, updates, settings, folder, seed)
@@ -204,19 +204,20 @@ def train_generator(
         return metrics
 
     # what guessing costs at most: each position costs the logarithm of the vocabulary, in each unit that writes
-    positions = sum(positions_guessed(model.settings, source, target) for update in updates for source, target in update)
-    guess = math.log(model.config.vocab_size) * positions / sum(len(target) for update in updates for _, target in update)
+    first = updates.epoch(0)
+    positions = sum(positions_guessed(model.settings, source, target) for source, target in first)
+    guess = math.log(model.config.vocab_size) * positions / sum(len(target) for _, target in first)
     watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {guess:.3g} at most", 1.5 * guess, judge(settings))
     watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4)
     return fit(
         model,
-        [part for update in updates for part in split_batch(update, parts)],
+        in_parts(updates, parts),
         parts // processes,
         to_batch,
         summed,
         look,
         watch,
-        Progress([sum(len(target) for _, target in update) for update in updates]),
+        Progress(updates.targets()),
         seed,
     )
 

@@ -37,7 +37,7 @@ from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.fitting import parts_that_fit, pick_batching, try_part
 from workflow_scripts.training.looks import dev_loss, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
-from workflow_scripts.training.rows import Dev, Rounds, plan_batches, split_batch
+from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
 
@@ -62,8 +62,8 @@ def train(
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    updates = list(plan_batches(rounds, settings.batch_tokens, settings.updates, seed))
-    check_lengths(network, (row for rows in (*updates, *(part.rows for part in dev)) for row in rows))
+    updates = Batches(rounds, settings.batch_tokens, settings.updates, seed)
+    check_lengths(network, (row for rows in (updates.epoch(0), *(part.rows for part in dev)) for row in rows))
     batching = pick_batching(settings, network)
     to_batch = pack if batching == "packed" else partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
     loss = pick_loss(network, settings, precision)
@@ -87,9 +87,7 @@ def train(
     watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform, judge(settings))
     scored = any(part.references for part in dev)
     watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4 if scored else 0)
-    progress = Progress([sum(len(target) for _, target in update) for update in updates])
-    batches = [part for update in updates for part in split_batch(update, parts)]
-    del updates  # which are as large
+    batches, progress = in_parts(updates, parts), Progress(updates.targets())
     return fit(network, batches, parts // processes, to_batch, loss, look, watch, progress, seed)
 
 
@@ -104,7 +102,7 @@ def parts_of(
     network: Any,
     to_batch: Callable[[list], dict[str, Any]],
     loss: Callable[..., torch.Tensor],
-    updates: list[list],
+    updates: Sequence[list],
     settings: Training,
     folder: Path,
     seed: int,

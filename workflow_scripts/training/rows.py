@@ -1,11 +1,12 @@
-"""rows: the text of a phase as rows of ids, and the batches that are planned from them."""
+"""rows: the text of a phase as rows of ids, and the batches that are made of them."""
 
+import bisect
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,10 +28,15 @@ class Rounds(Protocol):
     """Rows of an epoch."""
 
     def epoch(self, number: int) -> list[Row]:
-        """The rows of an epoch."""
+        """The rows of an epoch, always the same."""
+        ...
+
+    def lengths(self, number: int) -> np.ndarray | None:
+        """The pieces of each row of an epoch, on its longer side; None where only its rows tell."""
+        return None
 
 
-class ParallelText:
+class ParallelText(Rounds):
     """Rows of the translation task, the same in every epoch."""
 
     def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
@@ -41,14 +47,19 @@ class ParallelText:
             # drawn without the run's seed, so that all seeds and arms share one choice
             self.chosen = sorted(np.random.default_rng(len(rows)).permutation(len(rows))[: settings.pairs].tolist())
         self._rows = [rows[i] for i in self.chosen]
+        self._lengths = lengths_of(self._rows)
         self.rows = len(self._rows)
 
     def epoch(self, number: int) -> list[Row]:
         """The rows of an epoch."""
         return self._rows
 
+    def lengths(self, number: int) -> np.ndarray:
+        """The pieces of each row."""
+        return self._lengths
 
-class SwitchedText:
+
+class SwitchedText(Rounds):
     """Rows of the translation task in which words of the source are switched by a lexicon, anew in each epoch; the target stays.
 
     This is random aligned substitution (RAS, Lin et al. 2020), which there pretrains a model on many language pairs, here in the task
@@ -83,7 +94,7 @@ class SwitchedText:
         return list(zip(compactly(self._encode, switched), self._targets, strict=True))
 
 
-class Joined:
+class Joined(Rounds):
     """The rows of several texts, epoch by epoch."""
 
     def __init__(self, parts: Sequence[Rounds]):
@@ -93,8 +104,13 @@ class Joined:
         """The rows of an epoch."""
         return [row for part in self._parts for row in part.epoch(number)]
 
+    def lengths(self, number: int) -> np.ndarray | None:
+        """The pieces of each row, where all texts tell."""
+        told = [lengths for part in self._parts if (lengths := part.lengths(number)) is not None]
+        return np.concatenate(told) if len(told) == len(self._parts) else None
 
-class NoisedRounds:
+
+class NoisedRounds(Rounds):
     """Rows of a restore task. Epoch r has round r of both languages, which is read only then."""
 
     def __init__(self, folder: Path, languages: tuple[str, ...], codec: Codec, max_length: int):
@@ -105,7 +121,7 @@ class NoisedRounds:
         report = folder / "codeswitch.json"
         self.pieces = report.exists() and read_json(report)["unit"] == "piece"
         self._current: tuple[int, list[Row]] = -1, []
-        self.rows = len(self.epoch(0))
+        self.rows = len(self.epoch(0))  # which stays for the first batch
 
     def epoch(self, number: int) -> list[Row]:
         """Rows (noised, original) of both languages; after the last round the first comes again."""
@@ -129,7 +145,7 @@ class NoisedRounds:
         return list(zip(rows, compactly(lambda some: self.codec.encode(some, code, self.max_length), original), strict=True))
 
 
-class MaskedText:
+class MaskedText(Rounds):
     """Rows of the masked language model: monolingual text, masked anew in each epoch."""
 
     def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: "Masking", seed: int):
@@ -149,6 +165,10 @@ class MaskedText:
         sides = mask_pieces(self._ids, self._before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
         read, labels = (np.split(side, self._before[1:-1]) for side in sides)
         return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
+
+    def lengths(self, number: int) -> np.ndarray:
+        """The pieces of each row, which stay the same."""
+        return np.diff(self._before)
 
 
 def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:
@@ -182,39 +202,102 @@ class Dev:
     references: list[str] | None = None
 
 
-def plan_batches(rounds: Rounds, tokens: int, batches: int, seed: int) -> Iterator[list[Row]]:
-    """`batches` batches of at most `tokens` tokens each, padding included.
+class Batches(Sequence[list[Row]]):
+    """`number` batches of at most `tokens` tokens each, padding included, of one epoch after the other.
 
-    An epoch's rows are shuffled, sorted by length within pools of some hundred batches, cut into
-    batches and shuffled again, so that little is padded and the order stays random.
+    They are made when they are asked for, and one epoch is held at a time: all rows of a long pretraining would not fit into memory.
     """
-    made = epoch = 0
-    while made < batches:
-        rng = np.random.default_rng([seed, epoch])
-        rows = rounds.epoch(epoch)
-        lengths = np.array([max(len(source), len(target)) for source, target in rows])
-        if lengths.max() > tokens:
-            raise InputError(
-                f"a row has {lengths.max()} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length"
-            )
-        order = rng.permutation(len(rows))
-        pool = max(1, int(100 * tokens / lengths.mean()))
-        cut: list[list[int]] = []
-        for start in range(0, len(order), pool):
-            part = order[start : start + pool]
-            batch: list[int] = []
-            for index in part[np.argsort(lengths[part], kind="stable")]:
-                if (len(batch) + 1) * lengths[index] > tokens:
-                    cut.append(batch)
-                    batch = []
-                batch.append(int(index))
-            cut.append(batch)
-        for index in rng.permutation(len(cut)):
-            if made == batches:
-                return
-            made += 1
-            yield [rows[i] for i in cut[index]]
-        epoch += 1
+
+    def __init__(self, rounds: Rounds, tokens: int, number: int, seed: int):
+        self._rounds, self._tokens, self._number, self._seed = rounds, tokens, number, seed
+        self._begins = [0]  # the first batch of each epoch, as far as they are known
+        self._rows: tuple[int, list[Row]] = -1, []
+        self._cut: tuple[int, list[np.ndarray]] = -1, []
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        while self._begins[-1] <= at:
+            self._begins.append(self._begins[-1] + len(self.cut(len(self._begins) - 1)))
+        epoch = bisect.bisect(self._begins, at) - 1
+        rows = self.epoch(epoch)
+        return [rows[index] for index in self.cut(epoch)[at - self._begins[epoch]]]
+
+    def epoch(self, number: int) -> list[Row]:
+        """The rows of an epoch."""
+        if self._rows[0] != number:
+            self._rows = -1, []  # two would be in memory otherwise
+            self._rows = number, self._rounds.epoch(number)
+        return self._rows[1]
+
+    def cut(self, number: int) -> list[np.ndarray]:
+        """The rows' numbers in each batch of an epoch. Raises `InputError` for a row that is longer than a batch.
+
+        An epoch's rows are shuffled, sorted by length within pools of some hundred batches, cut into
+        batches and shuffled again, so that little is padded and the order stays random.
+        """
+        if self._cut[0] != number:
+            rng, tokens = np.random.default_rng([self._seed, number]), self._tokens
+            lengths = self._rounds.lengths(number)
+            if lengths is None:
+                lengths = lengths_of(self.epoch(number))
+            if lengths.max() > tokens:
+                raise InputError(
+                    f"a row has {lengths.max()} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length"
+                )
+            order = rng.permutation(len(lengths))
+            pool = max(1, int(100 * tokens / lengths.mean()))
+            found: list[np.ndarray] = []
+            for start in range(0, len(order), pool):
+                part = order[start : start + pool]
+                part = part[np.argsort(lengths[part], kind="stable")]
+                first = 0
+                for place, length in enumerate(lengths[part].tolist()):
+                    if (place - first + 1) * length > tokens:
+                        found.append(part[first:place])
+                        first = place
+                found.append(part[first:])
+            self._cut = number, [found[place] for place in rng.permutation(len(found))]
+        return self._cut[1]
+
+    def targets(self) -> float:
+        """Pieces of the target sides of a batch, on average over the first epoch."""
+        return sum(len(target) for _, target in self.epoch(0)) / len(self.cut(0))
+
+
+T = TypeVar("T")
+
+
+class Made(Sequence[T]):
+    """A sequence of `number` items, each of which `make` makes when it is asked for."""
+
+    def __init__(self, number: int, make: Callable[[int], T]):
+        self._number, self._make = number, make
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self._make(place) for place in range(*at.indices(self._number))]
+        if not 0 <= at < self._number:
+            raise IndexError(at)
+        return self._make(at)
+
+
+def lengths_of(rows: Sequence[Row]) -> np.ndarray:
+    """The pieces of each row, on its longer side."""
+    return np.array([max(len(source), len(target)) for source, target in rows])
+
+
+def in_parts(updates: Sequence[list[Row]], parts: int) -> Made[list[Row]]:
+    """The parts of all updates, one after the other."""
+    return Made(len(updates) * parts, lambda at: split_batch(updates[at // parts], parts)[at % parts])
 
 
 def split_batch(rows: list[Row], parts: int) -> list[list[Row]]:

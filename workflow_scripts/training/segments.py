@@ -160,8 +160,7 @@ class MaskedSegments:
 
     def epoch(self, number: int) -> "list[Row]":
         """The rows of an epoch."""
-        chosen = drawn(self._sizes, self._temperature, self._seed, number)
-        pairs = [group[index] for group, some in zip(self._groups, chosen, strict=True) for index in some]
+        pairs = self._drawn(number)
         segments = [np.frombuffer(segment, dtype=np.int32) for pair in pairs for segment in pair]
         before = np.cumsum([0, *map(len, segments)])
         sides = mask_pieces(np.concatenate(segments), before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
@@ -169,6 +168,14 @@ class MaskedSegments:
         ends = before[np.cumsum([len(pair) for pair in pairs])[:-1]]
         read, labels = (np.split(side, ends) for side in sides)
         return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
+
+    def lengths(self, number: int) -> np.ndarray:
+        """The pieces of each row of an epoch."""
+        return np.array([sum(map(len, pair)) for pair in self._drawn(number)])
+
+    def _drawn(self, number: int) -> list[Any]:
+        chosen = drawn(self._sizes, self._temperature, self._seed, number)
+        return [group[index] for group, some in zip(self._groups, chosen, strict=True) for index in some]
 
 
 def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Alternating":
@@ -240,15 +247,15 @@ class Batch(NamedTuple):
     """The share of the settings' losses that the whole update has."""
 
 
-def plan_updates(text: Alternating, tokens: int, updates: int, seed: int, cross_attention_first: int = 0) -> list[Batch]:
+def alternating_updates(text: Alternating, tokens: int, updates: int, seed: int, cross_attention_first: int = 0) -> Sequence[Batch]:
     """The batches of all updates, of at most `tokens` tokens of x and y each: monolingual and parallel text in turn."""
-    from workflow_scripts.training.rows import plan_batches
+    from workflow_scripts.training.rows import Batches, Made
 
-    kinds = [place for place, part in enumerate(text) if part]
-    counts = [len(range(turn, updates, len(kinds))) for turn in range(len(kinds))]
-    parts: list[Any] = list(text)
-    plans = [plan_batches(parts[kind], tokens, count, seed) for kind, count in zip(kinds, counts, strict=True) if count]
-    return [
-        Batch(next(plans[number % len(kinds)]), bool(kinds[number % len(kinds)]), number < cross_attention_first)
-        for number in range(updates)
-    ]
+    kinds = [(bool(place), part) for place, part in enumerate(text) if part]
+    batches = [(kind, Batches(part, tokens, len(range(turn, updates, len(kinds))), seed)) for turn, (kind, part) in enumerate(kinds)]
+
+    def make(number: int) -> Batch:
+        kind, some = batches[number % len(kinds)]
+        return Batch(some[number // len(kinds)], kind, number < cross_attention_first)
+
+    return Made(updates, make)

@@ -35,8 +35,8 @@ from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.fitting import parts_that_fit, try_part
 from workflow_scripts.training.loop import fit, trainer_arguments
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
-from workflow_scripts.training.rows import split_batch
-from workflow_scripts.training.segments import Alternating, Batch, Veco, plan_updates, second
+from workflow_scripts.training.rows import Made, split_batch
+from workflow_scripts.training.segments import Alternating, Batch, Veco, alternating_updates, second
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
 
@@ -275,8 +275,7 @@ def train(
     precision = pick_precision(settings.precision, pick_device(settings.device))
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     pad, start = codec.tokenizer.pad_token_id, codec.tokenizer.bos_token_id
-    planned = plan_updates(text, settings.batch_tokens, settings.updates, seed, veco.cross_attention_first)
-    updates = [update._replace(weight=share(update, start, veco)) for update in planned]
+    updates = alternating_updates(text, settings.batch_tokens, settings.updates, seed, veco.cross_attention_first)
     to_batch = partial(collate, pad=pad, start=start, veco=veco)
     forward_guesses(network, veco.causal)
     loss = update_loss(network, settings, precision)
@@ -294,23 +293,29 @@ def train(
     watch = CrossAttentionFirst(
         veco.cross_attention_first, folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform
     )
-    batches: list[Any] = [update._replace(rows=part) for update in updates for part in split_batch(update.rows, parts)]
+
+    def part_of(number: int) -> Any:
+        """A part of an update, with the share of the losses that all of the update has."""
+        update = updates[number // parts]
+        return update._replace(rows=split_batch(update.rows, parts)[number % parts], weight=share(update, start, veco))
+
+    some = updates[:20]
     return fit(
         network,
-        batches,
+        Made(len(updates) * parts, part_of),
         parts // processes,
         to_batch,
         loss,
         look,
         watch,
-        Progress([sum(len(read) for read, _ in update.rows) for update in updates]),
+        Progress(sum(len(read) for update in some for read, _ in update.rows) / len(some)),
         seed,
     )
 
 
 def _parts(
     network: Any,
-    updates: list[Batch],
+    updates: Sequence[Batch],
     to_batch: Callable[[Batch], dict[str, Any]],
     size: "Callable[[list[Row]], int]",
     loss: Callable[..., Tensor],
@@ -324,9 +329,10 @@ def _parts(
         if processes > 1:
             trainer_arguments(settings, Path(), 1, seed)  # this starts the processes' group, by which they agree
         network.to(pick_device(settings.device))
-        # parallel batches take the most memory, as they have the most losses
-        kind = updates[-1]._replace(parallel=any(update.parallel for update in updates))
+        # parallel batches take the most memory, as they have the most losses, and those in which all weights learn
+        some = updates[:1000]
+        kind = some[0]._replace(parallel=any(update.parallel for update in some), cross_alone=False)
         attempt = partial(try_part, network, lambda rows: to_batch(kind._replace(rows=rows)), loss, precision, processes > 1)
-        return parts_that_fit(attempt, [update.rows for update in updates], processes, size)
+        return parts_that_fit(attempt, [update.rows for update in some], processes, size)
     at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
     return processes * math.ceil(settings.batch_tokens / (processes * at_once))

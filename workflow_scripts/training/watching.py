@@ -118,8 +118,9 @@ class Watch(TrainerCallback):
 class Progress(TrainerCallback):
     """A bar in a terminal, plain lines elsewhere: loss, learning rate, target tokens (or another unit) per second, time left."""
 
-    def __init__(self, sizes: list[int], unit: str = "tokens"):
-        self.sizes, self.unit = sizes, unit
+    def __init__(self, each: float, unit: str = "tokens"):
+        """`each` is how many of the `unit` an update has, on average."""
+        self.each, self.unit = each, unit
         self.bar = None
 
     def on_train_begin(self, args, state, control, **kwargs):  # noqa: D102
@@ -141,7 +142,7 @@ class Progress(TrainerCallback):
         if not is_first_process() or not {"loss", "eval_loss", LOSS_ONLY} & shown.keys():
             return
         taken = max(time.perf_counter() - self.begun, 1e-9)
-        shown[f"{self.unit}/s"] = f"{sum(self.sizes[self.first : state.global_step]) / taken:,.0f}"
+        shown[f"{self.unit}/s"] = f"{self.each * (state.global_step - self.first) / taken:,.0f}"
         if self.bar is not None:
             self.bar.set_postfix(shown)
             return
