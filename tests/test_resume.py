@@ -1,11 +1,14 @@
 """`make resume`: goes on after a killed Snakemake, and only when no other one may be at work."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).parent.parent
 SNAKEFILE = """
@@ -47,3 +50,13 @@ def test_no_lock_is_cleared_while_a_snakemake_may_live_here_or_on_another_host(t
     (tmp_path / "go").touch()
     status, said = resume()
     assert status == 0 and "--cores all" not in said and (tmp_path / "done").exists(), said
+
+
+def test_every_training_may_outlast_many_time_limits_on_slurm():
+    profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))
+    rules = {}
+    for path in (ROOT / "rules").glob("*.smk"):
+        for name, block in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", path.read_text(encoding="utf-8"), flags=re.M | re.S):
+            rules[name] = block
+    trains = {name for name, block in rules.items() if "--attempt {resources.attempt}" in block}
+    assert len(trains) >= 7 and trains == {*profile["preemptible-rules"]}

@@ -202,26 +202,40 @@ class Dev:
     references: list[str] | None = None
 
 
-class Batches(Sequence[list[Row]]):
-    """`number` batches of at most `tokens` tokens each, padding included, of one epoch after the other.
+T = TypeVar("T")
 
-    They are made when they are asked for, and one epoch is held at a time: all rows of a long pretraining would not fit into memory.
-    """
 
-    def __init__(self, rounds: Rounds, tokens: int, number: int, seed: int):
-        self._rounds, self._tokens, self._number, self._seed = rounds, tokens, number, seed
-        self._begins = [0]  # the first batch of each epoch, as far as they are known
-        self._rows: tuple[int, list[Row]] = -1, []
-        self._cut: tuple[int, list[np.ndarray]] = -1, []
+class Made(Sequence[T]):
+    """A sequence of `number` items, each of which `make` makes when it is asked for."""
+
+    def __init__(self, number: int, make: Callable[[int], T]):
+        self._number, self._make = number, make
 
     def __len__(self) -> int:
         return self._number
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return [self[place] for place in range(*at.indices(len(self)))]
-        if not 0 <= at < len(self):
+            return [self._make(place) for place in range(*at.indices(self._number))]
+        if not 0 <= at < self._number:
             raise IndexError(at)
+        return self._make(at)
+
+
+class Batches(Made[list[Row]]):
+    """`number` batches of at most `tokens` tokens each, padding included, of one epoch after the other.
+
+    They are made when they are asked for, and one epoch is held at a time: all rows of a long pretraining would not fit into memory.
+    """
+
+    def __init__(self, rounds: Rounds, tokens: int, number: int, seed: int):
+        super().__init__(number, self._batch)
+        self._rounds, self._tokens, self._seed = rounds, tokens, seed
+        self._begins = [0]  # the first batch of each epoch, as far as they are known
+        self._rows: tuple[int, list[Row]] = -1, []
+        self._cut: tuple[int, list[np.ndarray]] = -1, []
+
+    def _batch(self, at: int) -> list[Row]:
         while self._begins[-1] <= at:
             self._begins.append(self._begins[-1] + len(self.cut(len(self._begins) - 1)))
         epoch = bisect.bisect(self._begins, at) - 1
@@ -268,26 +282,6 @@ class Batches(Sequence[list[Row]]):
     def targets(self) -> float:
         """Pieces of the target sides of a batch, on average over the first epoch."""
         return sum(len(target) for _, target in self.epoch(0)) / len(self.cut(0))
-
-
-T = TypeVar("T")
-
-
-class Made(Sequence[T]):
-    """A sequence of `number` items, each of which `make` makes when it is asked for."""
-
-    def __init__(self, number: int, make: Callable[[int], T]):
-        self._number, self._make = number, make
-
-    def __len__(self) -> int:
-        return self._number
-
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return [self._make(place) for place in range(*at.indices(self._number))]
-        if not 0 <= at < self._number:
-            raise IndexError(at)
-        return self._make(at)
 
 
 def lengths_of(rows: Sequence[Row]) -> np.ndarray:
