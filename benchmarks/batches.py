@@ -1,0 +1,57 @@
+"""Batches of masked text, made as training asks for them, and all of them made before it begins.
+
+python -m benchmarks.batches [updates] [tokens]
+
+The text is the embedded Bible in both languages, cut into the pieces of the demo's backbone and masked anew in each epoch. Two JSON
+lines, of a process each: seconds until the first batch is there and until all have been made; and by how much the peak of memory is above
+what it was before. Then the ratios of the first line to the second.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.noise.masking import Masking
+from workflow_scripts.stage import ROOT
+from workflow_scripts.text.words import read_sentences
+from workflow_scripts.training.rows import Batches, MaskedText
+
+WAYS = ("as they are asked for", "all before")
+
+
+def main(updates: int, tokens: int) -> None:
+    """Print what both ways took."""
+    call = [sys.executable, "-m", "benchmarks.batches", str(updates), str(tokens)]
+    lines = [subprocess.run([*call, way], check=True, stdout=subprocess.PIPE, text=True).stdout for way in WAYS]
+    ours, peer = map(json.loads, lines)
+    print(*lines, json.dumps({name: round(ours[name] / peer[name], 3) for name in ("first_s", "all_s", "gb")}), sep="", flush=True)
+
+
+def case(updates: int, tokens: int, way: str) -> dict:
+    """What one way took."""
+    text = {code: list(read_sentences(ROOT / f"resources/bible/{code}.txt.xz")) for code in ("de", "en")}
+    rows = MaskedText(text, load_codec(ROOT / "resources/backbones/bible"), 128, Masking(), 1)
+    before, started = _peak(), time.perf_counter()
+    batches: Sequence[list] = Batches(rows, tokens, updates, 1)
+    batches = list(batches) if way == "all before" else batches
+    batches[0]
+    first = time.perf_counter() - started
+    made = sum(1 for _ in batches)
+    found = {"way": way, "updates": made, "tokens": tokens, "first_s": round(first, 2)}
+    return {**found, "all_s": round(time.perf_counter() - started, 2), "gb": round(_peak() - before, 3)}
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+if __name__ == "__main__":
+    if sys.argv[-1] in WAYS:
+        print(json.dumps(case(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))
+    else:
+        given = [int(value) for value in sys.argv[1:]]
+        main(*(given + [5_000, 8_192][len(given) :]))
