@@ -5,6 +5,8 @@ import csv
 import dataclasses
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_origin, get_type_hints
@@ -93,6 +95,13 @@ def test_every_published_number_belongs_to_a_recipe():
         for number in experiment.published
     }
     assert {(row["experiment"], row["arm"], row["testset"], row["metric"]) for row in rows} == found
+
+
+def test_the_configuration_is_read_without_networks():
+    # they take two seconds to import, of every call of Snakemake and of the stages that import a task's settings
+    line = "import sys, workflow_scripts.run.config; print([name for name in sys.modules if name.startswith('transformers')])"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
 def test_the_schema_is_generated():

@@ -19,7 +19,6 @@ import torch
 from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.decoding import Decoding, positions, translator
-from workflow_scripts.models.prompt_files import read_prompts
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
@@ -113,6 +112,8 @@ def ways(model: Path, settings: Speed, max_length: int) -> Iterator[Way]:
     precision: Literal["float16", "float32"] = "float16" if pick_device(settings.device).type == "cuda" else "float32"
     common = Decoding(max_length=max_length, batch_tokens=settings.batch_tokens, device=settings.device, compute_type=precision)
     if (model / FILE).exists():
+        from workflow_scripts.models.prompt_files import read_prompts  # and networks, which the configuration does not need
+
         denoises = read_prompts(model / FILE)[1]["sga"]["denoising"]
         for count in dict.fromkeys(settings.iterations) if denoises else [0]:
             yield Way(f"at most {count} iterations" if count else "alignment alone", replace(common, iterations=count))

@@ -15,7 +15,6 @@ import torch
 
 from workflow_scripts.models.batches import Row, at_once, by_length
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
-from workflow_scripts.models.spans import best_spans
 from workflow_scripts.tasks.heads import Reader
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_spans
@@ -127,6 +126,8 @@ def mark(
 
     An example of whose passage no piece can be an answer has the span (0, 0).
     """
+    from workflow_scripts.models.spans import best_spans  # and networks, which the configuration does not need
+
     network.eval()
     best: dict[int, tuple[float, Span]] = {}
     losses = [0.0] * len(windows)
