@@ -17,7 +17,7 @@ import zstandard
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report import drawing
-from workflow_scripts.report.__main__ import TRAINS_ON, section, write_report, zero_shot
+from workflow_scripts.report.__main__ import TRAINS_ON, section, templates, write_report, zero_shot
 from workflow_scripts.report.comparison import contrast, differences, measures
 from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
@@ -878,3 +878,8 @@ def test_in_the_matrix_a_test_set_has_one_row_for_models_of_all_backbones():
         ]
     )
     assert matrix["rows"] == {"de1@pages": "de", "ru1@pages": "ru"} and len(matrix["cells"]) == 8
+
+
+def test_a_tiny_p_is_not_called_zero():
+    asked = "{% from 'macros.html.j2' import bare_p, p_value %}{% for p in (0.0004, 0.25, none) %}{{ bare_p(p) }}, {{ p_value(p) }}; {% endfor %}"
+    assert unescape(templates(configuration()).from_string(asked).render()) == "< 0.001, p < 0.001; 0.250, p = 0.250; –, p –; "
