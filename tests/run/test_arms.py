@@ -92,12 +92,18 @@ def test_a_phase_that_switches_words_reads_the_lexicon_of_its_direction():
     assert json.loads(arms.task_flags(config, w)[1])["rate"] == 0.3
 
 
-def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
+def with_another_corpus():
+    """The same, with Spanish text that the experiment learns from together with its own."""
     raw = with_arm({"data": "task", "updates": 4200})
     raw["corpora"]["other"] = {**raw["corpora"]["help"], "languages": ["es", "en"]}
     raw["corpora"]["other"]["train"] = {"file": "resources/libreoffice-help/en-es.tsv.xz", "columns": {"document": 1, "en": 3, "es": 4}}
     raw["backbones"]["bible"]["small"]["text"] = {"de": "task", "en": "task", "es": "task"}
     raw["experiments"]["help-de-en"]["together_with"] = ["other"]
+    return raw
+
+
+def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
+    raw = with_another_corpus()
     config = load(raw)
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="bible")
     folder = "results/corpora/other.es-en"
@@ -145,11 +151,7 @@ def test_no_arm_is_called_backbone():
 
 
 def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_kind():
-    raw = with_arm({"data": "task", "updates": 4200})
-    raw["corpora"]["other"] = {**raw["corpora"]["help"], "languages": ["es", "en"]}
-    raw["corpora"]["other"]["train"] = {"file": "resources/libreoffice-help/en-es.tsv.xz", "columns": {"document": 1, "en": 3, "es": 4}}
-    raw["backbones"]["bible"]["small"]["text"] = {"de": "task", "en": "task", "es": "task"}
-    raw["experiments"]["help-de-en"]["together_with"] = ["other"]
+    raw = with_another_corpus()
     assert findings.used_corpora(load(raw)) == ["help", "other"]
     raw["backbones"]["bible"] |= {"kind": "hub", "model": "facebook/mbart-large-cc25"}  # over config.yaml, as Snakemake merges a recipe
     assert findings.shape_of(load(raw), "bible") == MBART_LARGE

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from workflow_scripts.stage import InputError, atomic
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import packing, read_lines
 
 
 def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
     """Write `vectors` (words × dimensions) atomically: as text with seven significant digits, or exactly if the suffix is .bin."""
-    if Path(path).suffix in (".gz", ".xz", ".zst"):
+    if packing(Path(path)):
         raise InputError(f"{path}: vectors are written as text or as .bin; compress them afterwards")
     header = f"{vectors.shape[0]} {vectors.shape[1]}\n"
     if Path(path).suffix == ".bin":

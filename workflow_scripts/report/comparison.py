@@ -61,8 +61,7 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
                 rows.append(
                     {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "value": score["value"], "difference": difference}
                     | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
-                    # sacreBLEU gives two systems with the same output the smallest possible p; they are a comparison as any other
-                    | {"p_single": p if difference or p is None else 1.0}
+                    | {"p_single": with_ties(p, difference)}
                     | {"signature": score["signature"], "test": tested.get("signature")}
                 )
     correct(study, rows, "metric", "seed")
@@ -144,6 +143,14 @@ def correct(study: Study, rows: Rows, *family: str) -> None:
     for _, group in grouped([row for row in rows if row["p_single"] is not None], *family):
         for at, p in holm({at: row["p_single"] for at, row in enumerate(group)}).items():
             group[at]["p"] = p
+
+
+def with_ties(p: float | None, difference: float | None) -> float | None:
+    """The p of a comparison that was tested, in which equal scores are a comparison as any other: p is 1.
+
+    sacreBLEU gives two systems with the same output the smallest possible p.
+    """
+    return p if difference or p is None else 1.0
 
 
 def table(study: Study, rows: Rows) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
-from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers
+from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers, with_ties
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.measures import measure
@@ -111,11 +111,10 @@ def measures(study: Study, pairs: Rows) -> Rows:
             found[AVERAGE] = {**mean, "low": None, "high": None, "at_chance": all(one["at_chance"] for one in found.values())}
         for testset, one in found.items():
             against = tested.get((testset, arm, seed), {})
-            p = against.get("p")
             rows.append(
                 {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": _family(testset), "value": one[metric]}
                 | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
-                | {"difference": against.get("difference"), "p_single": p if against.get("difference") or p is None else 1.0}
+                | {"difference": against.get("difference"), "p_single": with_ties(against.get("p"), against.get("difference"))}
             )
     correct(study, rows, "family", "seed")
     for row in rows:

@@ -238,7 +238,7 @@ def origin_of(config: Config, backbone: str) -> Backbone | None:
 
 def _shape_problems(where: str, analysis: Analysis, made: dict[str, Backbone | None]) -> Iterator[str]:
     """Models made here whose shapes differ where a comparison needs them equal; of others it is known when they are loaded."""
-    small = {model: origin.small for model, origin in made.items() if origin and origin.kind == "small" and origin.small}
+    small = {model: origin.made_here for model, origin in made.items() if origin and origin.made_here}
     depths = {model: shape.layers for model, shape in small.items()}
     against = analysis.cka.against or ([analysis.base] if analysis.base else [])
     compared = [(a, b) for a in against or depths for b in depths if b not in against and a in depths and depths[a] != depths[b]]

@@ -415,8 +415,7 @@ def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
 def shape_of(config: Config, name: str) -> Shape | None:
     """The size of a backbone; None where neither its files nor its name tell."""
     backbone = config.backbones[chain(config, name)[-1]]
-    # a recipe that is laid over another's block may have a small model's settings left in one of another kind
-    if backbone.kind == "small" and (small := backbone.small):
+    if small := backbone.made_here:
         converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
         decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
         decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers

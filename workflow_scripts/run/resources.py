@@ -15,6 +15,7 @@ from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import Trained, arms_of, of_training
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.files import packing
 
 # ---------------------------------------------------------------------------------------------
 # memory and disk
@@ -156,7 +157,7 @@ def needed_disk(config: Config) -> float:
 def _text_bytes(corpus: Corpus) -> float:
     """Bytes of a corpus, unpacked."""
     files = [Path(resource(path)) for source in (corpus.train, corpus.dev, *corpus.test.values()) for path in source.paths()]
-    return sum(path.stat().st_size * (4 if path.suffix in (".gz", ".xz", ".zst") else 1) for path in files if path.is_file())
+    return sum(path.stat().st_size * (4 if packing(path) else 1) for path in files if path.is_file())
 
 
 # ---------------------------------------------------------------------------------------------

@@ -438,8 +438,8 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
             for code in [code for code in codes if code not in known]:
                 yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {known}"
     origin = config.backbones[links[-1]] if links else None
-    if origin and origin.kind == "small" and origin.small:
-        positions = origin.small.max_positions
+    if origin and origin.made_here:
+        positions = origin.made_here.max_positions
         lengths = {f"{where}.training": experiment.training.max_length, **lengths}
         for each in links:
             if block := config.backbones[each].pretraining:

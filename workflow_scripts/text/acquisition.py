@@ -25,7 +25,7 @@ from typing import Any
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
 from workflow_scripts.text.fetching import base_name, cache_folder, cached_path, extract, fetch, is_archive, is_offline
-from workflow_scripts.text.files import write_lines
+from workflow_scripts.text.files import packing, write_lines
 from workflow_scripts.text.help_pages import debian_package, index_path, index_url, paragraphs_of
 from workflow_scripts.text.hub import HuggingFace, download_dataset
 from workflow_scripts.text.parallel import Pair, Source, is_tagged, plain_sentences, read_pairs, read_tmx
@@ -148,11 +148,6 @@ def suffix(data: Data) -> str:
     kind = kinds.get(Path(kind).suffix, ".txt")
     # what several files or tags are made of is not packed; a pattern may name several
     return kind + ("" if data.lines or is_tagged(path) or set("*?[") & set(name) else packed)
-
-
-def packing(path: Path) -> str:
-    """The suffix of a file that is packed; empty for others."""
-    return path.suffix if path.suffix in (".gz", ".xz", ".zst") else ""
 
 
 def languages_of(data: Data) -> tuple[str, str] | None:

@@ -92,6 +92,11 @@ def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
 _BYTES = 1 << 16
 
 
+def packing(path: Path) -> str:
+    """The suffix of a file that is packed; empty for others."""
+    return path.suffix if path.suffix in (".gz", ".xz", ".zst") else ""
+
+
 def open_packed(path: Path) -> IO[bytes]:
     """Open a .gz or .xz file's content, or a plain file, for reading bytes."""
     if path.suffix == ".gz":

@@ -19,7 +19,7 @@ import regex
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import open_packed, read_lines
+from workflow_scripts.text.files import open_packed, packing, read_lines
 from workflow_scripts.text.words import BREAK, sentences
 
 
@@ -396,7 +396,7 @@ _TITLE = regex.compile(r"<(title|description)>(.*?)</\1>")
 
 def is_tagged(path: Path) -> bool:
     """Whether a file's name is that of IWSLT's or WMT's XML and SGML files, which may be packed."""
-    name = path.stem if path.suffix in (".gz", ".xz", ".zst") else path.name
+    name = path.stem if packing(path) else path.name
     return name.endswith((".xml", ".sgm", ".sgml")) or name.startswith("train.tags.")
 
 

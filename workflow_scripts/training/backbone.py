@@ -64,9 +64,14 @@ class Backbone:
     """`continued`: the further pretraining."""
 
     @property
+    def made_here(self) -> Small | None:
+        """The model with random weights that it begins as, if it does. In a block of another kind, `small` may be left of what is below."""
+        return self.small if self.kind == "small" else None
+
+    @property
     def pretraining(self) -> Pretraining | None:
         """What it is pretrained on here, if it is."""
-        return {"small": self.small, "continued": self.continued}.get(self.kind)
+        return self.made_here or (self.continued if self.kind == "continued" else None)
 
     @property
     def lacks(self) -> str | None:

@@ -330,9 +330,8 @@ def _parts(
             trainer_arguments(settings, Path(), 1, seed)  # this starts the processes' group, by which they agree
         network.to(pick_device(settings.device))
         # parallel batches take the most memory, as they have the most losses, and those in which all weights learn
-        some = updates[:1000]
-        kind = some[0]._replace(parallel=any(update.parallel for update in some), cross_alone=False)
+        kind = updates[0]._replace(parallel=any(update.parallel for update in updates[:2]), cross_alone=False)
         attempt = partial(try_part, network, lambda rows: to_batch(kind._replace(rows=rows)), loss, precision, processes > 1)
-        return parts_that_fit(attempt, [update.rows for update in some], processes, size)
+        return parts_that_fit(attempt, Made(len(updates), lambda at: updates[at].rows), processes, size)
     at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
     return processes * math.ceil(settings.batch_tokens / (processes * at_once))
