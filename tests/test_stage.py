@@ -190,3 +190,11 @@ def test_compiled_functions_find_a_folder_where_neither_source_nor_home_can_be_w
     monkeypatch.setattr(os, "getuid", lambda: another)
     with pytest.raises(PermissionError, match="belongs to another user; set NUMBA_CACHE_DIR"):
         folder_for_compiled(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("rank, said", [("0", "error: a bad file"), ("3", "process 3 on ")])
+def test_each_of_several_processes_tells_its_own_error(rank, said):
+    """The others may all be well: on one machine a file is missing, or its GPU is broken."""
+    code = "from workflow_scripts import stage\ndef main():\n    raise stage.InputError('a bad file')\nstage.run(main)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "RANK": rank})
+    assert done.returncode == 1 and done.stderr.startswith(said) and done.stderr.endswith("error: a bad file\n")

@@ -13,6 +13,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import socket
 import subprocess
 import sys
 import types
@@ -63,8 +64,11 @@ def run(main: Any) -> None:
         with _mappings_as_json():
             tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,) if len({*names}) == len(names) else ())
     except (InputError, Stopped) as reason:
-        # under torchrun, only the first process prints the message
-        sys.exit(f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}" if is_first_process() else 1)
+        # under torchrun all processes stop for the same reason, and the first one tells it; an error may be one machine's alone
+        told = f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}"
+        if not is_first_process() and isinstance(reason, InputError):
+            told = f"process {os.environ['RANK']} on {socket.gethostname()}: {told}"
+        sys.exit(told if is_first_process() or isinstance(reason, InputError) else 1)
     except OSError as reason:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise

@@ -57,3 +57,11 @@ def test_the_leading_score():
 def test_a_word_list_has_the_most_frequent_tags():
     found = learn_word_list([(["can", "can", "fish"], ["AUX", "NOUN", "NOUN"]), (["can"], ["AUX"]), (["x"], ["NOUN"])])
     assert found.tag(["can", "fish", "unknown"]) == ["AUX", "NOUN", "NOUN"]
+
+
+def test_parts_of_speech_that_end_alike_are_told_apart():
+    assert spans(["CCONJ", "NOUN", "SCONJ"]) == {("CCONJ", 0, 0), ("NOUN", 1, 1), ("SCONJ", 2, 2)}
+    sums = count([["NOUN", "SCONJ", "VERB"]], [["NOUN", "CCONJ", "VERB"]]).sum(axis=0)
+    assert sums.tolist() == [2, 3, 2, 3, 3]
+    # what begins with S is a span of one word
+    assert len(spans(["SYM", "SYM", "X", "X"])) == 3

@@ -118,6 +118,18 @@ def test_a_given_dictionary_is_the_lexicon(tmp_path):
         main(*outputs, languages=("de", "en"), dictionary=tmp_path / "dictionary", mapped_a=tmp_path / "x", mapped_b=tmp_path / "y")
 
 
+def test_word_lists_in_the_other_order_of_languages_are_refused(tmp_path):
+    (tmp_path / "text.de").write_text("das haus\nin der maus\n")
+    (tmp_path / "text.en").write_text("the house\nin the mouse\n")
+    # a word that is spelt the same in both languages does not hide it
+    (tmp_path / "turned").write_text("house haus\nmouse maus\nin in\n")
+    outputs = [tmp_path / name for name in ("de-en.tsv", "en-de.tsv", "lexicon.json")]
+    text = {"languages": ("de", "en"), "text_a": tmp_path / "text.de", "text_b": tmp_path / "text.en"}
+    for given in ({"dictionary": tmp_path / "turned"}, {"aligned": True, "gold": tmp_path / "turned"}):
+        with pytest.raises(InputError, match=r"turned: 1 of 3 pairs .* and 3 when .* first word of a line has to be German"):
+            main(*outputs, **text, **given)
+
+
 def test_an_aligner_makes_a_lexicon_of_the_parallel_text(tmp_path):
     sides = manual_pairs(1500)
     for name, lines in zip(("t.de", "t.en"), sides, strict=True):

@@ -6,7 +6,7 @@ import torch
 from planted import SMALL, in_order_of_frequency, p_at_1, planted, unrelated
 
 from workflow_scripts.lexicon import verdict
-from workflow_scripts.lexicon.mapping import map_once
+from workflow_scripts.lexicon.mapping import Sides, map_once
 
 
 def test_the_verdict_looks_at_frequencies_where_no_words_are_spelt_the_same():
@@ -33,6 +33,15 @@ def test_vectors_of_one_space_are_only_judged():
     mapped = map_once(same, "mapped", [], 1, SMALL)
     assert mapped.attempt.good and torch.equal(mapped.a, sides.a)
     assert not map_once(unrelated(), "mapped", [], 1, SMALL).attempt.good
+
+
+def test_vectors_that_are_all_alike_are_no_copy_of_each_other():
+    # as averaged states of a network: any two of them are near to each other, and the words that are spelt the same are not found
+    a, b = (torch.nn.functional.normalize(side, dim=1) + 6 * torch.eye(1, side.shape[1]) for side in unrelated()[2:])
+    names = [f"word{i}" for i in range(len(a))]
+    wrong = map_once(Sides(names, names, a, b), "mapped", [], 1, SMALL).attempt
+    assert not wrong.good and "words spelt the same only" in wrong.reason
+    assert map_once(Sides(names, names, a, a), "mapped", [], 1, SMALL).attempt.good
 
 
 def test_a_full_dictionary_is_judged_by_a_fifth_of_its_pairs():

@@ -80,3 +80,18 @@ def test_pieces_are_guessed_and_paid_for_in_portions(batch, entries, monkeypatch
         for loss in (losses.sum(), -scores.flatten(0, 1)[torch.arange(36), labels].sum())
     ]
     assert torch.allclose(*of, rtol=0, atol=1e-12)
+
+
+def test_a_frozen_output_layer_in_half_precision_gives_what_a_trained_one_does(batch, monkeypatch):
+    states, weight, bias, labels, *_ = batch
+    states, weight, bias = (tensor.detach().float() for tensor in (states, weight, bias))
+    monkeypatch.setattr(ctc, "_ENTRIES", 1)
+    found = []
+    for trained in (False, True):
+        weight.requires_grad_(trained)
+        with torch.autocast("cpu", torch.bfloat16):
+            made = ctc.emissions(states, weight, bias, labels, 0, "best")
+            found.append((made.log_probabilities.detach(), made.draft, *ctc.best_pieces(states, weight, bias, 0, "best")))
+    assert all(torch.equal(frozen, trained) for frozen, trained in zip(*found, strict=True))
+    exact = ctc.emissions(states, weight.detach(), bias, labels, 0).log_probabilities
+    assert found[0][0].dtype == torch.float32 and not torch.equal(found[0][0], exact) and torch.allclose(found[0][0], exact, atol=0.3)

@@ -106,3 +106,12 @@ def test_all_weights_are_trained_where_the_encoder_is_not_frozen(folder):
     model = generator(folder, SGA(prompt_length=0, denoising=False), frozen=False)
     assert isinstance(model, Generator) and model.trained().keys() == {name for name, _ in model.named_parameters()}
     assert not model.prompts and set(model.state_dict()) == set(model.trained())
+
+
+def test_in_half_precision_no_keys_are_carried_in_float32(folder):
+    model = generator(folder, SGA(prompt_length=3))
+    given = batch(SOURCES, TARGETS, 1)
+    with torch.autocast("cpu", torch.bfloat16):
+        guide = model.encode(given["input_ids"], given["attention_mask"])
+        prefix = model._inputs(given["input_ids"], given["attention_mask"], model.prefix("alignment", 2), guide)["prefix"]
+    assert {side.dtype for layer in (*guide.prefix, *prefix) for side in layer} == {torch.bfloat16}

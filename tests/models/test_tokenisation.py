@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from tiny_models import manual_pairs, small_model, train_sentencepiece
+from tiny_models import manual_pairs, small_encoder, small_model, train_sentencepiece
 
 from workflow_scripts.models.batches import decoder_input
 from workflow_scripts.models.tokenisation import load_codec
@@ -119,3 +119,9 @@ def test_text_is_normalised_as_the_models_sentencepiece_does(tmp_path):
     again = load_codec(tmp_path / "saved")
     assert type(again.tokenizer).__name__ == "MBartTokenizer"
     assert again.pieces(["Ｚeile\u2026"], 50) == codec.pieces(["Zeile..."], 50)
+
+
+def test_an_encoder_without_an_end_of_sentence_breaks_documents_by_its_separator(tmp_path):
+    codec = load_codec(small_encoder(tmp_path, "bert"), documents=True)
+    (row,) = codec.pieces(["Das Fenster. </s> Die Datei."], 99)
+    assert row.count(codec.tokenizer.sep_token_id) == 1

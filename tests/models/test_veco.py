@@ -1,11 +1,13 @@
 """The stack as an encoder and as a decoder, and its forms for tasks."""
 
 import json
+import shutil
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_models import small_encoder, small_model
-from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, XLMRobertaModel
+from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaModel
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.conversion import add_generator, convert
@@ -20,8 +22,9 @@ def made(tmp_path_factory):
     """A tiny XLM-R of three layers, and a VECO made of it, all weights random."""
     folder = tmp_path_factory.mktemp("veco")
     plain = small_encoder(folder, "xlm-roberta")
-    config = json.loads((plain / "config.json").read_text())
-    (plain / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    torch.manual_seed(4)
+    deeper = XLMRobertaForMaskedLM(XLMRobertaConfig.from_pretrained(plain, num_hidden_layers=3))
+    save_model(deeper, load_tokenizer(plain), plain)
     stack = load_stack(plain, cross=True, seed=3)
     torch.manual_seed(5)
     with torch.no_grad():
@@ -174,7 +177,10 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
         convert(veco, tmp_path / "out", "encoder-decoder", decoder_layers=4)
     with pytest.raises(InputError, match="is a model of the family mBART; VECO's stack is made of an XLM-R"):
         convert(small_model(tmp_path), tmp_path / "out", "encoder")
+    with pytest.raises(InputError, match="decoder_layers: 0; a decoder has at least one layer"):
+        convert(veco, tmp_path / "out", "encoder-decoder", "random", decoder_layers=0)
     for name, changes, message in (
+        ("deep", {"num_hidden_layers": 4}, r"its weights do not fit its config\.json \(there is no .*layer\.3\..*, nor \d+ others\)"),
         ("wide", {"hidden_size": 64}, r"its weights do not fit its config\.json"),
         ("short", {"vocab_size": 200}, r"its weights do not fit its config\.json"),
     ):
@@ -183,6 +189,13 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
         (tmp_path / name / "config.json").write_text(json.dumps({**config, **changes}))
         with pytest.raises(InputError, match=message):
             convert(tmp_path / name, tmp_path / "out", "encoder")
+    # a VECO without some of its cross-attention
+    weights = load_file(veco / "model.safetensors")
+    shutil.copytree(veco, tmp_path / "partly")
+    kept = {name: weight for name, weight in weights.items() if f"layer.1{CROSS}" not in name}
+    save_file(kept, tmp_path / "partly/model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match=r"there is no .*layer\.1\.crossattention"):
+        load_stack(tmp_path / "partly", cross=True)
     path = tmp_path / "moved"
     save_model(load_stack(plain, cross=False), load_tokenizer(plain), path)
     tokenizer = (path / "tokenizer.json").read_text()

@@ -66,6 +66,12 @@ def test_scripts_without_spaces_get_blanks_around_foreign_words():
     assert replace_words(words, np.array([1, 4, 5]), ["file", "open", "file"], spaced=False) == ["打开 file 并选择", "open file。"]
 
 
+def test_a_blank_comes_after_a_vowel_sign_too():
+    words = words_of(["ที่บ้านหมู่สวย"], "th")
+    assert words.strings() == ["ที่", "บ้าน", "หมู่", "สวย"]
+    assert replace_words(words, np.array([1, 3]), ["house", "pretty"], spaced=False) == ["ที่ house หมู่ pretty"]
+
+
 def test_any_sentence_can_be_made_again_alone():
     text = [LINE] * 100
     whole = switch_lines(text, Lookup(CANDIDATES, "de"), seed=3, stream=5)[0]

@@ -78,3 +78,18 @@ def test_mbart_noise_permutes_sentences_and_masks():
     assert all(MASK in n for n in noised) and len({n.split()[0] for n in noised}) > 2
     untouched = denoise(words_of([line], "de"), Noise(rate=0.0), 1, 0, first=5)[0]
     assert sorted(untouched.split()) == sorted(line.split())
+
+
+@pytest.mark.parametrize(
+    "code, sentences, between",
+    [
+        ("zh", ["打开文件。", "选择“文件”。", "保存文件！"], ""),
+        ("hi", ["फ़ाइल खोलें।", "फ़ाइल चुनें।", "फ़ाइल सहेजें।"], " "),
+        ("ar", ["أين الملف؟", "افتح الملف.", "احفظ الملف."], " "),
+        ("ur", ["فائل کھولیں۔", "فائل منتخب کریں۔", "فائل محفوظ کریں۔"], " "),
+    ],
+)
+def test_sentences_of_other_scripts_are_permuted(code, sentences, between):
+    line = between.join(sentences)
+    found = set(denoise(words_of([line] * 100, code), Noise(rate=0.0), 1, 0, spaced=bool(between)))
+    assert found == {between.join(order) for order in itertools.permutations(sentences)}

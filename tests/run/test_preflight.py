@@ -145,6 +145,17 @@ def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
 
 
+def test_a_language_whose_words_are_not_known_is_told():
+    raw = changed("corpora/help/languages", ["my", "en"])
+    raw["experiments"]["help-de-en"]["source"] = "my"
+    raw["corpora"]["help"]["train"]["columns"] = {"document": 1, "en": 3, "my": 4}
+    raw["backbones"]["bible"]["small"]["text"] = {"my": "task", "en": "task"}
+    raw["lexicons"]["unsupervised"]["gold"] = {}
+    (told,) = findings.clauses(config.load(raw))
+    assert told.verdict == "note" and told.about == "corpora.help.languages" and "Burmese is written without spaces" in told.said
+    assert not list(findings.clauses(config.load(changed("run/seeds", [1]))))
+
+
 def test_everything_that_is_wrong_is_listed_at_once(capsys):
     raw = changed("corpora/help/train/file", "nowhere.tsv")
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "nowhere.txt"

@@ -126,8 +126,13 @@ def test_text_in_a_language_without_a_tag_can_be_learnt_from(text, tmp_path):
     assert read_json(tmp_path / "training.json")["languages"] == ["en", "bg"]
 
 
-def test_two_processes_agree_with_one(text, model, tmp_path):
-    still = {"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 7}
+@pytest.mark.parametrize("parts", ["both", "encoder"])
+def test_two_processes_agree_with_one(text, model, tmp_path, parts):
+    """Also where a head reads the encoder alone: the decoder's weights never get a gradient, and several processes wait for all."""
+    still = {"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 7, "parts": parts}
+    if parts == "encoder":
+        (tmp_path / "mbart").mkdir()
+        model = small_model(tmp_path / "mbart")
     labelling.finetune(Call(**files(text, model, tmp_path / "one")), settings=told(**still))
     labelling.finetune(Call(**files(text, model, tmp_path / "start")), settings=told(**{**still, "learning_rate": 1e-12}))
     line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -224,3 +225,16 @@ def test_a_backbone_is_measured_once_and_an_arm_with_each_seed():
     assert found == {"plain/seed1/predictions", "csr/seed1/predictions", "csr/seed2/predictions"}
     assert retrieval.model_folder(config, "translations", "csr", 2) == "results/runs/help-de-en/csr/seed2/pretext/model"
     assert retrieval.model_folder(config, "translations", "plain", 2) == "results/backbones/bible-apart/model"
+
+
+def test_a_text_in_several_lines_is_searched_for_once_and_never_mined():
+    """As in LASER's and XTREME's scripts: two copies would fill each other's neighbourhood, and nobody could tell which of them is meant."""
+    generator = torch.Generator().manual_seed(1)
+    side = torch.randn(40, 8, generator=generator)
+    other = side + 0.01 * torch.randn(40, 8, generator=generator)
+    lines = np.concatenate([np.arange(40), [7]])  # the source's line 40 has the text of its line 7
+    test = Sides([side], [other], [*((i, i) for i in range(40)), (40, 7)], (lines, np.arange(40)))
+    near = Near(test.neighbours(0, 4), test.neighbours(0, 4))
+    given, _, _ = look_up(test, test, near, "margin")
+    assert test.sizes == (41, 40) and given == [i if i != 7 else -1 for i in range(40)] + [-1]
+    assert len(test.mined(near.test).source) == 39

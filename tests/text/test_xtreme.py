@@ -31,11 +31,12 @@ LABELS = ("neutral", "contradiction", "entailment")
 
 
 def treebank(path: Path) -> str:
-    """CoNLL-U with a multiword token, an empty node, and no blank line at the end."""
-    first = (
-        f"# sent_id = 1\n# text = zum {path.name}\n1-2\tzum\t_\t_\t_\n1\tzu\tzu\tADP\t_\n2\tdem\tder\tDET\t_\n3\t{path.name}\tx\tNOUN\t_\n"
-    )
-    return first + "3.1\tnothing\t_\tVERB\t_\n\n# sent_id = 2\n1\tEnde\tEnde\tNOUN\t_\n2\t.\t.\tPUNCT\t_\n"
+    """CoNLL-U with a multiword token, an empty node, a sentence without its text, and no blank line at the end."""
+    rows = f"1-2 zum _ 0|1 zu ADP 3|2 dem DET 3|3 {path.name} NOUN 0|3.1 nothing VERB 0||1 _ NOUN 0|2 _ VERB 1||1 Ende NOUN 0|2 . PUNCT 1"
+    written = []
+    for number, form, tag, head in (row.split() or [""] * 4 for row in rows.split("|")):
+        written.append("\t".join([number, form, "_", tag, "_", "_", head, "_", "_", "_"]) if number else "\n# sent_id = 2")
+    return "# sent_id = 1\n" + "\n".join(written)
 
 
 def names(path: Path) -> str:
@@ -101,7 +102,8 @@ def test_every_part_of_a_task_is_read(recipe, tmp_path, monkeypatch, task):
     if task == "pawsx":
         assert last[0].label == "paraphrase" and last[0].text.startswith('It "rains"')
     if task == "pos":
-        assert [one.label for one in last] == ["ADP DET NOUN", "NOUN PUNCT"]
+        assert [one.label for one in last] == ["ADP NOUN", "NOUN PUNCT"] and last[0].text.startswith("zum ")
+        assert report["changed"]["sentence without its words left out"] == 1
     if task == "panx":
         assert last[0].text.startswith("Rome is") and last[1].label == "B-PER I-PER" and report["changed"]["language prefix cut off"] == 5
     if task == "tydiqa":
@@ -115,7 +117,8 @@ def test_tatoeba_and_bucc_are_read(recipe, tmp_path, monkeypatch):
     assert tatoeba.files["sw"].endswith("tatoeba.swh-eng.swh")
     for code, path in tatoeba.files.items():
         laid_out(Path(path), f"one in {code} .\ntwo in {code} .\n")
-    assert read_aligned(tatoeba) == ((["one in sw .", "two in sw ."], ["one in en .", "two in en ."]), [(0, 0), (1, 1)])
+    # the English sentences are those whose translations are looked for
+    assert read_aligned(tatoeba) == ((["one in en .", "two in en ."], ["one in sw .", "two in sw ."]), [(0, 0), (1, 1)])
     for source in (bucc.test["zh"], bucc.dev["zh"]):
         for code, path in source.files.items():
             laid_out(Path(path), "".join(f"{code}-00000000{n}\t{n} in {code} .\n" for n in (1, 2, 3)))

@@ -5,13 +5,15 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_models import manual_pairs, small_model
+from tiny_models import manual_pairs, small_encoder, small_model
 
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
-from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.backbone import Backbone, fetch
 from workflow_scripts.training.pretraining import denoised, own_lines
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import Small
@@ -149,3 +151,16 @@ def test_the_model_of_an_arm_is_taken_over(tmp_path):
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items() if name in after) and after
     with pytest.raises(InputError, match="needs --start"):
         run(tmp_path, Backbone(kind="arm"))
+
+
+def test_a_veco_from_a_folder_keeps_its_cross_attention_where_its_head_is_kept(tmp_path):
+    plain = small_encoder(tmp_path, "xlm-roberta")
+    stack = load_stack(plain, cross=True, seed=3)
+    save_model(stack, load_tokenizer(plain), tmp_path / "veco")
+    wanted = {name: weight for name, weight in stack.state_dict().items() if CROSS in name}
+    settings = Backbone(kind="hub", model=str(tmp_path / "veco"))
+    fetch(settings, ("de", "en"), tmp_path / "whole", encoder_will_do=True, keep_head=True)
+    found = load_stack(tmp_path / "whole", cross=True).state_dict()
+    assert has_cross_attention(tmp_path / "whole") and all(torch.equal(found[name], weight) for name, weight in wanted.items())
+    fetch(settings, ("de", "en"), tmp_path / "alone", encoder_will_do=True)
+    assert not any(CROSS in name for name in load_file(tmp_path / "alone/model.safetensors"))

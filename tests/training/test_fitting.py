@@ -13,7 +13,8 @@ from workflow_scripts.training.loop import load_model, pick_loss
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
-UPDATES = [[([5] * 10, [6] * 8)] * 12, [([5] * 30, [6] * 40)] * 3, [([5] * 4, [6] * 4)] * 20]
+# rows of an update stand in order of their lengths
+UPDATES = [[([5] * 10, [6] * 8)] * 12, [([5] * length, [6] * 8) for length in (10, 30, 40)], [([5] * 4, [6] * 4)] * 20]
 
 
 def device_of(size, tried):
@@ -32,8 +33,8 @@ def test_an_update_goes_through_in_as_few_parts_as_fit(size, processes, parts):
     tried = []
     assert parts_that_fit(device_of(size, tried), UPDATES, processes) == parts
     assert tried[-1] <= size and all(cells > size for cells in tried[:-1])
-    # the largest of all updates was tried
-    assert tried[-1] == max(len(part) * max(map(len, part[0])) for rows in UPDATES for part in split_batch(rows, parts))
+    # the largest part of all updates was tried
+    assert tried[-1] == max(len(part) * max(max(map(len, row)) for row in part) for rows in UPDATES for part in split_batch(rows, parts))
 
 
 def test_a_row_that_does_not_fit_is_told():

@@ -14,11 +14,14 @@ from test_checkpoints import command, run_until
 from tiny_models import small_encoder
 
 from workflow_scripts.models import decoding
+from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.prompt_files import FILE, load_generator
+from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA, effective
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+from workflow_scripts.models.veco import load_stack
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.generating import Fitting, fitting_rows, positions_guessed
+from workflow_scripts.training.generating import Fitting, fitting_rows, positions_guessed, positions_read
 from workflow_scripts.training.settings import Training
 
 SETTINGS = {**TINY, "max_length": 32, "attention_dropout": 0.1, "dropout": 0.1, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
@@ -110,13 +113,18 @@ def test_targets_without_room_are_counted_and_left_out(setup):
     source = [0, 20, 2]
     rows = [(source, [0, 9, 8, 9, 8, 9, 8, 2]), (source, [0, *[9] * 4, 2]), (source, [0, blank, 9, 2]), (source, [0, blank, 2])]
     kept, counts = fitting_rows(rows, codec, SGA(), 32)
-    assert kept == [(source, [9, 8, 9, 8, 9, 8]), (source, [9])]
+    assert as_lists(kept) == [(source, [9, 8, 9, 8, 9, 8]), (source, [9])]
     assert counts == {"targets_too_long": 1, "targets_empty": 1, "blanks_removed": 1}
     free, counts = fitting_rows(rows[:2], codec, SGA(alignment="mask_predict"), 5)
-    assert free == [(source, [9] * 4)] and counts["targets_too_long"] == 1
+    assert as_lists(free) == [(source, [9] * 4)] and counts["targets_too_long"] == 1
     # what no CTC writes may have equal neighbours and the piece that is CTC's blank
     plain, counts = fitting_rows(rows[1:], codec, SGA(alignment="mask_predict", upsampling=1, denoising=False), 5)
-    assert plain == [(source, [9] * 4), (source, [blank, 9]), (source, [blank])] and not any(counts.values())
+    assert as_lists(plain) == [(source, [9] * 4), (source, [blank, 9]), (source, [blank])] and not any(counts.values())
+
+
+def as_lists(rows):
+    """Rows whose targets can be compared with lists."""
+    return [(source, list(target)) for source, target in rows]
 
 
 def test_rows_that_come_again_are_held_once(setup):
@@ -131,7 +139,25 @@ def test_rows_that_come_again_are_held_once(setup):
 
     fitting = Fitting(Text(), load_codec(setup[1]), SGA(), 32)
     first, second = fitting.epoch(0), fitting.epoch(1)
-    assert first[0][1] is second[0][1] and first[1] is second[1] and second[2] == ([0, 1, 2], [8]) != first[2]
+    assert first[0][1] is second[0][1] and first[1] is second[1] and as_lists(second)[2] == ([0, 1, 2], [8]) != as_lists(first)[2]
+
+
+def test_a_veco_is_an_encoder_that_learns_to_write(setup, tmp_path):
+    save_model(load_stack(setup[1], cross=True), load_tokenizer(setup[1]), tmp_path / "veco")
+    finetune(setup[0], tmp_path / "veco", tmp_path / "out", Training(**SETTINGS), generator="sga", sga=SMALL)
+    assert read_json(tmp_path / "out/training.json")["trained"] and (tmp_path / "out/model" / FILE).exists()
+
+
+def test_a_text_is_no_longer_than_was_asked_for(setup, trained, tmp_path):
+    codec = load_codec(trained / "model")
+    lines = (setup[0] / "dev.de").read_text().splitlines()[:8]
+    generator = load_generator(trained / "model", codec)
+    whole = write(generator, codec.encode(lines, "de", generator.longest_source), codec.tokenizer.pad_token_id)
+    longest = max(len(each.ids) for each in whole)
+    for length in (longest, longest - 1):
+        with decoding.translator(trained / "model", codec, 1, decoding.Decoding(max_length=length)) as translate:
+            found = [ranked[0].text for ranked in translate(lines, ("de", "en"), 1)]
+        assert found == codec.decode([each.ids[:length] for each in whole])
 
 
 def test_ctc_has_neither_prompts_nor_denoising_nor_mask_predict():
@@ -148,9 +174,13 @@ def test_sources_are_cut_for_an_alignment_only():
 
 
 def test_a_loss_worse_than_guessing_counts_all_that_is_guessed():
-    source, target = [0] * 200, [0] * 12
-    assert positions_guessed(SGA(), source, target) == 800 and positions_guessed(SGA(denoising=False), source, target) == 400
-    assert positions_guessed(SGA(alignment="mask_predict"), source, target) == 13 + 24
+    assert positions_guessed(SGA(), 200, 12) == 800 and positions_guessed(SGA(denoising=False), 200, 12) == 400
+    assert positions_guessed(SGA(alignment="mask_predict"), 200, 12) == 13 + 24
+    # by which the part is chosen that is tried on a GPU: with CTC the source decides, with mask-predict rather the target
+    long_source, long_target = ([([0] * n, [0] * m)] * 3 for n, m in ((60, 20), (20, 60)))
+    assert positions_read(SGA(), long_source) == 3 * 300 > positions_read(SGA(), long_target) == 3 * 100
+    free = SGA(alignment="mask_predict")
+    assert positions_read(free, long_source) == 3 * (60 + 61) < positions_read(free, long_target) == 3 * (20 + 181)
 
 
 def test_alignments_longer_than_the_positions_are_refused(setup, tmp_path):

@@ -103,6 +103,9 @@ def test_a_backbone_that_goes_on_from_another_one_is_kept_as_well(made, tmp_path
 
     assert "ready" not in go_on(pretrained, "further")
     ready.main(tmp_path / "further", tmp_path / "copy")
+    # the same backbone in another folder, as in another clone: its start is where it is now
+    shutil.copytree(pretrained, tmp_path / "elsewhere")
+    assert go_on(tmp_path / "elsewhere", "there", tmp_path / "copy")["start"] == str(tmp_path / "elsewhere/model")
     said = go_on(pretrained, "taken", tmp_path / "copy")
     assert said["ready"] == str(tmp_path / "copy") and said["start"] == str(pretrained / "model")
     # from another model it is another backbone

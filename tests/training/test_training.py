@@ -242,9 +242,13 @@ def test_words_of_the_source_are_switched_anew_in_each_epoch_and_the_target_stay
     assert SwitchedText(*text, lexicon, Noise(rate=0.0), 1).epoch(0) == plain
 
 
-def test_scratch_starts_from_other_weights(setup):
+def test_scratch_starts_from_other_weights(setup, tmp_path):
     _, start = setup
     given, scratch = load_model(start, Training(), 7), load_model(start, Training(), 7, from_scratch=True)
+    shutil.copytree(start, tmp_path / "half")
+    told = read_json(start / "config.json")
+    write_json(tmp_path / "half/config.json", {**told, "dtype": "float16"})
+    assert load_model(tmp_path / "half", Training(), 7, from_scratch=True).dtype == torch.float32
     assert given.config.dropout == 0.3 and scratch.num_parameters() == given.num_parameters()
     assert not torch.equal(given.model.shared.weight, scratch.model.shared.weight)
 
@@ -312,6 +316,19 @@ def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
     (noised, original), _ = NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
     assert list(original) == codec.encode([line], "de")[0]
     assert codec.tokenizer.convert_ids_to_tokens(noised[:-2]) == shuffled and noised[-2:] == original[-2:]
+
+
+def test_noised_rows_that_were_cut_off_are_told(setup, tmp_path):
+    codec = load_codec(setup[1])
+    path = tmp_path / "round0.de.tsv.zst"
+    write_json(tmp_path / "codeswitch.json", {"unit": "word"})
+    rows = "".join(f"{line}\t{line}\n" for line in manual_pairs(300)[0])
+    path.write_bytes(zstandard.compress(rows.encode())[:-40])
+    with pytest.raises(InputError, match=r"round0\.de\.tsv\.zst, after line \d+: cannot be read"):
+        NoisedRounds(tmp_path, ("de",), codec, 64)
+    path.write_bytes(zstandard.compress(b"Eine Zeile.\tEine Zeile.\nNoch eine."))
+    with pytest.raises(InputError, match="line 2: expected a noised and an original sentence"):
+        NoisedRounds(tmp_path, ("de",), codec, 64)
 
 
 def test_dev_translations_stay_within_the_models_positions(setup):

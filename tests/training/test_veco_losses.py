@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from test_backbone import parallel, run, small
 from test_checkpoints import run_until, same
 from tiny_models import manual_pairs, small_encoder, small_model
-from transformers import AutoModelForSeq2SeqLM, XLMRobertaForMaskedLM
+from transformers import AutoModelForSeq2SeqLM, Trainer, TrainingArguments, XLMRobertaForMaskedLM
 
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import load_codec
@@ -92,6 +92,14 @@ def test_an_update_is_the_mean_of_the_means(tiny):
         settings = Training(label_smoothing=0.0, loss=loss)
         value = veco_losses.update_loss(stack, settings, "float32")(stack(**batch), labels, labels.numel())
         assert float(value.detach()) == pytest.approx(sum(means[f"{name}_loss"] for name in veco_losses.LOSSES) / 3, rel=1e-4)
+
+
+def test_the_trainer_counts_every_guess_of_every_part(tiny, tmp_path):
+    stack = load_stack(tiny[0], cross=True)
+    veco_losses.forward_guesses(stack, causal=True)
+    trainer = Trainer(stack, TrainingArguments(str(tmp_path), use_cpu=True), compute_loss_func=lambda *_: None)
+    parts = [{"labels": torch.tensor([[5, 6, 7]])}, {"labels": torch.tensor([[8, -100]])}]
+    assert int(trainer.get_batch_samples(iter(parts), 2, torch.device("cpu"))[1]) == 4
 
 
 @pytest.mark.parametrize("parts", [2, 3, 20])

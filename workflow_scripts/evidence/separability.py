@@ -33,6 +33,7 @@ import torch
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
+from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 
 
@@ -77,7 +78,7 @@ def main(
     Raises `InputError` for a single language, for fewer texts than folds, and for what `read_texts` and `open_half` refuse.
     """
     if threads:
-        torch.set_num_threads(threads)
+        set_threads(threads)
     if len(languages) < 2:
         raise InputError(f"separability needs texts in two languages at least; the analysis has {', '.join(languages) or 'none'}")
     lines = read_texts(texts, languages, settings.texts, max(2, settings.folds), parallel, settings.seed)

@@ -3,8 +3,9 @@
 Spans are found by seqeval in its default mode, which follows conlleval (Tjong Kim Sang and Buchholz 2000): an ``I-`` that does
 not follow a tag of its type begins a new span. A span is right if its type, beginning and end are right. XGLUE and XTREME also
 score with seqeval, even part-of-speech tags: there a span is a run of words with the same tag. XTREME reports its F1; XGLUE's
-script reports its precision (its paper says accuracy). Each sentence is given to seqeval by itself, because over several
-sentences it may begin a span with the tag X, in which it sees no type, in the sentence before.
+script reports its precision (its paper says accuracy). Of a tag such as NOUN today's seqeval takes the first letter for a prefix
+and the rest for the type, so that CCONJ and SCONJ are one type; in its versions before 1.0 the type was the whole tag, as it is here.
+SCONJ and SYM begin with the S of a span of one word, so that two of them are never one span.
 
 Scores are computed from sums of counts per sentence, so that tests of significance can resample sentences.
 """
@@ -42,7 +43,7 @@ def spans(tags: Tags) -> set[tuple[str, int, int]]:
     with warnings.catch_warnings():
         # seqeval warns of tags without B- or I-, but reads them in the way that XTREME and XGLUE intend
         warnings.filterwarnings("ignore", message=".* seems not to be NE tag")
-        return set(get_entities(list(tags)))
+        return set(get_entities([tag if tag == "O" or "-" in tag else f"{tag[0]}-{tag}" for tag in tags]))
 
 
 def accuracy(sums: np.ndarray) -> float:

@@ -20,7 +20,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
     """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
     The aligner aligns in both directions and symmetrises the links. The same text gives the same links in every run. Of more than `most`
-    pairs of sentences, so many are aligned, evenly spaced.
+    pairs of sentences, between half as many and `most` are aligned, evenly spaced.
 
     Raises `InputError` if the files differ in their number of lines.
     """

@@ -20,6 +20,7 @@ from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.text.languages import language
 from workflow_scripts.text.word_lists import read_dictionary, write_lexicon
 from workflow_scripts.text.words import count_units
 
@@ -36,8 +37,10 @@ class Lexicon:
     csls_neighbours: Positive = 10
     """Number of neighbours (k) in CSLS."""
     min_score: float | None = None
-    """Candidates with a lower score are left out; by default none are. The score is the similarity by `retrieval`; with
-    `mapping.mode: aligned` it is the share of the word's links in the text that go to the candidate."""
+    """Candidates with a lower score are left out; by default none are. The score is what `retrieval` ranks by: a cosine (−1 to 1), a dot
+    product, its negative (`farthest`), or for `csls` twice the cosine less the mean cosines of both words to their neighbours, which is
+    often negative. With `mapping.mode: aligned` it is the share of the word's links in the text that go to the candidate, and with
+    `dictionary` always 1."""
     numbers: bool = False
     """Also give candidates to words without a letter. The neighbours of a number are other numbers, from which no model can restore it."""
     align: bool = True
@@ -80,7 +83,7 @@ def main(
         text_a: Text in which words will be switched, to measure how much of it the lexicon covers.
         text_b: The same text in the second language, parallel line by line. With both, an aligner measures how many switched words
             get a right translation.
-        gold: Word list with right translations, in the format of the dictionary.
+        gold: Word list with right translations, in the format and the order of the dictionary.
         threads: CPU threads; 0 leaves the choice to torch.
         settings: How to retrieve and select candidates.
 
@@ -91,13 +94,17 @@ def main(
         raise InputError("give either --mapped-a and --mapped-b, or --dictionary, or --aligned")
     if aligned and not (text_a and text_b):
         raise InputError("--aligned needs the parallel text: give --text-a and --text-b")
+    segment = (unit_segmenter(languages[0], model), unit_segmenter(languages[1], model))
+    counts = [count_units(text, units) if text else Counter() for text, units in zip((text_a, text_b), segment, strict=True)]
     gold_ab = read_gold(gold, languages) if gold else {}
     if model:
         gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}
-    segment = (unit_segmenter(languages[0], model), unit_segmenter(languages[1], model))
+    if gold:
+        check_order(gold, [(word, t) for word, translations in gold_ab.items() for t in translations], languages, counts)
     if dictionary:
         if not (pairs := read_dictionary(dictionary, languages)):
             raise InputError(f"{dictionary}: is empty")
+        check_order(dictionary, pairs, languages, counts)
         sides = from_dictionary(pairs)
     elif mapped_a and mapped_b:
         if threads:
@@ -112,21 +119,20 @@ def main(
         links = Counter()
     directions = {}
     backwards = Counter({(b, a): n for (a, b), n in links.items()})
-    for i, path, codes, text, truth, linked in (
-        (0, lexicon_ab, languages, text_a, gold_ab, links),
-        (1, lexicon_ba, languages[::-1], text_b, invert(gold_ab), backwards),
+    for i, path, codes, truth, linked in (
+        (0, lexicon_ab, languages, gold_ab, links),
+        (1, lexicon_ba, languages[::-1], invert(gold_ab), backwards),
     ):
         side = sides[i]
         entries = select(side.ranked, settings)
         write_lexicon(path, entries)
-        counts = count_units(text, segment[i]) if text else Counter()
         directions["-".join(codes)] = {
             "words": len(side.ranked),
             "entries": len(entries),
-            "coverage": coverage(counts, entries) if text else None,
+            "coverage": coverage(counts[i], entries) if counts[i] else None,
             "gold": evaluate(side.ranked, side.vocabulary, truth) if truth else None,
             "gold_nearest": evaluate(side.nearest, side.vocabulary, truth) if truth and side.nearest else None,
-            "switched": judge_switched(counts, entries, truth, linked) if text and (truth or linked) else None,
+            "switched": judge_switched(counts[i], entries, truth, linked) if counts[i] and (truth or linked) else None,
         }
     write_json(
         report,
@@ -164,8 +170,8 @@ def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: boo
     words, vectors = zip(*(read_vectors(path) for path in (mapped_a, mapped_b)), strict=True)
     check(mapped_a, vectors[0], mapped_b, vectors[1])
     a, b = (torch.from_numpy(x).to(device) for x in vectors)
-    # one more than needed, because the word itself may be among them
-    k = max(settings.top_k, 10) + 1
+    # more than needed, because the word itself, its other spellings and numbers may be among them
+    k = 2 * max(settings.top_k, 5) + 10
     ranked = retrieve(a, b, k, settings)
     by_cosine = retrieve(a, b, k, replace(settings, retrieval="cosine")) if compare else None
     first, second = (
@@ -196,6 +202,16 @@ def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
         word: [(words_z[j], score) for j, score in zip(row, scores, strict=True)]
         for word, row, scores in zip(words_x, top.indices.tolist(), top.values.tolist(), strict=True)
     }
+
+
+def check_order(path: Path, pairs: list[tuple[str, str]], languages: tuple[str, str], counts: list[Counter[str]]) -> None:
+    """Raise `InputError` if more pairs of a dictionary occur in the text of both languages when they are read the other way round."""
+    here, turned = (sum(a in first and b in second for a, b in pairs) for first, second in (counts, counts[::-1]))
+    if turned > here:
+        raise InputError(
+            f"{path}: {here} of {len(pairs)} pairs have both words in the text, and {turned} when they are read the other way round; the "
+            f"first word of a line has to be {language(languages[0]).name}, the second {language(languages[1]).name}"
+        )
 
 
 def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:

@@ -108,13 +108,13 @@ def diagnose(
 
 def _objection(judged: Attempt, words: int, cosine: float) -> str:
     """Why the mapping is not good; empty if it is."""
-    if cosine >= COPY:
-        return ""
     if judged.witnesses >= _ENOUGH_WITNESSES:
         if judged.witnesses_found >= LEAST_FOUND:
             return ""
         what = "pairs of the dictionary that were held out" if judged.start == "supervised" else "words spelt the same"
         return f"of {judged.witnesses} {what} only {judged.witnesses_found:.0%} are found; a good mapping finds {LEAST_FOUND:.0%} or more"
+    if cosine >= COPY:
+        return ""
     if judged.start == "unsupervised" and words < LEAST_WORDS:
         return f"{words} words are too few to map without a dictionary; at least {LEAST_WORDS} are needed"
     if judged.frequency_correlation < LEAST_FREQUENCY_CORRELATION:

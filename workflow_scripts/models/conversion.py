@@ -105,6 +105,8 @@ def as_bart(stack: Any, decoder: str = "copied", layers: int | None = None, whic
 
     shape = stack.config
     layers = shape.num_hidden_layers if layers is None else layers
+    if layers < 1:
+        raise InputError(f"decoder_layers: {layers}; a decoder has at least one layer")
     if layers > shape.num_hidden_layers and decoder == "copied":
         raise InputError(
             f"decoder_layers: {layers} are asked for, but the stack has {shape.num_hidden_layers}; take at most these, or decoder: random"

@@ -124,14 +124,17 @@ def translator(
 
 
 def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:
-    """The type that a model of transformers computes in; where it has none of that name, as with `auto`."""
+    """The type that a model of transformers computes in: the one that is named, otherwise float16 on a GPU and float32 on a CPU."""
     named = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
     return named.get(settings.compute_type, torch.float16 if device.type == "cuda" else torch.float32)
 
 
 @contextlib.contextmanager
 def at_once(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None) -> Iterator[Translate]:
-    """Translate by CTC or SGA. There is one text for each line, without a score; of the settings, those of the beam mean nothing here."""
+    """Translate by CTC or SGA. There is one text for each line, without a score.
+
+    Of the settings, those of the beam, `length_penalty` and `min_length` mean nothing here.
+    """
     from workflow_scripts.models.prompt_files import load_generator
     from workflow_scripts.models.refining import write
 
@@ -142,7 +145,7 @@ def at_once(model: Path, codec: Codec, settings: Decoding, prompts: Path | None 
         rows = codec.encode(lines, languages[0], generator.longest_source)
         written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, settings.iterations, settings.max_length)
         print({"lines by how often they were denoised": dict(sorted(Counter(each.iterations for each in written).items()))})
-        return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
+        return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids[: settings.max_length] for each in written])]
 
     yield translate
 
@@ -155,10 +158,10 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
     device = pick_device(settings.device)
     network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=computed_in(settings, device)).to(device)
     network.generation_config.length_penalty = settings.length_penalty
-    lengths = {"max_length": settings.max_length, "min_length": settings.min_length}
+    lengths, longest = {"max_length": settings.max_length, "min_length": settings.min_length}, positions(model)
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-        rows = codec.encode(lines, languages[0], positions(model))
+        rows = codec.encode(lines, languages[0], longest)
         return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
 
     yield translate
@@ -176,7 +179,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
     if compute_type == "auto":
         halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
         compute_type = "float16" if halves else "float32"
-    tokenizer = codec.tokenizer
+    tokenizer, longest = codec.tokenizer, positions(model)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         converted = convert(model, codec, Path(folder) / "model")
         # one thread per batch is faster than several threads on one batch; the weights are shared
@@ -188,7 +191,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
 
         def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
             tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
-            sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], positions(model))]
+            sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], longest)]
             results = loaded.translate_batch(
                 sources,
                 target_prefix=[[tag]] * len(sources),

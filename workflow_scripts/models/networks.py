@@ -41,9 +41,8 @@ def load_network(
         able = titles(each for each in FAMILIES.values() if head in each.heads)
         raise InputError(f"{folder}: is a model of the family {family.title}, which has no head for {head}; those that have one: {able}")
     changes: dict[str, Any] = dict(zip(family.dropout, (dropout, attention_dropout), strict=True))
-    if head == "text":
-        changes |= dict.fromkeys(family.off, 0.0)
-    else:
+    changes |= dict.fromkeys(family.off, 0.0)
+    if head != "text":
         changes["classifier_dropout"] = dropout
     if labels:
         changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
@@ -54,7 +53,23 @@ def load_network(
 
     modules = (transformers, classifier, tagger, spans)
     kind = next(getattr(module, family.heads[head]) for module in modules if hasattr(module, family.heads[head]))
-    return kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
+    config.dtype = torch.float32  # a folder in half precision says so
+    network = kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
+    if family.decoder and (head == "encoder_classification" or getattr(config, "token_head", "") == "encoder"):
+        rest_decoder(network)
+    return network
+
+
+def rest_decoder(network: "PreTrainedModel") -> None:
+    """Have only the encoder's weights trained, where a head reads them alone.
+
+    Several processes wait for the gradient of each weight that is trained, and the decoder's have none. The embeddings, which both halves
+    share, are the encoder's as well.
+    """
+    body: Any = network.base_model
+    shared = {id(weight) for weight in body.encoder.parameters()}
+    for weight in body.decoder.parameters():
+        weight.requires_grad_(id(weight) in shared)
 
 
 def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:

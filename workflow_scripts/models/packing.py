@@ -108,7 +108,7 @@ def _embedded(half: Any, ids: torch.Tensor, segments: Segments) -> torch.Tensor:
 
 @contextmanager
 def _attention_by_row(network: PreTrainedModel) -> Iterator[None]:
-    """Context in which the model's layers call `attend`; looks at the dev set, which are padded, have the model's own attention."""
+    """Context in which the model's layers call `attend`. Padded batches, as on the dev set, stay outside, with the model's attention."""
     config: Any = network.config
     usual = config._attn_implementation
     config._attn_implementation = "by_row"

@@ -46,7 +46,7 @@ def attend_with_prefix(
     """Attention of transformers with the layer's own prefix before keys and values; without one, plain attention."""
     prefix: Prefix | None = given.pop("prefix", None)
     if prefix is not None:
-        before = prefix[module.layer_idx]
+        before = [side.to(key.dtype) for side in prefix[module.layer_idx]]
         key, value = torch.cat([before[0], key], dim=2), torch.cat([before[1], value], dim=2)
     return sdpa_attention_forward(module, query, key, value, mask, **given)
 
@@ -192,7 +192,8 @@ class Generator(nn.Module):
                 prefix = guide.prefix
             else:
                 pairs = zip(guide.prefix, prefix, strict=True)
-                prefix = [(torch.cat([a, k], dim=2), torch.cat([b, v], dim=2)) for (a, b), (k, v) in pairs]
+                # prompts are kept in float32; what is computed in half precision would be carried in float32 with them
+                prefix = [(torch.cat([a, k.to(a.dtype)], dim=2), torch.cat([b, v.to(b.dtype)], dim=2)) for (a, b), (k, v) in pairs]
         first = family_of(self.config).reserved_positions
         places = torch.arange(first, first + ids.shape[1], device=ids.device)[None].expand(len(ids), -1)
         return {

@@ -78,7 +78,8 @@ class Codec:
         # each sentence is cut into pieces by itself
         split = [line.split(BREAK) for line in lines]
         sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
-        eos, rows = self.tokenizer.eos_token_id, []
+        # BERT ends a sentence with [SEP]
+        eos, rows = self.tokenizer.eos_token_id if self.tokenizer.eos_token else self.tokenizer.sep_token_id, []
         for line in split:
             row = [i for _ in line for i in (*next(sentences), eos)][: max_length - 2]
             while row and row[-1] == eos:  # the last place is for the tag

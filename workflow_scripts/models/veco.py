@@ -41,11 +41,16 @@ def load_stack(folder: Path | str, *, cross: bool, dropout: float = 0.0, attenti
     config.update({"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout, "use_cache": False})
     config.update({"is_decoder": cross, "add_cross_attention": cross})
     set_seed(seed)
-    kind = XLMRobertaForCausalLM if cross else XLMRobertaForMaskedLM
+    kind: Any = XLMRobertaForCausalLM if cross else XLMRobertaForMaskedLM
     try:
-        stack = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="sdpa")
+        stack, read = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="sdpa", output_loading_info=True)
     except RuntimeError as error:  # what transformers raises where the sizes of weights differ from those of the configuration
         raise InputError(f"{folder}: its weights do not fit its config.json ({str(error).splitlines()[0][:120]})") from None
+    # an XLM-R may come without the head that guesses pieces
+    missing = sorted(name for name in read["missing_keys"] if CROSS not in name and not name.startswith("lm_head."))
+    if missing or (cross and has_cross_attention(folder) and read["missing_keys"]):
+        named = missing or sorted(read["missing_keys"])
+        raise InputError(f"{folder}: its weights do not fit its config.json (there is no {named[0]}, nor {len(named) - 1} others)")
     # the layers have been made; from here on the configuration is that of an XLM-R, see above
     stack.config.update({"is_decoder": False, "add_cross_attention": False, "cross_attention": cross})
     return stack

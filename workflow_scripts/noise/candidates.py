@@ -24,7 +24,10 @@ def load_candidates(path: Path) -> Candidates:
     for word, candidate, _ in read_lexicon(path):
         candidates.setdefault(word, []).append(candidate)
     if not candidates:
-        raise InputError(f"{path}: the lexicon has no entries, nothing can be switched; look at mapping.json")
+        raise InputError(
+            f"{path}: the lexicon has no entries, nothing can be switched; look at lexicon.json, at lexicon.min_score, and at the mapping "
+            "or the dictionary"
+        )
     return candidates
 
 

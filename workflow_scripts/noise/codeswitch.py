@@ -32,7 +32,7 @@ from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import Words, count_words, upper, words_of
+from workflow_scripts.text.words import Words, count_words, is_part_of_word, upper, words_of
 
 Kind = Literal["codeswitch", "mask", "random", "released"]
 
@@ -267,16 +267,16 @@ def match_case(model: str, word: str, code: str = "") -> str:
 def replace_words(words: Words, hit: np.ndarray, new: list[str], spaced: bool = True) -> list[str]:
     """Replace the words with the numbers `hit` by `new`; everything between words stays.
 
-    In a script without spaces (`spaced` is false), blanks separate the new words from letters and digits next to them.
+    In a script without spaces (`spaced` is false), blanks separate the new words from letters, vowel signs and digits next to them.
     """
     text = words.text
     pieces, at = [], 0
     for start, end, word in zip(words.starts[hit].tolist(), words.ends[hit].tolist(), new, strict=True):
         pieces.append(text[at:start])
-        if not spaced and start and text[start - 1].isalnum():
+        if not spaced and start and is_part_of_word(text[start - 1]):
             pieces.append(" ")
         pieces.append(word)
-        if not spaced and end < len(text) and text[end].isalnum():
+        if not spaced and end < len(text) and is_part_of_word(text[end]):
             pieces.append(" ")
         at = end
     lines = "".join([*pieces, text[at:]]).split("\n")

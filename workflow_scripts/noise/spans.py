@@ -48,7 +48,8 @@ def choose_words(choices: np.ndarray, before: np.ndarray, noise: Noise, seed: in
     In a sentence of n words, floor(rate · n) words are hit, and one more with a probability of the remaining fraction. (Rounding up
     instead, as the authors' published code does, would hit 39 % of the words in text of the manual, and half of a sentence of six words.)
     Only words with candidates can be hit; if there are too few of them, all are. A span starts at a random one of these words and
-    continues over the following ones that are not yet hit, up to its length; the last span is cut to the number that is left.
+    continues over the following ones that are not yet hit, up to its length; the last span is cut to the number that is left. So a span
+    passes over words that have no candidates or are hit already, where the paper's is of adjacent words.
 
     Args:
         choices: For each word, its number of candidates.
@@ -113,14 +114,19 @@ def mask(words: Words, hit: Sequence[int] | np.ndarray) -> list[str]:
     return [" ".join(line.split()) for line in "".join([*pieces, words.text[at:]]).split("\n")]
 
 
-_SENTENCE_BREAK = regex.compile(r"(?<=[.!?。！？])\s+(?=\P{Ll})")
+# in Chinese and Japanese no blank stands between sentences
+_SENTENCE_BREAK = regex.compile(r"(?<=[.!?؟۔।])\s+(?=\P{Ll})|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])")
 
 
-def denoise(words: Words, noise: Noise, seed: int, stream: int, first: int = 0) -> list[str]:
-    """Apply mBART's noise: permute the sentences of each line and mask spans of words."""
+def denoise(words: Words, noise: Noise, seed: int, stream: int, first: int = 0, spaced: bool = True) -> list[str]:
+    """Apply mBART's noise: permute the sentences of each line and mask spans of words.
+
+    In a script without spaces (`spaced` is false), no blank is put between the sentences.
+    """
     hits = choose_words(np.ones(len(words.starts)), words.before, noise, seed, stream, first)
     lines = []
     for masked, state in zip(mask(words, hits.words), hits.states, strict=True):
         sentences = _SENTENCE_BREAK.split(masked)
-        lines.append(" ".join(sentences[i] for i in philox.permutation(state, len(sentences))) if len(sentences) > 1 else masked)
+        order = philox.permutation(state, len(sentences)) if len(sentences) > 1 else [0]
+        lines.append((" " if spaced else "").join(sentences[i] for i in order))
     return lines

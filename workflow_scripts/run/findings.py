@@ -239,6 +239,19 @@ def lexicons(config: Config) -> Iterator[Finding]:
             yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
 
 
+def clauses(config: Config) -> Iterator[Finding]:
+    """Languages of which the lexicon and the noise know clauses instead of words."""
+    for corpus, _ in used_lexicons(config):
+        for code in config.corpora[corpus].languages:
+            if (known := language(code)).segments_clauses:
+                yield Finding(
+                    "note",
+                    f"corpora.{corpus}.languages",
+                    f'{known.name} is written without spaces and there is no segmenter for it: its "words" are whole clauses. Put blanks '
+                    "between the words of the text, or compare arms without a lexicon",
+                )
+
+
 def unaligned(config: Config) -> Iterator[Finding]:
     """Whether the text that the distance of the languages is measured on, beside the test set, is there."""
     for name, each in translations(config).items():

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from workflow_scripts import paths
+from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
@@ -135,6 +136,13 @@ def translating_model(config: Config, w: Wildcards) -> str:
     if "backbone" in by:
         return f"{paths.backbone_folder(by['backbone'])}/model"
     return f"{paths.run_folder(by['experiment'], by['arm'], config.run.seeds[0])}/finetune/model"
+
+
+def translating_settings(config: Config, w: Wildcards) -> str:
+    """How that model decodes, as JSON: as in its experiment; a backbone has none, and decodes by default."""
+    by = config.labelled[w.labelled].translations[w.name].by
+    settings = config.experiments[by["experiment"]].decoding if "experiment" in by else Decoding()
+    return json.dumps(dataclasses.asdict(settings))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from findings.labelled(config)
     yield from findings.aligned(config)
     yield from findings.lexicons(config)
+    yield from findings.clauses(config)
     yield from amounts.amounts(config)
     yield from findings.unaligned(config)
     yield from findings.analysed(config)

@@ -171,8 +171,10 @@ def finetune_head(
         try:
             train_head(call, settings, getattr(settings, block), prepared, folder)
         except Diverged as reason:
-            if not call.keep_diverged or not is_first_process():
+            if not call.keep_diverged:
                 raise
+            if not is_first_process():
+                return
             save_model(prepared.network, prepared.reader.tokenizer, call.model)
             write_curve(call.curve, reason.history)
             report = {"handed_on": {}, "diverged": str(reason), "checkpoints": str(folder)}

@@ -28,7 +28,8 @@ def load_text_head(folder: Path, labels: list[str] | None, settings: "TextHeadSe
     if settings.parts == "both" or not form.decoder:
         return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
     reads = "mean" if settings.reads == "mean" else "first" if form.row[0] == "tag" else "last"
-    return load_network(folder, "encoder_classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch, head_reads=reads)
+    chosen |= {"head_reads": reads, "decoder_layers": 0}
+    return load_network(folder, "encoder_classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
 
 
 def load_token_head(

@@ -16,6 +16,7 @@ reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The ste
 import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -172,7 +173,7 @@ def score(table: list[Example], given: Sequence[float], settings: Ranking) -> di
         "metric": metric,
         "examples": len(table),
         "queries": len(counts),
-        "queries_left_out": len(dict.fromkeys(example.query for example in table)) - len(counts),
+        "queries_left_out": sum(1 for _ in groupby(table, key=lambda example: example.query)) - len(counts),
         **{name: 100 * of(counts.sum(axis=0)) for name, of in ranking_scores.SCORES.items()},
         "low": low,
         "high": high,

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,6 +29,7 @@ from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.names import undefined
+from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbone_of, backbones_of, chain, pretrained_in
 from workflow_scripts.text.aligned import read_gold
@@ -232,10 +234,37 @@ class Sides:
     source: list[torch.Tensor]
     target: list[torch.Tensor]
     gold: list[tuple[int, int]]
+    vector_of: tuple[np.ndarray, np.ndarray] | None = None
+    """Of both sides, the number of each line's vector, where lines of the same text share one; by default each has its own."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of lines."""
+        return (len(self.source[0]), len(self.target[0])) if self.vector_of is None else (len(self.vector_of[0]), len(self.vector_of[1]))
+
+    def mined(self, candidates: "Both") -> nearest.Mined:
+        """The pairs of lines among the candidates of all vectors.
+
+        A text that stands in several lines is in no pair, since nobody can tell which line is meant (as in LASER's and XTREME's scripts).
+        """
+        found = nearest.mine(*candidates)
+        if self.vector_of is None:
+            return found
+        source, target = (_only_line(side)[vectors] for side, vectors in zip(self.vector_of, found[:2], strict=True))
+        kept = (source >= 0) & (target >= 0)
+        return nearest.Mined(source[kept], target[kept], found.score[kept])
 
     def neighbours(self, place: int, k: int, device: torch.device | str = "cpu") -> "Both":
         """The `k` nearest sentences of each sentence on the other side, by the vectors of one layer."""
         return nearest.search(self.source[place], self.target[place], k, device)
+
+
+def _only_line(vector_of: np.ndarray) -> np.ndarray:
+    """For each vector the number of its line, −1 if several lines have it."""
+    line = np.full(vector_of.max() + 1, -1)
+    line[vector_of] = np.arange(len(vector_of))
+    line[np.bincount(vector_of) > 1] = -1
+    return line
 
 
 Both = tuple[nearest.Top, nearest.Top]
@@ -271,13 +300,13 @@ def search(
     that the model does not have, or a language that it does not know.
     """
     if threads:
-        torch.set_num_threads(threads)
+        set_threads(threads)
     half = open_half("retrieval", model, settings.part if load_codec(model).form.decoder else "encoder", settings.device)
     layers, device = chosen_layers(half.depth, settings), next(half.network.parameters()).device
     for at, name in enumerate(testsets):
         codes = languages[at].split("-")
-        test = embedded((sources[at], targets[at]), gold[at], codes, half, layers, settings)
-        dev = embedded((dev_sources[at], dev_targets[at]), dev_gold[at], codes, half, layers, settings) if dev_gold else None
+        test = embedded((sources[at], targets[at]), gold[at], codes, half, layers, settings, unify=bool(dev_gold))
+        dev = embedded((dev_sources[at], dev_targets[at]), dev_gold[at], codes, half, layers, settings, unify=True) if dev_gold else None
         near = [
             Near(test.neighbours(place, settings.k, device), dev.neighbours(place, settings.k, device) if dev else None)
             for place in range(len(layers))
@@ -314,7 +343,7 @@ def score_of(given: Sequence[int], test: Sides, mines: bool) -> dict[str, Any]:
     metric = "f1" if mines else "accuracy"
     counts = nearest.count(given, test.gold)
     low, high = interval(counts, nearest.SCORES[metric])
-    sizes = len(test.source[0]), len(test.target[0])
+    sizes = test.sizes
     chance = 100 * nearest.SCORES[metric](nearest.of_random(*sizes, len(test.gold)))
     names = ("f1", "precision", "recall") if mines else ("accuracy",)
     return {
@@ -343,10 +372,9 @@ def look_up(test: Sides, dev: Sides | None, near: Near, score: str) -> tuple[lis
     if dev is None or near.dev is None:
         found, scores = nearest.best(candidates[0])
         return found.tolist(), scores.tolist(), None
-    threshold = nearest.best_threshold(nearest.mine(*_scored(near.dev, score)), dev.gold)
-    mined = nearest.mine(*candidates)
-    given, values = [-1] * len(test.source[0]), [0.0] * len(test.source[0])
-    for i, j, value in zip(*(side.tolist() for side in mined), strict=True):
+    threshold = nearest.best_threshold(dev.mined(_scored(near.dev, score)), dev.gold)
+    given, values = [-1] * test.sizes[0], [0.0] * test.sizes[0]
+    for i, j, value in zip(*(side.tolist() for side in test.mined(candidates)), strict=True):
         if value >= threshold:
             given[i], values[i] = j, value
     return given, values, threshold
@@ -404,14 +432,24 @@ def chosen_layers(depth: int, settings: Retrieval) -> list[int]:
     return list(dict.fromkeys(layer % (depth + 1) for layer in (settings.layer, *settings.layers)))
 
 
-def embedded(files: tuple[Path, Path], gold: Path, codes: Sequence[str], half: Half, layers: list[int], settings: Retrieval) -> Sides:
-    """The vectors of both sides of a test set in the given layers (rows × width each, float32)."""
+def embedded(
+    files: tuple[Path, Path], gold: Path, codes: Sequence[str], half: Half, layers: list[int], settings: Retrieval, unify: bool = False
+) -> Sides:
+    """The vectors of both sides of a test set in the given layers (rows × width each, float32).
+
+    With `unify` lines of the same text have one vector: otherwise copies would be each other's rivals, and fill the neighbourhoods that
+    the margin is measured by.
+    """
     sides: list[list[torch.Tensor]] = []
+    vector_of: list[np.ndarray] = []
     for path, code, other in zip(files, codes, reversed(codes), strict=True):
         half.codec.fallback = other
-        rows = encoded(half, list(read_lines(path)), code)
+        lines = list(read_lines(path))
+        numbers: dict[str, int] = {}
+        vector_of.append(np.array([numbers.setdefault(line, len(numbers)) for line in lines]))
+        rows = encoded(half, list(numbers) if unify else lines, code)
         sides.append(list(pooled(half, rows, [settings.pooling], settings.batch_tokens, layers)[0].cpu()))
-    return Sides(sides[0], sides[1], read_gold(gold))
+    return Sides(sides[0], sides[1], read_gold(gold), (vector_of[0], vector_of[1]) if unify else None)
 
 
 if __name__ == "__main__":

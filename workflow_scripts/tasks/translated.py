@@ -9,7 +9,7 @@ answer of which a question is to be written. Tags of words have no such way, as 
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,8 @@ def main(
     labels = Counter(label for e in made for label in e.labels(unit))
     about: dict[str, Any] = {"part": "translated", "language": languages[1], "examples": len(made), "labels": labels}
     about |= mean_lengths(made, languages[1], target_languages[1]) if unit == "target" else {}
-    write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "source": {"translated": str(train)}})
+    source = {"translated": str(train), "decoding": asdict(settings)}
+    write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "source": source})
 
 
 def translated(table: list[Example], unit: str, translate: Translate, removed: Counter[str], targets: bool = False) -> list[Example]:

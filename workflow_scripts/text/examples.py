@@ -22,6 +22,7 @@ from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
 from workflow_scripts.text.tagged import join_words, read_sentences
 from workflow_scripts.text.targets import read_targets
+from workflow_scripts.text.treebanks import Multiword
 
 
 @dataclass
@@ -76,6 +77,9 @@ class LabelledSource:
     """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
     XGLUE's script does."""
 
+    multiword: Multiword = "words"
+    """CoNLL-U: what a word like French *du* is that stands for several words of the syntax: these `words`, *de* and *le*; or one word, with
+    the tag of the one that is nearest to the sentence's root (`fused`), as in XTREME."""
     lost_answers: LostAnswers = "refuse"
     """Of questions with answers, also in SQuAD's JSON with `unit: target`: what to do where the answer is not in the passage, as happens in
     machine translations: an error, or `leave_out`, which counts them."""
@@ -135,7 +139,8 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         yield from _with_characters(read_queries(source, labels, removed, changed), changed)
         return
     columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
-    for one in read_sentences(Path(source.file or ""), columns, labels, source.label_names, source.language or "", changed):
+    path, code = Path(source.file or ""), source.language or ""
+    for one in read_sentences(path, columns, labels, source.label_names, code, changed, source.multiword):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 

@@ -33,7 +33,12 @@ class Language:
     @property
     def spaced(self) -> bool:
         """Whether the script puts spaces between words."""
-        return self.segmenter == "unicode" and self.script not in ("Khmer", "Myanmar")
+        return self.segmenter == "unicode" and not self.segments_clauses
+
+    @property
+    def segments_clauses(self) -> bool:
+        """Whether the script has no spaces between words and no dictionary segmenter is known here."""
+        return self.script in ("Khmer", "Myanmar")
 
 
 _CC25 = set(

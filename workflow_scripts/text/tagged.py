@@ -6,6 +6,7 @@
 file           a word                                        a sentence ends with
 =============  ============================================  ======================================================
 ``.conllu``    a line of CoNLL-U: FORM and UPOS              a blank line, or the end of the file
+               (`treebanks`)
 ``.jsonl``     an item of a list of words, with a list       its JSON object
                of tags beside it
 any other      a line of CoNLL's columns, separated by a     a blank line, or the end of the file
@@ -29,6 +30,7 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import block_of
+from workflow_scripts.text.treebanks import Multiword, Row, read_treebank
 
 INNER_BLANK = "\u00a0"
 """Character that takes the place of a blank inside a word (Vietnamese has such words) where words are separated by blanks."""
@@ -44,17 +46,27 @@ class Sentence(NamedTuple):
 
 
 def read_sentences(
-    path: Path, columns: dict[str, int | str], tags: list[str], names: dict[str, str], code: str, changed: Counter[str]
+    path: Path,
+    columns: dict[str, int | str],
+    tags: list[str],
+    names: dict[str, str],
+    code: str,
+    changed: Counter[str],
+    multiword: Multiword = "words",
 ) -> Iterator[Sentence]:
     """Read the sentences of a file one after the other; changes to their tags are counted by kind.
 
-    `columns` says where `word` and `tag` stand, `names` what a tag of the file is called in `tags`, and `code` is the
-    language. Raises `InputError` naming file, line and value for an unknown tag, a missing column, an empty word, or words and
-    tags of different numbers.
+    `columns` says where `word` and `tag` stand, `names` what a tag of the file is called in `tags`, and `code` is the language. `multiword`
+    is for CoNLL-U, see `treebanks`. Raises `InputError` naming file, line and value for an unknown tag, a missing column, an empty word,
+    or words and tags of different numbers.
     """
-    is_json = any(suffix in (".jsonl", ".ndjson") for suffix in Path(path).suffixes)
-    prefix = ""
-    for number, (document, rows) in enumerate((_json_rows if is_json else _column_rows)(Path(path), columns, {*tags, *names}), 1):
+    path, prefix = Path(path), ""
+    is_json = any(suffix in (".jsonl", ".ndjson") for suffix in path.suffixes)
+    if ".conllu" in path.suffixes:
+        read = read_treebank(path, _numbered(path, columns), multiword, code, changed)
+    else:
+        read = (_json_rows if is_json else _column_rows)(path, columns, {*tags, *names})
+    for number, (document, rows) in enumerate(read, 1):
         if number == 1 and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
             prefix = f"{code}:"
         words, found = [], []
@@ -66,7 +78,7 @@ def read_sentences(
             if (known := _known_tag(tag, tags, names, changed)) is None:
                 raise InputError(
                     f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; correct it, translate it with "
-                    f"`label_names`, or add it to `labels`{'' if is_json else _better_column(Path(path), {*tags, *names})}"
+                    f"`label_names`, or add it to `labels`{'' if is_json else _better_column(path, {*tags, *names})}"
                 )
             found.append(known)
         if prefix:
@@ -133,20 +145,12 @@ def _iob2(found: list[str], tags: list[str], changed: Counter[str]) -> Iterator[
 # ---------------------------------------------------------------------------------------------
 # files
 
-Row = tuple[int, str, str]
-"""Line number, word and tag."""
-
 _DOCUMENT_START = "-DOCSTART-"
 
 
 def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> Iterator[tuple[str, list[Row]]]:
-    """The document and the rows of each sentence; multiword tokens (``1-2``) and empty nodes (``1.1``) of CoNLL-U are no words."""
-    conllu = ".conllu" in path.suffixes
-    places = {"word": 2, "tag": 4} if conllu else {"word": 1, "tag": 2}
-    for name, column in columns.items():
-        if not str(column).isdigit() or int(column) < 1:
-            raise InputError(f"{path}: columns.{name} must be a number from 1, got {column!r}; such files have no header")
-        places[name] = int(column)
+    """The document and the rows of each sentence."""
+    places = {"word": 1, "tag": 2, **_numbered(path, columns)}
     wanted, document = max(places.values()), ""
     rows: list[Row] = []
     for number, line in enumerate(read_lines(path), 1):
@@ -157,7 +161,7 @@ def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> 
             rows = []
             document = f"document of line {number}" if line.strip() else document
             continue
-        if line.startswith("#") and (conllu or (not rows and _is_comment(line, cells, places["tag"], known))):
+        if line.startswith("#") and not rows and _is_comment(line, cells, places["tag"], known):
             if line.startswith("# newdoc"):
                 document = f"{line} (line {number})"
             continue
@@ -166,13 +170,17 @@ def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> 
                 f"{path}, line {number}: {len(cells)} column(s), but word and tag are in columns {places['word']} and {places['tag']}, "
                 f"separated by a tab or by blanks: {line[:80]!r}; correct the line, or set `columns`"
             )
-        if conllu and not cells[0].isdigit():
-            if not re.fullmatch(r"\d+[-.]\d+", cells[0]):
-                raise InputError(f"{path}, line {number}: a line of CoNLL-U begins with the word's number, not with {cells[0][:60]!r}")
-            continue
         rows.append((number, cells[places["word"] - 1], cells[places["tag"] - 1].strip()))
     if rows:
         yield document, rows
+
+
+def _numbered(path: Path, columns: dict[str, int | str]) -> dict[str, int]:
+    """The columns by number. Raises `InputError` for one that is a name."""
+    for name, column in columns.items():
+        if not str(column).isdigit() or int(column) < 1:
+            raise InputError(f"{path}: columns.{name} must be a number from 1, got {column!r}; such files have no header")
+    return {name: int(column) for name, column in columns.items()}
 
 
 def _cells(line: str) -> list[str]:

@@ -1,7 +1,8 @@
 """words: divides text into words. All stages use this segmenter.
 
 Words are nearly those of Unicode's UAX #29 and have at least one letter or digit. Chinese, Japanese and Thai, which are written without
-spaces, are segmented with a dictionary.
+spaces, are segmented with a dictionary. For Khmer and Burmese there is none here: what stands between two blanks, often a whole clause,
+counts as one word.
 """
 
 import functools
@@ -106,7 +107,7 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
 
 _SENTENCE_END = regex.compile(
     # a closing mark of a script with spaces, but that of an initial (J. Smith, U.S.), before what can begin a sentence
-    r"""(?<=[.!?…؟։।]["'»”’)\]]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
+    r"""(?<=[.!?…؟۔։।]["'»”’)\]]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
     # one of a script without
     r"""|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])"""
 )
@@ -124,6 +125,14 @@ def read_sentences(path: Path) -> Iterator[str]:
     """The lines of `path`; if they are documents, the sentences of the documents."""
     for line in read_lines(path):
         yield from map(str.strip, line.split(BREAK))
+
+
+_PART_OF_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]")
+
+
+def is_part_of_word(character: str) -> bool:
+    """Whether a character is a letter, a digit, or a mark that belongs to one, as Thai vowel and tone signs do."""
+    return bool(_PART_OF_WORD.match(character))
 
 
 def _only_words(line: str, spans: Iterable[Span]) -> list[Span]:

@@ -190,7 +190,8 @@ def main(
             **({"made_from": origin} if origin else {}),
             **pretrain(further, settings.objective, *text, lambda *_: start, "continued", **job),
         }
-        details = {"start": str(start), **made}
+        # a copy that was kept ready-made tells the start of the run that it comes from
+        details = {**made, "start": str(start)}
     if is_first_process():
         write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
 
@@ -235,6 +236,7 @@ def fetch(
     from workflow_scripts.models.networks import save_model
     from workflow_scripts.models.tokenisation import load_codec
     from workflow_scripts.models.trimming import trim
+    from workflow_scripts.models.veco import has_cross_attention, load_stack
     from workflow_scripts.training.loop import load_model
 
     if not settings.model:
@@ -253,9 +255,13 @@ def fetch(
     codec = load_codec(local)
     codec.untagged(languages, encoder_will_do)
     pieces = len(codec.tokenizer)
-    # an encoder goes without the head that it was pretrained with, unless its pretraining is continued
-    whole = family.decoder or keep_head
-    network = load_model(local, Training(dropout=0.1), seed=0) if whole else AutoModel.from_pretrained(local)
+    # an encoder goes without the head, or the cross-attention, that it was pretrained with, unless its pretraining is continued
+    if keep_head and has_cross_attention(local):
+        network = load_stack(local, cross=True)
+    elif keep_head or family.decoder:
+        network = load_model(local, Training(dropout=0.1), seed=0)
+    else:
+        network = AutoModel.from_pretrained(local)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         if settings.trim:
             if not text:

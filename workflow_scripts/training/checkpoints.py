@@ -173,12 +173,13 @@ _GREATER_IS_BETTER = ("eval_bleu", "eval_rouge")
 
 
 def judged_by(history: list[dict], wanted: str) -> str:
-    """What the looks at the dev set are judged by: what is `wanted` if every look measured it, otherwise the loss.
+    """What the looks at the dev set are judged by: what is `wanted` if any look measured it, otherwise the loss.
 
-    Dev BLEU and ROUGE-L are missing in a restore task, where no dev sentences are translated, and where their library is missing.
+    Dev BLEU and ROUGE-L are missing in a restore task, where no dev sentences are translated, and where their library is missing. If it is
+    missing on one of several machines that a phase runs on, the looks made there rank last: their judge is not changed, since the
+    checkpoint that is best by the other one may be gone.
     """
-    looks = looks_of(history)
-    return wanted if looks and all(wanted in look for look in looks) else "eval_loss"
+    return wanted if any(wanted in look for look in looks_of(history)) else "eval_loss"
 
 
 def looks_of(history: list[dict]) -> list[dict]:
@@ -203,14 +204,19 @@ def chosen_updates(history: list[dict], which: str, count: int, by: str = "eval_
 
 
 def looks_without_gain(history: list[dict], by: str = "eval_loss") -> int:
-    """Number of looks at the dev set since the best one; `by` names the score or loss that they are judged by."""
+    """Number of looks at the dev set since the best one; `by` names the score or loss that they are judged by.
+
+    As in `chosen_updates`, an equal score with a smaller loss is better: a score may stand still for a while before it rises.
+    """
     by = judged_by(history, by)
-    costs = [_cost(look, by) for look in looks_of(history)]
+    costs = [(_cost(look, by), look["eval_loss"]) for look in looks_of(history)]
     return len(costs) - 1 - costs.index(min(costs)) if costs else 0
 
 
 def _cost(look: dict, by: str) -> float:
-    """The number by which looks are compared; smaller is better."""
+    """The number by which looks are compared; smaller is better, and infinite where it was not measured."""
+    if by not in look:
+        return float("inf")
     return -look[by] if by in _GREATER_IS_BETTER else look[by]
 
 

@@ -44,7 +44,7 @@ def parts_that_fit(
     """
     parts, some = processes, updates[:1000]
     while True:
-        largest = max((split_batch(rows, parts)[0] for rows in some), key=size)
+        largest = max((part for rows in some for part in split_batch(rows, parts)), key=size)
         fits = True
         try:
             attempt(largest)

@@ -8,8 +8,9 @@ Label smoothing has no part in this: CTC's loss has none. A phase's dropout is t
 
 import math
 import os
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.sga import Generator as Writing
 from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.models.veco import has_cross_attention
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge
@@ -101,7 +103,7 @@ def fitter(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Counter[
             counts["targets_too_long"] += 1
         else:
             counts["blanks_removed"] += len(whole) - len(target)
-            return source, target
+            return source, array("i", target)  # a list takes six times the memory
         return None
 
     return fit
@@ -115,7 +117,8 @@ def open_generator(
     Raises `InputError` for a model that is no masked language model, and for rows whose alignments are longer than it can read.
     """
     config = AutoConfig.from_pretrained(start)
-    if not codec.form.decoder and not any("MaskedLM" in name for name in config.architectures or ()):
+    guesses = has_cross_attention(config) or any("MaskedLM" in name for name in config.architectures or ())
+    if not codec.form.decoder and not guesses:
         raise InputError(f"{start}: has no head that guesses masked pieces ({config.architectures}); SGA needs the pretrained one")
     dropout, attention = settings.dropout, settings.attention_dropout
     encoder = load_network(start, "text", dropout=dropout, attention_dropout=attention, seed=seed, from_scratch=from_scratch)
@@ -177,7 +180,7 @@ def train_generator(
     updates = Batches(rows, settings.batch_tokens, settings.updates, seed)
     pad = codec.tokenizer.pad_token_id
     to_batch = partial(collate_sources, pad=pad)
-    parts = parts_of(model, to_batch, summed, updates, settings, folder, seed)
+    parts = parts_of(model, to_batch, summed, updates, settings, folder, seed, partial(positions_read, model.settings))
     taken |= {"trained": sum(weight.numel() for weight in model.trained().values()), "left_out": rows.left_out}
     taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     # texts are compared with all references; the loss is that of targets with room
@@ -205,7 +208,7 @@ def train_generator(
 
     # what guessing costs at most: each position costs the logarithm of the vocabulary, in each unit that writes
     first = updates.epoch(0)
-    positions = sum(positions_guessed(model.settings, source, target) for source, target in first)
+    positions = sum(positions_guessed(model.settings, len(source), len(target)) for source, target in first)
     guess = math.log(model.config.vocab_size) * positions / sum(len(target) for _, target in first)
     watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {guess:.3g} at most", 1.5 * guess, judge(settings))
     watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4)
@@ -222,11 +225,17 @@ def train_generator(
     )
 
 
-def positions_guessed(settings: SGA, source: Sequence[int], target: Sequence[int]) -> int:
-    """In how many positions of all units a piece is guessed for a row, and with mask-predict its length."""
+def positions_guessed(settings: SGA, source: int, target: int) -> int:
+    """In how many positions of all units a piece is guessed for a row of so many pieces, and with mask-predict its length."""
     by_ctc = settings.alignment == "ctc"
-    aligned = settings.upsampling * len(source) if by_ctc else len(target) + 1
-    return aligned + (settings.upsampling * len(source if by_ctc else target) if settings.denoising else 0)
+    aligned = settings.upsampling * source if by_ctc else target + 1
+    return aligned + (settings.upsampling * (source if by_ctc else target) if settings.denoising else 0)
+
+
+def positions_read(settings: SGA, rows: list[Row]) -> int:
+    """The size of a part for the memory that it takes: the positions that all units read, padding included."""
+    source, target = (max(len(row[side]) for row in rows) for side in (0, 1))
+    return len(rows) * (source + positions_guessed(settings, source, target))
 
 
 @torch.no_grad()

@@ -34,7 +34,7 @@ from workflow_scripts.training.checkpoints import (
 )
 from workflow_scripts.training.curve import LOSS_ONLY, judge
 from workflow_scripts.training.dropout import quick_dropout
-from workflow_scripts.training.fitting import parts_that_fit, pick_batching, try_part
+from workflow_scripts.training.fitting import cells, parts_that_fit, pick_batching, try_part
 from workflow_scripts.training.looks import dev_loss, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
@@ -106,8 +106,12 @@ def parts_of(
     settings: Training,
     folder: Path,
     seed: int,
+    size: Callable[[list[Row]], int] = cells,
 ) -> int:
-    """How many parts an update is split into: on a GPU found by trying, unless it is told how many tokens go through at once."""
+    """How many parts an update is split into: on a GPU found by trying, unless it is told how many tokens go through at once.
+
+    The part of the greatest `size` is tried.
+    """
     device = pick_device(settings.device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if settings.micro_batch_tokens == "auto" and device.type == "cuda":
@@ -115,7 +119,7 @@ def parts_of(
             trainer_arguments(settings, folder, 1, seed)  # this starts the processes' group, by which they agree
         network.to(device)
         precision = pick_precision(settings.precision, device)
-        return parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes > 1), updates, processes)
+        return parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes > 1), updates, processes, size)
     at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
     return processes * math.ceil(settings.batch_tokens / (processes * at_once))
 
@@ -139,9 +143,9 @@ def fit(
     trainer = PhaseTrainer(
         model=network,
         args=trainer_arguments(settings, folder, accumulated, seed),
-        train_dataset=batches,
+        train_dataset=Undisturbed(batches),
         eval_dataset=batches,  # the Trainer requires one; `evaluate` below uses the real dev set
-        data_collator=partial(collated, collate),
+        data_collator=partial(only_item, collate),
         compute_loss_func=loss,
         callbacks=[progress, watch],
     )
@@ -165,14 +169,27 @@ def fit(
     return trainer.state.log_history
 
 
-def collated(collate: Callable[[list], dict[str, torch.Tensor]], items: list) -> dict[str, torch.Tensor]:
-    """The batch that is the Trainer's only item. A process that makes batches for a GPU leaves the signals to the one that trains.
+class Undisturbed(Sequence[list]):
+    """The same batches. A process that makes batches for a GPU leaves the signals to the one that trains.
 
     The whole group of processes gets them, from Slurm, torchrun or a terminal. If it ended by them, there would be no checkpoint.
     """
-    if torch.utils.data.get_worker_info() is not None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
+
+    def __init__(self, batches: Sequence[list]):
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, place: int) -> list:  # type: ignore[override]  # nothing takes slices
+        if torch.utils.data.get_worker_info() is not None:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+        return self.batches[place]
+
+
+def only_item(collate: Callable[[list], dict[str, torch.Tensor]], items: list) -> dict[str, torch.Tensor]:
+    """The batch that is the Trainer's only item."""
     return collate(items[0])
 
 

@@ -36,6 +36,7 @@ from workflow_scripts.noise.spans import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, is_first_process
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import write_lines
+from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import read_sentences, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, unpaired
@@ -146,7 +147,8 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
 
 def denoised(lines: list[str], code: str, noise: Noise, seed: int, stream: int) -> Iterator[str]:
     """Rows ``noised TAB original`` of mBART's noise."""
-    for noised, line in zip(denoise(words_of(lines, code), noise, seed, stream), lines, strict=True):
+    changed = denoise(words_of(lines, code), noise, seed, stream, spaced=language(code).spaced)
+    for noised, line in zip(changed, lines, strict=True):
         yield f"{noised}\t{line}"
 
 

@@ -80,8 +80,8 @@ def made_from(
         "task_text": sorted(map(checksum, task_text)),
         "held_out": sorted(map(checksum, held_out)),
     }
-    if objective == "veco":
-        origin["settings"]["veco"] = about_veco
+    if objective == "veco":  # which draws the languages of monolingual text by the temperature as well
+        origin["settings"] |= {"veco": about_veco, "temperature": about_bitext["temperature"]}
     if bitext:
         origin["settings"] |= about_bitext
         origin |= {"bitext": list(map(checksum, bitext)), "bitext_dev": list(map(checksum, bitext_dev))}

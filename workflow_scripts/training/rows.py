@@ -132,11 +132,10 @@ class NoisedRounds(Rounds):
 
     def read(self, name: str, code: str) -> list[Row]:
         """Rows of one file of one language."""
-        import zstandard
-
         path = self.folder / f"{name}.{code}.tsv.zst"
-        with zstandard.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            pairs = [line.rstrip("\n").split("\t") for line in file]
+        pairs = [line.split("\t") for line in read_lines(path, normalise=False)]
+        if cut := next((number for number, pair in enumerate(pairs, 1) if len(pair) != 2), 0):
+            raise InputError(f"{path}, line {cut}: expected a noised and an original sentence; remove the file, so that it is made again")
         noised, original = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
         if self.pieces:
             rows = compactly(lambda some: self.codec.encode_tokens(some, code, self.max_length), noised)

@@ -173,6 +173,8 @@ def forward_guesses(network: Any, causal: bool) -> None:
         return Guesses(states=torch.cat(list(found.values()))[None], weight=batch["weight"])
 
     network.forward = forward
+    # the Trainer counts one label less in each part of an update for a loss that predicts the next piece, which this one does not
+    network.loss_type = None
 
 
 def update_loss(network: Any, settings: Training, precision: str) -> Callable[..., Tensor]:
