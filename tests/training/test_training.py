@@ -21,6 +21,7 @@ from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
+from workflow_scripts.training.flat import encoded, lengths_of
 from workflow_scripts.training.loop import load_model, trainer_arguments
 from workflow_scripts.training.rows import (
     Batches,
@@ -29,10 +30,8 @@ from workflow_scripts.training.rows import (
     NoisedRounds,
     ParallelText,
     SwitchedText,
-    compactly,
     encode_pairs,
     in_parts,
-    lengths_of,
     split_batch,
 )
 from workflow_scripts.training.settings import Training
@@ -268,9 +267,9 @@ def test_average_is_the_mean(setup, tmp_path):
 
 def test_ids_are_held_in_four_bytes_each():
     lines = [str(number) for number in range(25_000)]
-    rows = compactly(lambda some: [[int(line), 250_026] for line in some], lines)
+    rows = encoded(lambda some: [[int(line), 250_026] for line in some], lines)
     assert [list(row) for row in rows] == [[number, 250_026] for number in range(25_000)]
-    assert {row.itemsize for row in rows} == {4} and collate([(rows[3], rows[4])], pad=1)["labels"].dtype == torch.int64
+    assert rows.flat.nbytes == 25_000 * 2 * 4 and collate([(rows[3], rows[4])], pad=1)["labels"].dtype == torch.int64
 
 
 def test_misaligned_text_is_refused(setup):

@@ -49,7 +49,9 @@ def mask_pieces(
     special tokens are not. `stream` tells rounds apart. `starts` says of each id of the vocabulary whether a word begins with it, for
     masks of words and spans.
     """
-    ordinary = pieces[np.minimum(np.searchsorted(pieces, ids), len(pieces) - 1)] == ids
+    is_ordinary = np.zeros(max(int(pieces[-1]), int(ids.max(initial=0))) + 1, bool)
+    is_ordinary[pieces] = True
+    ordinary = is_ordinary[ids]
     rates = masking.rate, masking.masked, masking.replaced
     if masking.unit == "piece":
         return _mask(ids, ordinary, before, pieces, mask, *rates, seed, stream)

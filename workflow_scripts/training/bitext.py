@@ -5,7 +5,7 @@ proportion to n^(1/T). With T = 1 each pair comes equally often, with a large T 
 T = 2, Tang et al. (2020, mBART-50) the directions many-to-many, many-to-one and one-to-many.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -16,9 +16,7 @@ from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.words import read_sentences
 
 if TYPE_CHECKING:
-    from workflow_scripts.models.batches import Row
-
-    Ids = Sequence[int]
+    from workflow_scripts.training.flat import Lines, Rows
 
 Direction = Literal["many-to-many", "many-to-one", "one-to-many"]
 
@@ -132,21 +130,23 @@ def _pairs(corpus: int, size: int, count: int, seed: int, number: int) -> np.nda
 class SampledPairs:
     """Training rows of several corpora, sampled with a temperature anew in each epoch, each pair in all of its corpus's directions."""
 
-    def __init__(self, sides: "Sequence[dict[str, list[Ids]]]", ways: Sequence[Sequence[tuple[str, str]]], temperature: float, seed: int):
+    def __init__(self, sides: "Sequence[dict[str, Lines]]", ways: Sequence[Sequence[tuple[str, str]]], temperature: float, seed: int):
         """`sides` are the ids of each corpus by language, `ways` its directions."""
         self._sides, self._ways, self._temperature, self._seed = sides, ways, temperature, seed
         self._sizes = [len(next(iter(ids.values()))) for ids in sides]
         self.rows = sum(len(pairs) * len(some) for pairs, some in zip(drawn(self._sizes, temperature, seed, 0), ways, strict=True))
 
-    def epoch(self, number: int) -> "list[Row]":
+    def epoch(self, number: int) -> "Rows":
         """The rows of an epoch."""
+        from workflow_scripts.training.flat import Lines, Rows
+
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
-        return [
-            (ids[source][pair], ids[target][pair])
-            for ids, ways, pairs in zip(self._sides, self._ways, chosen, strict=True)
-            for pair in pairs
-            for source, target in ways
-        ]
+
+        def side(which: int) -> Iterator[Sequence[int]]:
+            for ids, ways, pairs in zip(self._sides, self._ways, chosen, strict=True):
+                yield from (ids[way[which]][pair] for pair in pairs for way in ways)
+
+        return Rows(Lines.of(side(0)), Lines.of(side(1)))
 
     def lengths(self, number: int) -> None:
         """Not known before the rows are made, which takes no time."""

@@ -32,6 +32,7 @@ from workflow_scripts.models.veco import has_cross_attention
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge
+from workflow_scripts.training.flat import Lines, Rows
 from workflow_scripts.training.looks import dev_metric
 from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
@@ -42,32 +43,31 @@ from workflow_scripts.training.watching import Progress, Watch
 class Fitting(Rounds):
     """Rows (source, pieces of the target alone) of `rounds` whose targets have room in the alignment; the others are counted.
 
-    Rows that are in several epochs are made once.
+    Where all epochs have the same rows, these are made once.
     """
 
     def __init__(self, rounds: Rounds, codec: Codec, settings: SGA, longest: int):
         self._rounds, self._fit = rounds, fitter(codec, settings, longest)
-        self._known: dict[int, tuple[Row, Row | None]] = {}
+        self._from = rounds.epoch(0)
         counts = none_left_out()
-        first = self._fitting(0, counts)
+        first = self._fitting(self._from, counts)
         self.left_out = dict(counts)
         if not first:
             raise InputError(f"no target has room in its alignment ({self.left_out}); raise sga.upsampling")
         self._current = 0, first
         self.rows = len(first)
-        self.longest_target = max(len(target) for _, target in first)
+        self.longest_target = int(first.lengths(1).max())
 
-    def epoch(self, number: int) -> list[Row]:
+    def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
         if self._current[0] != number:
-            self._current = number, self._fitting(number, none_left_out())
+            rows, before = self._rounds.epoch(number), self._from
+            self._current, self._from = (number, self._current[1] if rows is before else self._fitting(rows, none_left_out())), rows
         return self._current[1]
 
-    def _fitting(self, number: int, counts: Counter[str]) -> list[Row]:
-        rows, known = self._rounds.epoch(number), self._known
-        # a row is known by itself as long as it is kept here, so that no other one can have its id
-        self._known = {id(row): known.get(id(row)) or (row, self._fit(row, counts)) for row in rows}
-        return [fitting for row in rows if (fitting := self._known[id(row)][1])]
+    def _fitting(self, rows: Iterable[Row], counts: Counter[str]) -> Rows:
+        fitting = [row for given in rows if (row := self._fit(given, counts))]
+        return Rows(*(Lines.of(row[side] for row in fitting) for side in (0, 1)))
 
 
 def none_left_out() -> Counter[str]:

@@ -35,6 +35,7 @@ from workflow_scripts.training.checkpoints import (
 from workflow_scripts.training.curve import LOSS_ONLY, judge
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.fitting import cells, parts_that_fit, pick_batching, try_part
+from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.looks import dev_loss, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
@@ -63,7 +64,7 @@ def train(
     precision = pick_precision(settings.precision, device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     updates = Batches(rounds, settings.batch_tokens, settings.updates, seed)
-    check_lengths(network, (row for rows in (updates.epoch(0), *(part.rows for part in dev)) for row in rows))
+    check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
     batching = pick_batching(settings, network)
     to_batch = pack if batching == "packed" else partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
     loss = pick_loss(network, settings, precision)
@@ -91,9 +92,9 @@ def train(
     return fit(network, batches, parts // processes, to_batch, loss, look, watch, progress, seed)
 
 
-def check_lengths(network: PreTrainedModel, rows: Iterable[Row]) -> None:
-    """Raise `InputError` for a row that is longer than the model can read."""
-    longest, most = max((len(side) for row in rows for side in row), default=0), longest_row(network.config)
+def check_lengths(network: PreTrainedModel, rows: Iterable[Sequence[Row]]) -> None:
+    """Raise `InputError` for a row, of one text or the other, that is longer than the model can read."""
+    longest, most = max((int(lengths_of(some).max()) for some in rows if len(some)), default=0), longest_row(network.config)
     if longest > most:
         raise InputError(f"a row has {longest} pieces, and the model reads {most} at most; set max_length: {most} or less")
 

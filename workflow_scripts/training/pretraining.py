@@ -45,6 +45,7 @@ from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
+    from workflow_scripts.training.flat import Lines
     from workflow_scripts.training.rows import Dev, Rounds
     from workflow_scripts.training.training import Method
 
@@ -193,21 +194,18 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     write_lines(plan, [json.dumps({"directions": ways, "temperature": block.temperature})])
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
-        from workflow_scripts.training.rows import Dev, compactly
+        from workflow_scripts.training.flat import Rows, encoded
+        from workflow_scripts.training.rows import Dev
 
-        def encoded(part: str, place: int) -> dict[str, Any]:
-            return {
-                code: compactly(
-                    partial(codec.encode, code=code, max_length=block.training.max_length), list(read_sentences(files[part, place, code]))
-                )
-                for code in pairs[place]
-            }
+        def sides(part: str, place: int) -> "dict[str, Lines]":
+            encode = partial(codec.encode, max_length=block.training.max_length)
+            return {code: encoded(partial(encode, code=code), read_sentences(files[part, place, code])) for code in pairs[place]}
 
-        rounds = SampledPairs([encoded("train", place) for place in range(len(pairs))], ways, block.temperature, seed)
+        rounds = SampledPairs([sides("train", place) for place in range(len(pairs))], ways, block.temperature, seed)
         dev = []
         for place, some in enumerate(ways):
-            ids = encoded("dev", place)
-            dev += [Dev(list(zip(ids[source], ids[target], strict=True)), target) for source, target in some]
+            ids = sides("dev", place)
+            dev += [Dev(Rows(ids[source], ids[target]), target) for source, target in some]
         return rounds, dev
 
     return Material({path.name: path for path in (*files.values(), plan)}, read)

@@ -1,7 +1,6 @@
 """rows: the text of a phase as rows of ids, and the batches that are made of them."""
 
 import bisect
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from workflow_scripts.models.batches import Row
 from workflow_scripts.models.tokenisation import Codec, word_starts
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.flat import Chained, Lines, Rows, encoded, lengths_of
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Rounds(Protocol):
     rows: int
     """Rows of an epoch."""
 
-    def epoch(self, number: int) -> list[Row]:
+    def epoch(self, number: int) -> Sequence[Row]:
         """The rows of an epoch, always the same."""
         ...
 
@@ -41,22 +41,21 @@ class ParallelText(Rounds):
 
     def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
         rows = encode_pairs(source, target, languages, codec, settings.max_length)
-        self.chosen = list(range(len(rows)))
+        self.chosen: Sequence[int] = range(len(rows))
         """Numbers of the lines that are used."""
         if settings.pairs is not None and settings.pairs < len(rows):
             # drawn without the run's seed, so that all seeds and arms share one choice
             self.chosen = sorted(np.random.default_rng(len(rows)).permutation(len(rows))[: settings.pairs].tolist())
-        self._rows = [rows[i] for i in self.chosen]
-        self._lengths = lengths_of(self._rows)
-        self.rows = len(self._rows)
+            rows = Rows(*(side.only(self.chosen) for side in rows.sides))
+        self._rows, self.rows = rows, len(rows)
 
-    def epoch(self, number: int) -> list[Row]:
+    def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
         return self._rows
 
     def lengths(self, number: int) -> np.ndarray:
         """The pieces of each row."""
-        return self._lengths
+        return lengths_of(self._rows)
 
 
 class SwitchedText(Rounds):
@@ -80,18 +79,18 @@ class SwitchedText(Rounds):
         from workflow_scripts.noise.candidates import Lookup, load_candidates
 
         plain = ParallelText(source, target, languages, codec, settings)
-        lines = _lines(source)
-        self._lines, self._targets = [lines[i] for i in plain.chosen], [labels for _, labels in plain.epoch(0)]
+        lines = list(read_lines(source))
+        self._lines, self._targets = [lines[i] for i in plain.chosen], plain.epoch(0).sides[1]
         self._encode = partial(codec.encode, code=languages[0], max_length=settings.max_length)
         self._lookup, self._noise, self._seed = Lookup(load_candidates(lexicon), *languages), noise, seed
         self.rows = plain.rows
 
-    def epoch(self, number: int) -> list[Row]:
+    def epoch(self, number: int) -> Rows:
         """The rows of an epoch; their words are chosen as those of the source's side in a round of code-switched text."""
         from workflow_scripts.noise.codeswitch import switch_lines
 
         switched, _ = switch_lines(self._lines, self._lookup, "codeswitch", self._seed, 2 * number, 0, self._noise)
-        return list(zip(compactly(self._encode, switched), self._targets, strict=True))
+        return Rows(encoded(self._encode, switched), self._targets)
 
 
 class Joined(Rounds):
@@ -99,10 +98,14 @@ class Joined(Rounds):
 
     def __init__(self, parts: Sequence[Rounds]):
         self._parts, self.rows = parts, sum(part.rows for part in parts)
+        self._current = Chained([])
 
-    def epoch(self, number: int) -> list[Row]:
+    def epoch(self, number: int) -> Chained:
         """The rows of an epoch."""
-        return [row for part in self._parts for row in part.epoch(number)]
+        texts = [part.epoch(number) for part in self._parts]
+        if len(texts) != len(self._current.texts) or any(new is not old for new, old in zip(texts, self._current.texts, strict=True)):
+            self._current = Chained(texts)
+        return self._current
 
     def lengths(self, number: int) -> np.ndarray | None:
         """The pieces of each row, where all texts tell."""
@@ -120,17 +123,17 @@ class NoisedRounds(Rounds):
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
         report = folder / "codeswitch.json"
         self.pieces = report.exists() and read_json(report)["unit"] == "piece"
-        self._current: tuple[int, list[Row]] = -1, []
+        self._current: tuple[int, Sequence[Row]] = -1, []
         self.rows = len(self.epoch(0))  # which stays for the first batch
 
-    def epoch(self, number: int) -> list[Row]:
+    def epoch(self, number: int) -> Sequence[Row]:
         """Rows (noised, original) of both languages; after the last round the first comes again."""
         number %= self.count
         if self._current[0] != number:
-            self._current = number, [row for code in self.languages for row in self.read(f"round{number}", code)]
+            self._current = number, Chained([self.read(f"round{number}", code) for code in self.languages])
         return self._current[1]
 
-    def read(self, name: str, code: str) -> list[Row]:
+    def read(self, name: str, code: str) -> Rows:
         """Rows of one file of one language."""
         path = self.folder / f"{name}.{code}.tsv.zst"
         pairs = [line.split("\t") for line in read_lines(path, normalise=False)]
@@ -138,65 +141,56 @@ class NoisedRounds(Rounds):
             raise InputError(f"{path}, line {cut}: expected a noised and an original sentence; remove the file, so that it is made again")
         noised, original = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
         if self.pieces:
-            rows = compactly(lambda some: self.codec.encode_tokens(some, code, self.max_length), noised)
+            rows = encoded(lambda some: self.codec.encode_tokens(some, code, self.max_length), noised)
         else:
-            rows = compactly(lambda some: self.codec.encode(some, code, self.max_length, masks=True), noised)
-        return list(zip(rows, compactly(lambda some: self.codec.encode(some, code, self.max_length), original), strict=True))
+            rows = encoded(lambda some: self.codec.encode(some, code, self.max_length, masks=True), noised)
+        return Rows(rows, encoded(lambda some: self.codec.encode(some, code, self.max_length), original))
 
 
 class MaskedText(Rounds):
     """Rows of the masked language model: monolingual text, masked anew in each epoch."""
 
     def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: "Masking", seed: int):
-        ids = [row for code, lines in text.items() for row in compactly(partial(codec.encode, code=code, max_length=max_length), lines)]
-        self.rows = len(ids)
-        self._before = np.cumsum([0, *map(len, ids)])
-        self._ids = np.concatenate([np.asarray(row, dtype=np.int32) for row in ids])
+        encode = partial(codec.encode, max_length=max_length)
+        by_language = [encoded(partial(encode, code=code), lines) for code, lines in text.items()]
+        self._ids = np.concatenate([ids.flat for ids in by_language])
+        self._before = np.cumsum([0, *np.concatenate([ids.lengths() for ids in by_language])])
+        self.rows = len(self._before) - 1
         specials = {*codec.tokenizer.all_special_ids, *codec.tokenizer.added_tokens_decoder}
         self._pieces = np.array(sorted(set(range(len(codec.tokenizer))) - specials), dtype=np.int32)
         self._mask, self._masking, self._seed = codec.tokenizer.mask_token_id, masking, seed
         self._starts = word_starts(codec.tokenizer)
 
-    def epoch(self, number: int) -> list[Row]:
+    def epoch(self, number: int) -> Rows:
         """Rows (what is read, labels) of one epoch."""
         from workflow_scripts.noise.masking import mask_pieces
 
         sides = mask_pieces(self._ids, self._before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
-        read, labels = (np.split(side, self._before[1:-1]) for side in sides)
-        return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
+        return Rows(*(Lines(side, self._before) for side in sides))
 
     def lengths(self, number: int) -> np.ndarray:
         """The pieces of each row, which stay the same."""
         return np.diff(self._before)
 
 
-def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> list[Row]:
+def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> Rows:
     """Rows of two aligned files of plain text."""
     sides = [
-        compactly(partial(codec.encode, code=code, max_length=max_length), _lines(path))
+        encoded(partial(codec.encode, code=code, max_length=max_length), read_lines(path))
         for path, code in zip((source, target), languages, strict=True)
     ]
     if len(sides[0]) != len(sides[1]):
         raise InputError(f"{source} has {len(sides[0])} lines, {target} {len(sides[1])}; they must be aligned")
     if not sides[0]:
         raise InputError(f"{source}: is empty")
-    return list(zip(*sides, strict=True))
-
-
-def compactly(encode: Callable[[list[str]], list[list[int]]], lines: list[str]) -> list[array]:
-    """The lines as ids, encoded in portions and stored in four bytes per id; lists would need ten times as much memory."""
-    return [array("i", ids) for start in range(0, len(lines), 10_000) for ids in encode(lines[start : start + 10_000])]
-
-
-def _lines(path: Path) -> list[str]:
-    return list(read_lines(path))
+    return Rows(*sides)
 
 
 @dataclass
 class Dev:
     """Dev rows in one target language; references where translations are wanted."""
 
-    rows: list[Row]
+    rows: Sequence[Row]
     language: str
     references: list[str] | None = None
 
@@ -231,7 +225,7 @@ class Batches(Made[list[Row]]):
         super().__init__(number, self._batch)
         self._rounds, self._tokens, self._seed = rounds, tokens, seed
         self._begins = [0]  # the first batch of each epoch, as far as they are known
-        self._rows: tuple[int, list[Row]] = -1, []
+        self._rows: tuple[int, Sequence[Row]] = -1, []
         self._cut: tuple[int, list[np.ndarray]] = -1, []
 
     def _batch(self, at: int) -> list[Row]:
@@ -241,7 +235,7 @@ class Batches(Made[list[Row]]):
         rows = self.epoch(epoch)
         return [rows[index] for index in self.cut(epoch)[at - self._begins[epoch]]]
 
-    def epoch(self, number: int) -> list[Row]:
+    def epoch(self, number: int) -> Sequence[Row]:
         """The rows of an epoch."""
         if self._rows[0] != number:
             self._rows = -1, []  # two would be in memory otherwise
@@ -280,12 +274,7 @@ class Batches(Made[list[Row]]):
 
     def targets(self) -> float:
         """Pieces of the target sides of a batch, on average over the first epoch."""
-        return sum(len(target) for _, target in self.epoch(0)) / len(self.cut(0))
-
-
-def lengths_of(rows: Sequence[Row]) -> np.ndarray:
-    """The pieces of each row, on its longer side."""
-    return np.array([max(len(source), len(target)) for source, target in rows])
+        return float(lengths_of(self.epoch(0), 1).sum()) / len(self.cut(0))
 
 
 def in_parts(updates: Sequence[list[Row]], parts: int) -> Made[list[Row]]:

@@ -23,6 +23,7 @@ from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.bitext import drawn
+from workflow_scripts.training.flat import Chained, Lines, Rows
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
@@ -158,16 +159,15 @@ class MaskedSegments:
         self._mask = tokenizer.mask_token_id
         self._starts = word_starts(tokenizer)
 
-    def epoch(self, number: int) -> "list[Row]":
+    def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
         pairs = self._drawn(number)
         segments = [np.frombuffer(segment, dtype=np.int32) for pair in pairs for segment in pair]
         before = np.cumsum([0, *map(len, segments)])
         sides = mask_pieces(np.concatenate(segments), before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
         # a row ends where the next pair begins
-        ends = before[np.cumsum([len(pair) for pair in pairs])[:-1]]
-        read, labels = (np.split(side, ends) for side in sides)
-        return [(array("i", source.tobytes()), array("i", target.tobytes())) for source, target in zip(read, labels, strict=True)]
+        ends = before[np.cumsum([0, *map(len, pairs)])]
+        return Rows(*(Lines(side, ends) for side in sides))
 
     def lengths(self, number: int) -> np.ndarray:
         """The pieces of each row of an epoch."""
@@ -210,7 +210,7 @@ def held_back(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "l
             if group:
                 # round numbers reserved for dev; training never reaches them
                 rows = MaskedSegments([group], codec, block.masking, 1.0, seed).epoch(2**31 + 2 * place + is_parallel)
-                made.append(Batch(rows, bool(is_parallel)))
+                made.append(Batch(list(rows), bool(is_parallel)))
     return made
 
 
@@ -230,13 +230,13 @@ class Alternating(NamedTuple):
         """Rows of an epoch of both."""
         return sum(part.rows for part in self if part)
 
-    def epoch(self, number: int) -> "list[Row]":
+    def epoch(self, number: int) -> Chained:
         """The rows of an epoch of both."""
-        return [row for part in self if part for row in part.epoch(number)]
+        return Chained([part.epoch(number) for part in self if part])
 
 
 class Batch(NamedTuple):
-    """The rows of an update, or a part of them."""
+    """The rows of an update, or a part of them; of a dev text all of them."""
 
     rows: "list[Row]"
     parallel: bool
