@@ -214,7 +214,7 @@ def test_memory_is_held_against_what_the_jobs_ask_for():
     assert line.startswith("ok") and "so it goes through it in parts" in line
 
 
-def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of_the_node():
+def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of_the_node(monkeypatch):
     raw = changed("backbones/bible/small/training/batch_tokens", 100_000)
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 100_000}
     needs = {}
@@ -224,6 +224,10 @@ def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of
     assert needs[1][0] != needs[8][0] and needs[1][1] != needs[8][1]
     for rule in jobs:
         assert "beside its GPUs, but the profile's mem_mb is 6.0 GB" in found(raw, f"node memory of {rule}", jobs)
+    # each process holds the text as well
+    monkeypatch.setattr(resources, "_text_bytes", lambda corpus: 4e9)
+    told = [found(raw, f"node memory of {rule}", jobs) for rule in ("backbone", "finetune")]
+    assert "about 16 GB" in told[0] and "about 80 GB" in told[1]
 
 
 def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):

@@ -54,9 +54,12 @@ def training_memory(shape: Shape, phase: Trained, gpus: int) -> float:
     return 1e9 + 16 * shape.parameters + tokens * (layers + scores)
 
 
-def host_memory(shape: Shape, gpus: int) -> float:
-    """Bytes of the node's memory that training on GPUs needs at least: weights (4 a parameter) and CUDA, in each process."""
-    return gpus * (2e9 + 4 * shape.parameters)
+def host_memory(shape: Shape, gpus: int, text: float = 0) -> float:
+    """Bytes of the node's memory that training on GPUs needs at least: weights (4 a parameter), CUDA and the text, in each process.
+
+    Of `text`, in bytes, ids are held, of four bytes for a piece of about four, and as much again for a moment while they are put together.
+    """
+    return gpus * (2e9 + 4 * shape.parameters + 2 * text)
 
 
 def training_disk(shape: Shape, phase: Trained) -> float:

@@ -47,6 +47,8 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Compare the memory that training needs with what its jobs ask for or this machine has."""
     largest: dict[str, tuple[float, float, Trained, Given]] = {}
     host: dict[str, float] = {}
+    # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
+    text = max((_text_bytes(config.corpora[name]) for name in used_corpora(config)), default=0.0)
     partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
     jobs = {rule: {**job, **_only_model(job, partitions)} for rule, job in jobs.items()}
     for phase in phases(config):
@@ -55,7 +57,7 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             # all rules that train share an update among their GPUs
             need = training_memory(shape, phase, given.gpus)
             if given.gpus:
-                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, given.gpus))
+                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, given.gpus, text if phase.rule != "backbone" else 0))
             if need > largest.get(phase.rule, (0.0,))[0]:
                 automatic = given.gpus and phase.micro_batch_tokens == "auto"
                 least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus) if automatic else need
