@@ -21,7 +21,7 @@ from workflow_scripts.models.sga import SGA, effective
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import load_stack
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.generating import Fitting, fitting_rows, positions_guessed, positions_read
+from workflow_scripts.training.generating import WithRoom, positions_guessed, positions_read, rows_with_room
 from workflow_scripts.training.settings import Training
 
 SETTINGS = {**TINY, "max_length": 32, "attention_dropout": 0.1, "dropout": 0.1, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
@@ -112,13 +112,13 @@ def test_targets_without_room_are_counted_and_left_out(setup):
     blank = codec.tokenizer.get_vocab()["▁"]
     source = [0, 20, 2]
     rows = [(source, [0, 9, 8, 9, 8, 9, 8, 2]), (source, [0, *[9] * 4, 2]), (source, [0, blank, 9, 2]), (source, [0, blank, 2])]
-    kept, counts = fitting_rows(rows, codec, SGA(), 32)
+    kept, counts = rows_with_room(rows, codec, SGA(), 32)
     assert as_lists(kept) == [(source, [9, 8, 9, 8, 9, 8]), (source, [9])]
     assert counts == {"targets_too_long": 1, "targets_empty": 1, "blanks_removed": 1}
-    free, counts = fitting_rows(rows[:2], codec, SGA(alignment="mask_predict"), 5)
+    free, counts = rows_with_room(rows[:2], codec, SGA(alignment="mask_predict"), 5)
     assert as_lists(free) == [(source, [9] * 4)] and counts["targets_too_long"] == 1
     # what no CTC writes may have equal neighbours and the piece that is CTC's blank
-    plain, counts = fitting_rows(rows[1:], codec, SGA(alignment="mask_predict", upsampling=1, denoising=False), 5)
+    plain, counts = rows_with_room(rows[1:], codec, SGA(alignment="mask_predict", upsampling=1, denoising=False), 5)
     assert as_lists(plain) == [(source, [9] * 4), (source, [blank, 9]), (source, [blank])] and not any(counts.values())
 
 
@@ -137,10 +137,10 @@ def test_rows_that_come_again_are_held_once(setup):
         def epoch(self, number):
             return self.own if number != 2 else [*self.own[1:], ([0, number, 2], [0, 8, 2])]
 
-    fitting = Fitting(Text(), load_codec(setup[1]), SGA(), 32)
-    first, second, third = (fitting.epoch(number) for number in range(3))
+    rows = WithRoom(Text(), load_codec(setup[1]), SGA(), 32)
+    first, second, third = (rows.epoch(number) for number in range(3))
     assert first is second and list(third[:2]) == list(first[1:]) and [list(side) for side in third[2]] == [[0, 2, 2], [8]]
-    assert fitting.epoch(3) == first
+    assert rows.epoch(3) == first
 
 
 def test_a_veco_is_an_encoder_that_learns_to_write(setup, tmp_path):

@@ -30,7 +30,7 @@ class Significance:
 
 def compare_everywhere(
     counts: dict[tuple[str, str, int], np.ndarray],
-    share: Score,
+    score: Score,
     names: Sequence[str],
     testsets: Sequence[str],
     seeds: Sequence[int],
@@ -38,7 +38,7 @@ def compare_everywhere(
 ) -> dict[str, Any]:
     """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds (seed None).
 
-    `counts` has, by arm, test set and seed, an array of examples × counts, and `share` computes a score from 0 to 1 from their sum;
+    `counts` has, by arm, test set and seed, an array of examples × counts, and `score` computes a score from 0 to 1 from their sum;
     differences are in points of a hundred. Test sets with the same number of examples are treated as translations of each other, line
     by line: for their average, the same lines are drawn from all of them.
     """
@@ -49,15 +49,15 @@ def compare_everywhere(
         statistics = {(name, seed): side_by_side([counts[name, one, seed] for one in some]) for name in names for seed in seeds}
         for seed in [*seeds, None]:
             mine = {key: found for key, found in statistics.items() if seed in (None, key[1])}
-            for (arm, other), found in compare(mine, mean_score(share, len(some)), pairs, settings).items():
+            for (arm, other), found in compare(mine, mean_score(score, len(some)), pairs, settings).items():
                 rows.append({"testset": testset, "seed": seed, "arm": arm, "other": other, **found})
     covers = {"seed": COVERS["seed"], "seeds": COVERS["seed" if len(seeds) == 1 else settings.test]}
     return {"baseline": names[0], "pairs": rows, "covers": covers, "settings": asdict(settings)}
 
 
-def interval(counts: np.ndarray, share: Score, samples: int = 1_000) -> tuple[float, float]:
-    """The 95 % bootstrap interval of a score, in per cent. The rows of `counts` (examples) are resampled; `share` scores their sum."""
-    drawn = drawn_scores({("", 0): counts}, share, samples, np.random.default_rng(1))
+def interval(counts: np.ndarray, score: Score, samples: int = 1_000) -> tuple[float, float]:
+    """The 95 % bootstrap interval of a score, in per cent. The rows of `counts` (examples) are resampled; `score` is made of their sum."""
+    drawn = drawn_scores({("", 0): counts}, score, samples, np.random.default_rng(1))
     low, high = np.percentile(drawn["", 0], [2.5, 97.5])
     return float(100 * low), float(100 * high)
 
@@ -76,6 +76,6 @@ def side_by_side(counts: Sequence[np.ndarray]) -> np.ndarray:
     return made
 
 
-def mean_score(share: Score, testsets: int) -> Score:
+def mean_score(score: Score, testsets: int) -> Score:
     """The mean over test sets, in per cent, of a score from 0 to 1 of the sums of their counts in the order of `side_by_side`."""
-    return lambda sums: float(100 * np.mean([share(part) for part in np.split(np.asarray(sums), testsets)]))
+    return lambda sums: float(100 * np.mean([score(part) for part in np.split(np.asarray(sums), testsets)]))

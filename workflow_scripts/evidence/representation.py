@@ -185,7 +185,7 @@ def sentence_vectors(network: "PreTrainedModel", pad: int, rows: list[list[int]]
 
 
 def mean_vector(network: "PreTrainedModel", pad: int, rows: list[list[int]], tokens: int) -> np.ndarray:
-    """The mean of the last decoder layer's e over all rows (width)."""
+    """The mean over all rows (width) of e of the last layer: of the decoder, or of an encoder alone."""
     total = sum(
         sentence_vectors(network, pad, [rows[i] for i in batch])[-1].sum(axis=0, dtype=np.float64)
         for batch in by_length([len(row) for row in rows], tokens)

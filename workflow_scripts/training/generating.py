@@ -1,6 +1,6 @@
 """generating: how a text is learnt to be written at once, by CTC and by SGA, in the loop that all training shares.
 
-What a phase needs besides the loop of `loop`: the rows whose targets have room (`Fitting`), a generator made of a backbone
+What a phase needs besides the loop of `loop`: the rows whose targets have room (`WithRoom`), a generator made of a backbone
 (`open_generator`), its loss in training and on the dev set, and texts of the dev sentences. The network itself is `models.prompts`.
 
 Label smoothing has no part in this: CTC's loss has none. A phase's dropout is that of the encoder, frozen or not.
@@ -40,17 +40,17 @@ from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
 
 
-class Fitting(Rounds):
+class WithRoom(Rounds):
     """Rows (source, pieces of the target alone) of `rounds` whose targets have room in the alignment; the others are counted.
 
     Where all epochs have the same rows, these are made once.
     """
 
     def __init__(self, rounds: Rounds, codec: Codec, settings: SGA, longest: int):
-        self._rounds, self._fit = rounds, fitter(codec, settings, longest)
+        self._rounds, self._fit = rounds, room_finder(codec, settings, longest)
         self._from = rounds.epoch(0)
         counts = none_left_out()
-        first = self._fitting(self._from, counts)
+        first = self._kept(self._from, counts)
         self.left_out = dict(counts)
         if not first:
             raise InputError(f"no target has room in its alignment ({self.left_out}); raise sga.upsampling")
@@ -62,12 +62,12 @@ class Fitting(Rounds):
         """The rows of an epoch."""
         if self._current[0] != number:
             rows, before = self._rounds.epoch(number), self._from
-            self._current, self._from = (number, self._current[1] if rows is before else self._fitting(rows, none_left_out())), rows
+            self._current, self._from = (number, self._current[1] if rows is before else self._kept(rows, none_left_out())), rows
         return self._current[1]
 
-    def _fitting(self, rows: Iterable[Row], counts: Counter[str]) -> Rows:
-        fitting = [row for given in rows if (row := self._fit(given, counts))]
-        return Rows(*(Lines.of(row[side] for row in fitting) for side in (0, 1)))
+    def _kept(self, rows: Iterable[Row], counts: Counter[str]) -> Rows:
+        kept = [row for given in rows if (row := self._fit(given, counts))]
+        return Rows(*(Lines.of(row[side] for row in kept) for side in (0, 1)))
 
 
 def none_left_out() -> Counter[str]:
@@ -75,14 +75,14 @@ def none_left_out() -> Counter[str]:
     return Counter({"targets_too_long": 0, "targets_empty": 0, "blanks_removed": 0})
 
 
-def fitting_rows(rows: Iterable[Row], codec: Codec, settings: SGA, longest: int) -> tuple[list[Row], dict[str, int]]:
-    """The rows whose targets have room, and how many were left out; see `fitter`."""
-    fit, counts = fitter(codec, settings, longest), none_left_out()
-    kept = [fitting for row in rows if (fitting := fit(row, counts))]
+def rows_with_room(rows: Iterable[Row], codec: Codec, settings: SGA, longest: int) -> tuple[list[Row], dict[str, int]]:
+    """The rows whose targets have room, and how many were left out; see `room_finder`."""
+    fit, counts = room_finder(codec, settings, longest), none_left_out()
+    kept = [row for given in rows if (row := fit(given, counts))]
     return kept, dict(counts)
 
 
-def fitter(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Counter[str]], Row | None]:
+def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Counter[str]], Row | None]:
     """What makes of a row the source and its target alone; None if it has no room, which is counted (`none_left_out`).
 
     A target loses what frames a text in its family, and, where CTC is to write it, the blank, if that is a piece that texts may have.
@@ -111,7 +111,7 @@ def fitter(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Counter[
 
 def open_generator(
     start: Path, codec: Codec, rounds: Rounds, settings: Training, seed: int, from_scratch: bool = False, *, writing: Writing, sga: SGA
-) -> tuple[Generator, Fitting]:
+) -> tuple[Generator, WithRoom]:
     """A generator of the encoder in `start`, and its rows, by settings that are `effective`.
 
     Raises `InputError` for a model that is no masked language model, and for rows whose alignments are longer than it can read.
@@ -128,11 +128,11 @@ def open_generator(
     if settings.max_length > (longest := sga.longest_source(positions)):
         what = f"make alignments of {sga.upsampling * settings.max_length} positions" if longest < positions else "are too many"
         raise InputError(f"training.max_length: {settings.max_length} pieces {what}; {start} has {positions}. Lower it to {longest}")
-    fitting = Fitting(rounds, codec, sga, sga.longest_target(positions))
+    rows = WithRoom(rounds, codec, sga, sga.longest_target(positions))
     torch.manual_seed(seed)
-    model = make_generator(encoder, codec, sga, writing == "sga", fitting.longest_target, str(start))
+    model = make_generator(encoder, codec, sga, writing == "sga", rows.longest_target, str(start))
     model.backbone = backbone_name(start)
-    return model, fitting
+    return model, rows
 
 
 def backbone_name(start: Path) -> str:
@@ -165,7 +165,7 @@ def summed(outputs: dict[str, torch.Tensor], labels: torch.Tensor, num_items_in_
 def train_generator(
     model: Generator,
     codec: Codec,
-    rows: Fitting,
+    rows: WithRoom,
     dev: list[Dev],
     folder: Path,
     seed: int,
@@ -184,13 +184,13 @@ def train_generator(
     taken |= {"trained": sum(weight.numel() for weight in model.trained().values()), "left_out": rows.left_out}
     taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     # texts are compared with all references; the loss is that of targets with room
-    fitting, dev_left_out = fitting_rows((row for part in dev for row in part.rows), codec, model.settings, model.longest_target)
-    if not fitting:
+    dev_rows, dev_left_out = rows_with_room((row for part in dev for row in part.rows), codec, model.settings, model.longest_target)
+    if not dev_rows:
         raise InputError(f"no target of the dev set has room in its alignment ({dev_left_out}); raise sga.upsampling")
     taken["dev_left_out"] = dev_left_out
 
     def measured() -> dict[str, float]:
-        return dev_losses(model, fitting, pad, precision)
+        return dev_losses(model, dev_rows, pad, precision)
 
     def loss_only() -> dict[str, float]:
         return {LOSS_ONLY: sum(measured().values())}
