@@ -63,12 +63,13 @@ def run(main: Any) -> None:
         names = [*_flags_of(main)]
         with _mappings_as_json():
             tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,) if len({*names}) == len(names) else ())
-    except (InputError, Stopped) as reason:
-        # under torchrun all processes stop for the same reason, and the first one tells it; an error may be one machine's alone
-        told = f"{'error' if isinstance(reason, InputError) else 'not done'}: {reason}"
-        if not is_first_process() and isinstance(reason, InputError):
-            told = f"process {os.environ['RANK']} on {socket.gethostname()}: {told}"
-        sys.exit(told if is_first_process() or isinstance(reason, InputError) else 1)
+    except Stopped as reason:
+        # under torchrun all processes stop for the same reason, and the first one tells it
+        sys.exit(f"not done: {reason}" if is_first_process() else 1)
+    except InputError as reason:
+        # which may be one machine's alone
+        where = "" if is_first_process() else f"process {os.environ['RANK']} on {socket.gethostname()}: "
+        sys.exit(f"{where}error: {reason}")
     except OSError as reason:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise

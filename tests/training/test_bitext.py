@@ -15,7 +15,8 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.bitext import Bitext, directions, drawn, read_bitext, shares, unpaired
+from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, drawn, read_bitext, shares, unpaired
+from workflow_scripts.training.flat import Lines, lengths_of
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, read_text
 
 
@@ -61,6 +62,19 @@ def test_no_pair_comes_again_before_all_have_come():
         assert len(counts) == size and max(counts.values()) - min(counts.values()) <= 1
     assert sorted(drawn([90, 10], 1, 1, 3)[0].tolist()) == list(range(90))
     assert epochs[1][1].tolist() != drawn([90, 10], 2, seed=2, number=1)[1].tolist()
+
+
+def test_lengths_are_known_before_the_rows():
+    rng = np.random.default_rng(5)
+
+    def side(lines: int) -> Lines:
+        return Lines.of([range(length) for length in rng.integers(1, 9, lines).tolist()])
+
+    sides = [{"de": side(90), "en": side(90)}, {"en": side(10), "fr": side(10)}]
+    sampled = SampledPairs(sides, [[("de", "en"), ("en", "de")], [("fr", "en")]], temperature=2, seed=1)
+    for number in range(3):
+        assert sampled.lengths(number).tolist() == lengths_of(sampled.epoch(number)).tolist()
+    assert sampled.rows == len(sampled.epoch(0)) == 175
 
 
 def test_directions_go_through_the_pivot():

@@ -363,7 +363,7 @@ def test_a_process_that_makes_batches_outlives_the_signal_that_stops_the_trainin
     """As on a GPU, where the whole group of processes gets it, and the training still has to write its checkpoint."""
     asked, goes_on = Event(), Event()
     loader = DataLoader(
-        loop.Undisturbed(SlowAtFirst(asked, goes_on)), batch_size=1, num_workers=1, collate_fn=partial(loop.only_item, sum_of)
+        loop.undisturbed(SlowAtFirst(asked, goes_on)), batch_size=1, num_workers=1, collate_fn=partial(loop.only_item, sum_of)
     )
     batches = iter(loader)
     # the first batch takes long, since an epoch is made for it, and the signal may come meanwhile

@@ -21,7 +21,7 @@ from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.word_lists import read_dictionary, write_lexicon
+from workflow_scripts.text.word_lists import both_ways, read_dictionary, write_lexicon
 from workflow_scripts.text.words import count_units
 
 
@@ -206,7 +206,7 @@ def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
 
 def check_order(path: Path, pairs: list[tuple[str, str]], languages: tuple[str, str], counts: list[Counter[str]]) -> None:
     """Raise `InputError` if more pairs of a dictionary occur in the text of both languages when they are read the other way round."""
-    here, turned = (sum(a in first and b in second for a, b in pairs) for first, second in (counts, counts[::-1]))
+    here, turned = both_ways(pairs, *counts)
     if turned > here:
         raise InputError(
             f"{path}: {here} of {len(pairs)} pairs have both words in the text, and {turned} when they are read the other way round; the "

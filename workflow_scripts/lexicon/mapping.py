@@ -31,7 +31,7 @@ from workflow_scripts.lexicon.verdict import NUMERAL, Attempt, diagnose
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive
 from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
-from workflow_scripts.text.word_lists import read_dictionary
+from workflow_scripts.text.word_lists import both_ways, read_dictionary
 from workflow_scripts.text.words import fold
 
 
@@ -302,14 +302,15 @@ def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dic
         pairs = [(word, word) for word in sides.words_a if word in rows_b and (start == "identical" or NUMERAL.fullmatch(word))]
         if not pairs:
             raise InputError(f"mapping.mode {start}: the two vocabularies have no such word in common")
-    known = [(rows_a[x], rows_b[z]) for x, z in dict.fromkeys(pairs) if x in rows_a and z in rows_b]
-    turned = sum(x in rows_b and z in rows_a for x, z in dict.fromkeys(pairs))
-    if not known or turned > len(known):
+    pairs = list(dict.fromkeys(pairs))
+    here, turned = both_ways(pairs, rows_a, rows_b)
+    if not here or turned > here:
         raise InputError(
-            f"mapping.mode {start}: of {len(pairs)} pairs of the dictionary {len(known)} have both words in the vectors, and {turned} when "
+            f"mapping.mode {start}: of {len(pairs)} pairs of the dictionary {here} have both words in the vectors, and {turned} when "
             "they are read the other way round; is it in the order of the languages, lower-cased like the vectors?"
         )
-    print(f"{start}: starts from {len(known)} of {len(pairs)} pairs", flush=True)
+    known = [(rows_a[x], rows_b[z]) for x, z in pairs if x in rows_a and z in rows_b]
+    print(f"{start}: starts from {here} of {len(pairs)} pairs", flush=True)
     known_a, known_b = (torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
     return known_a, known_b
 

@@ -145,7 +145,7 @@ def at_once(model: Path, codec: Codec, settings: Decoding, prompts: Path | None 
         rows = codec.encode(lines, languages[0], generator.longest_source)
         written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, settings.iterations, settings.max_length)
         print({"lines by how often they were denoised": dict(sorted(Counter(each.iterations for each in written).items()))})
-        return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids[: settings.max_length] for each in written])]
+        return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
 
     yield translate
 

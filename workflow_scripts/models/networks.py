@@ -55,13 +55,13 @@ def load_network(
     kind = next(getattr(module, family.heads[head]) for module in modules if hasattr(module, family.heads[head]))
     config.dtype = torch.float32  # a folder in half precision says so
     network = kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
-    if family.decoder and (head == "encoder_classification" or getattr(config, "token_head", "") == "encoder"):
+    if family.decoder and not config.decoder_layers:
         rest_decoder(network)
     return network
 
 
 def rest_decoder(network: "PreTrainedModel") -> None:
-    """Have only the encoder's weights trained, where a head reads them alone.
+    """Have only the encoder's weights trained, where a head reads them alone and there are no layers of a decoder.
 
     Several processes wait for the gradient of each weight that is trained, and the decoder's have none. The embeddings, which both halves
     share, are the encoder's as well.

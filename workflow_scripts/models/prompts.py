@@ -46,8 +46,8 @@ def attend_with_prefix(
     """Attention of transformers with the layer's own prefix before keys and values; without one, plain attention."""
     prefix: Prefix | None = given.pop("prefix", None)
     if prefix is not None:
-        before = [side.to(key.dtype) for side in prefix[module.layer_idx]]
-        key, value = torch.cat([before[0], key], dim=2), torch.cat([before[1], value], dim=2)
+        keys, values = prefix[module.layer_idx]
+        key, value = torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2)
     return sdpa_attention_forward(module, query, key, value, mask, **given)
 
 
@@ -174,6 +174,9 @@ class Generator(nn.Module):
         if unit not in self.prompts:
             return None
         prompt = self.scales[unit].clamp_min(1.0) * self.prompts[unit]
+        if torch.is_autocast_enabled(self.device.type):
+            # prompts are kept in float32; what is computed in half precision would be carried in float32 with them
+            prompt = prompt.to(torch.get_autocast_dtype(self.device.type))
         return [tuple(self.by_head(side[None].expand(rows, -1, -1)) for side in layer) for layer in prompt]  # type: ignore[misc]
 
     def by_head(self, states: torch.Tensor) -> torch.Tensor:
@@ -192,8 +195,7 @@ class Generator(nn.Module):
                 prefix = guide.prefix
             else:
                 pairs = zip(guide.prefix, prefix, strict=True)
-                # prompts are kept in float32; what is computed in half precision would be carried in float32 with them
-                prefix = [(torch.cat([a, k.to(a.dtype)], dim=2), torch.cat([b, v.to(b.dtype)], dim=2)) for (a, b), (k, v) in pairs]
+                prefix = [(torch.cat([a, k], dim=2), torch.cat([b, v], dim=2)) for (a, b), (k, v) in pairs]
         first = family_of(self.config).reserved_positions
         places = torch.arange(first, first + ids.shape[1], device=ids.device)[None].expand(len(ids), -1)
         return {

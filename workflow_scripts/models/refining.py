@@ -163,8 +163,8 @@ def write(
     """The texts of encoded sources, in the order of the rows.
 
     As many rows are written at once as fit into `tokens` with padding. Denoising is repeated until nothing changes, and `iterations` times
-    at most (by default as the settings say; 0 leaves it out). With mask-predict no text has more than `longest` pieces (0: as many as the
-    model has positions for).
+    at most (by default as the settings say; 0 leaves it out). A text is cut after `longest` pieces (0: after those that the model has
+    positions for).
     """
     model.eval()
     most = model.settings.iterations if iterations is None else iterations
@@ -182,7 +182,7 @@ def write(
             parts = [([batch[i] for i in part], by_mask_predict(model, guide.rows(part), lengths[part], most)) for part in alike]
         for places, texts in parts:
             for place, text in zip(places, texts, strict=True):
-                found[place] = text
+                found[place] = text._replace(ids=text.ids[:longest]) if longest else text
     return found
 
 

@@ -46,11 +46,11 @@ def load_stack(folder: Path | str, *, cross: bool, dropout: float = 0.0, attenti
         stack, read = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="sdpa", output_loading_info=True)
     except RuntimeError as error:  # what transformers raises where the sizes of weights differ from those of the configuration
         raise InputError(f"{folder}: its weights do not fit its config.json ({str(error).splitlines()[0][:120]})") from None
-    # an XLM-R may come without the head that guesses pieces
-    missing = sorted(name for name in read["missing_keys"] if CROSS not in name and not name.startswith("lm_head."))
-    if missing or (cross and has_cross_attention(folder) and read["missing_keys"]):
-        named = missing or sorted(read["missing_keys"])
-        raise InputError(f"{folder}: its weights do not fit its config.json (there is no {named[0]}, nor {len(named) - 1} others)")
+    # an XLM-R has no cross-attention, and may come without the head that guesses pieces
+    whole = cross and has_cross_attention(config)
+    missing = sorted(name for name in read["missing_keys"] if whole or not (CROSS in name or name.startswith("lm_head.")))
+    if missing:
+        raise InputError(f"{folder}: its weights do not fit its config.json (there is no {missing[0]}, nor {len(missing) - 1} others)")
     # the layers have been made; from here on the configuration is that of an XLM-R, see above
     stack.config.update({"is_decoder": False, "add_cross_attention": False, "cross_attention": cross})
     return stack

@@ -114,7 +114,8 @@ def mask(words: Words, hit: Sequence[int] | np.ndarray) -> list[str]:
     return [" ".join(line.split()) for line in "".join([*pieces, words.text[at:]]).split("\n")]
 
 
-# in Chinese and Japanese no blank stands between sentences
+# In Chinese and Japanese no blank stands between sentences. `words.sentences` knows more (initials, closing quotes), but the backbone that
+# is shipped was pretrained with these breaks, and has to come out the same when it is made again.
 _SENTENCE_BREAK = regex.compile(r"(?<=[.!?؟۔।])\s+(?=\P{Ll})|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])")
 
 

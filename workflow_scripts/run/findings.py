@@ -241,7 +241,7 @@ def lexicons(config: Config) -> Iterator[Finding]:
 
 def clauses(config: Config) -> Iterator[Finding]:
     """Languages of which the lexicon and the noise know clauses instead of words."""
-    for corpus, _ in used_lexicons(config):
+    for corpus in dict.fromkeys(corpus for corpus, _ in used_lexicons(config)):
         for code in config.corpora[corpus].languages:
             if (known := language(code)).segments_clauses:
                 yield Finding(

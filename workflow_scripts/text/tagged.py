@@ -20,7 +20,6 @@ whose spans begin with ``I-``, and in BIOES or BILOU are converted.
 
 import itertools
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,7 +29,7 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import block_of
-from workflow_scripts.text.treebanks import Multiword, Row, read_treebank
+from workflow_scripts.text.treebanks import Multiword, Row, cells_of, read_treebank
 
 INNER_BLANK = "\u00a0"
 """Character that takes the place of a blank inside a word (Vietnamese has such words) where words are separated by blanks."""
@@ -124,7 +123,7 @@ def _known_tag(tag: str, tags: list[str], names: dict[str, str], changed: Counte
 
 def _better_column(path: Path, known: set[str]) -> str:
     """A column whose cells are all known tags in the first lines, as the end of a message; nothing if there is none."""
-    rows = [_cells(line) for line in itertools.islice(read_lines(path), 200) if line.strip()]
+    rows = [cells_of(line) for line in itertools.islice(read_lines(path), 200) if line.strip()]
     rows = [row for row in rows if row[0] != _DOCUMENT_START and not row[0].startswith("#")]
     fitting = (place for place in range(min(map(len, rows), default=0)) if all(row[place].strip() in known for row in rows))
     found = next(fitting, None)
@@ -154,7 +153,7 @@ def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> 
     wanted, document = max(places.values()), ""
     rows: list[Row] = []
     for number, line in enumerate(read_lines(path), 1):
-        cells = _cells(line)
+        cells = cells_of(line)
         if not line.strip() or cells[0] == _DOCUMENT_START:
             if rows:
                 yield document, rows
@@ -181,11 +180,6 @@ def _numbered(path: Path, columns: dict[str, int | str]) -> dict[str, int]:
         if not str(column).isdigit() or int(column) < 1:
             raise InputError(f"{path}: columns.{name} must be a number from 1, got {column!r}; such files have no header")
     return {name: int(column) for name, column in columns.items()}
-
-
-def _cells(line: str) -> list[str]:
-    """The columns of a line. Only tabs and plain blanks separate them: a no-break space may be part of a word."""
-    return line.split("\t") if "\t" in line else re.split(" +", line.strip(" "))
 
 
 def _is_comment(line: str, cells: list[str], place: int, known: set[str]) -> bool:

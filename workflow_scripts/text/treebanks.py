@@ -8,6 +8,7 @@ Treebanks whose text must not be redistributed have ``_`` in place of each word.
 XTREME these are left out; there is one in some languages that XTREME tests.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -48,8 +49,8 @@ def read_treebank(
     places = {**_COLUMNS, **columns}
     wanted = max(places[name] for name in ("number", "word", "tag", *(["head"] if multiword == "fused" else [])))
     document, words, ranges = "", dict[int, Word](), dict[int, tuple[int, int, str]]()
-    for number, line in enumerate((*read_lines(path), ""), 1):
-        cells = line.split("\t") if "\t" in line else re.split(" +", line.strip(" "))
+    for number, line in enumerate(itertools.chain(read_lines(path), [""]), 1):
+        cells = cells_of(line)
         if not line.strip():
             if words:
                 yield from _sentence(path, document, words, ranges, code, changed)
@@ -71,6 +72,11 @@ def read_treebank(
             words[int(cells[0])] = Word(number, cells[places["word"] - 1], cells[places["tag"] - 1].strip(), head)
         else:
             raise InputError(f"{path}, line {number}: a line of CoNLL-U begins with the word's number, not with {cells[0][:60]!r}")
+
+
+def cells_of(line: str) -> list[str]:
+    """The columns of a line. Only tabs and plain blanks separate them: a no-break space may be part of a word."""
+    return line.split("\t") if "\t" in line else re.split(" +", line.strip(" "))
 
 
 def _sentence(

@@ -1,6 +1,6 @@
 """word_lists: reads and writes lexicons and dictionaries: files with one pair of words per line."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from workflow_scripts.stage import InputError, atomic
@@ -39,3 +39,8 @@ def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> lis
         a, b = pair
         pairs.append((fold(a.strip(), languages[0]), fold(b.strip(), languages[1])) if languages else (a, b))
     return pairs
+
+
+def both_ways(pairs: list[tuple[str, str]], first: Container[str], second: Container[str]) -> tuple[int, int]:
+    """How many pairs have their words in `first` and `second`, in this order, and how many when they are read the other way round."""
+    return sum(a in first and b in second for a, b in pairs), sum(b in first and a in second for a, b in pairs)

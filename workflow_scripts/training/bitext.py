@@ -148,5 +148,10 @@ class SampledPairs:
 
         return Rows(Lines.of(side(0)), Lines.of(side(1)))
 
-    def lengths(self, number: int) -> None:
-        """Not known before the rows are made, which takes no time."""
+    def lengths(self, number: int) -> np.ndarray:
+        """The pieces of each row, on its longer side, which both directions share."""
+        chosen = drawn(self._sizes, self._temperature, self._seed, number)
+        longer = [np.maximum(*(ids.lengths() for ids in sides.values())) for sides in self._sides]
+        return np.concatenate(
+            [np.repeat(lengths[pairs], len(ways)) for lengths, pairs, ways in zip(longer, chosen, self._ways, strict=True)]
+        )

@@ -7,6 +7,7 @@ one counts a reference. Here the ids of all rows stand one behind the other in o
 
 import bisect
 import itertools
+from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -62,13 +63,13 @@ def encoded(encode: Callable[[list[str]], list[list[int]]], lines: Iterable[str]
 class _Held(Sequence["Row"]):
     """Rows that are made when they are asked for, and equal to any others with the same ids."""
 
+    @abstractmethod
     def row(self, at: int) -> "Row":
         """The row with a number from 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lengths(self, side: int) -> np.ndarray:
         """The number of ids of each row on one side, 0 (read) or 1 (labels)."""
-        raise NotImplementedError
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):

@@ -48,24 +48,21 @@ class WithRoom(Rounds):
 
     def __init__(self, rounds: Rounds, codec: Codec, settings: SGA, longest: int):
         self._rounds, self._fit = rounds, room_finder(codec, settings, longest)
-        self._from = rounds.epoch(0)
-        counts = none_left_out()
-        first = self._kept(self._from, counts)
-        self.left_out = dict(counts)
-        if not first:
+        self._read, counts = rounds.epoch(0), none_left_out()
+        self._kept = self._with_room(self._read, counts)
+        self.left_out, self.rows = dict(counts), len(self._kept)
+        if not self.rows:
             raise InputError(f"no target has room in its alignment ({self.left_out}); raise sga.upsampling")
-        self._current = 0, first
-        self.rows = len(first)
-        self.longest_target = int(first.lengths(1).max())
+        self.longest_target = int(self._kept.lengths(1).max())
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
-        if self._current[0] != number:
-            rows, before = self._rounds.epoch(number), self._from
-            self._current, self._from = (number, self._current[1] if rows is before else self._kept(rows, none_left_out())), rows
-        return self._current[1]
+        rows = self._rounds.epoch(number)
+        if rows is not self._read:
+            self._read, self._kept = rows, self._with_room(rows, none_left_out())
+        return self._kept
 
-    def _kept(self, rows: Iterable[Row], counts: Counter[str]) -> Rows:
+    def _with_room(self, rows: Iterable[Row], counts: Counter[str]) -> Rows:
         kept = [row for given in rows if (row := self._fit(given, counts))]
         return Rows(*(Lines.of(row[side] for row in kept) for side in (0, 1)))
 

@@ -38,7 +38,7 @@ from workflow_scripts.training.fitting import cells, parts_that_fit, pick_batchi
 from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.looks import dev_loss, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
-from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
+from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
 
@@ -144,7 +144,7 @@ def fit(
     trainer = PhaseTrainer(
         model=network,
         args=trainer_arguments(settings, folder, accumulated, seed),
-        train_dataset=Undisturbed(batches),
+        train_dataset=undisturbed(batches),
         eval_dataset=batches,  # the Trainer requires one; `evaluate` below uses the real dev set
         data_collator=partial(only_item, collate),
         compute_loss_func=loss,
@@ -170,23 +170,19 @@ def fit(
     return trainer.state.log_history
 
 
-class Undisturbed(Sequence[list]):
+def undisturbed(batches: Sequence[list]) -> Made[list]:
     """The same batches. A process that makes batches for a GPU leaves the signals to the one that trains.
 
     The whole group of processes gets them, from Slurm, torchrun or a terminal. If it ended by them, there would be no checkpoint.
     """
 
-    def __init__(self, batches: Sequence[list]):
-        self.batches = batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, place: int) -> list:  # type: ignore[override]  # nothing takes slices
+    def batch(at: int) -> list:
         if torch.utils.data.get_worker_info() is not None:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_IGN)
-        return self.batches[place]
+        return batches[at]
+
+    return Made(len(batches), batch)
 
 
 def only_item(collate: Callable[[list], dict[str, torch.Tensor]], items: list) -> dict[str, torch.Tensor]:

@@ -153,9 +153,9 @@ class MaskedText(Rounds):
     def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: "Masking", seed: int):
         encode = partial(codec.encode, max_length=max_length)
         by_language = [encoded(partial(encode, code=code), lines) for code, lines in text.items()]
-        self._ids = np.concatenate([ids.flat for ids in by_language])
-        self._before = np.cumsum([0, *np.concatenate([ids.lengths() for ids in by_language])])
-        self.rows = len(self._before) - 1
+        lengths = np.concatenate([[0], *(ids.lengths() for ids in by_language)])
+        self._text = Lines(np.concatenate([ids.flat for ids in by_language]), np.cumsum(lengths))
+        self.rows = len(self._text)
         specials = {*codec.tokenizer.all_special_ids, *codec.tokenizer.added_tokens_decoder}
         self._pieces = np.array(sorted(set(range(len(codec.tokenizer))) - specials), dtype=np.int32)
         self._mask, self._masking, self._seed = codec.tokenizer.mask_token_id, masking, seed
@@ -165,12 +165,13 @@ class MaskedText(Rounds):
         """Rows (what is read, labels) of one epoch."""
         from workflow_scripts.noise.masking import mask_pieces
 
-        sides = mask_pieces(self._ids, self._before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
-        return Rows(*(Lines(side, self._before) for side in sides))
+        ids, before = self._text.flat, self._text.before
+        sides = mask_pieces(ids, before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
+        return Rows(*(Lines(side, before) for side in sides))
 
     def lengths(self, number: int) -> np.ndarray:
         """The pieces of each row, which stay the same."""
-        return np.diff(self._before)
+        return self._text.lengths()
 
 
 def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> Rows:
