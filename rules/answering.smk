@@ -95,7 +95,7 @@ rule answering_significance:
     params:
         names=of(arms.arms),
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
-        seeds=CONFIG.run.seeds,
+        seeds=of(arms.seeds),
         languages=of(arms.tested_languages),
         metric=lambda w: CONFIG.experiments[w.experiment].answering.metric,
         settings=settings_of("scores"),

@@ -166,7 +166,7 @@ rule classification_significance:
     params:
         names=of(arms.arms),
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
-        seeds=CONFIG.run.seeds,
+        seeds=of(arms.seeds),
         settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.tasks.classification compare --systems {input.systems:q} --examples {input.examples:q} --output {output:q} "

@@ -96,7 +96,7 @@ rule labelling_significance:
     params:
         names=of(arms.arms),
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
-        seeds=CONFIG.run.seeds,
+        seeds=of(arms.seeds),
         metric=of(arms.labelling_metric),
         settings=settings_of("scores"),
     shell:

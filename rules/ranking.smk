@@ -96,7 +96,7 @@ rule ranking_significance:
     params:
         names=of(arms.arms),
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
-        seeds=CONFIG.run.seeds,
+        seeds=of(arms.seeds),
         metric=lambda w: CONFIG.experiments[w.experiment].ranking.metric,
         relevant=lambda w: CONFIG.experiments[w.experiment].ranking.relevant,
         settings=settings_of("scores"),

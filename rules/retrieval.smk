@@ -57,7 +57,7 @@ rule retrieval_significance:
     params:
         names=of(arms.arms),
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
-        seeds=of(searches.seeds),
+        seeds=of(arms.seeds),
         metric=of(searches.metric),
         settings=settings_of("scores"),
     shell:

@@ -1,12 +1,14 @@
 """Arms that write at once, start from a backbone of their own, or switch words while they translate: what is wrong with them, and jobs."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
+from snakemake.iocontainers import Wildcards
 from test_config import changed
 
-from workflow_scripts.run import arms, findings, inputs
+from workflow_scripts.run import analyses, arms, findings, inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.run.estimates import MBART_LARGE
 from workflow_scripts.stage import InputError
@@ -115,6 +117,23 @@ def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
     assert translation.zero_shot_references(config, "other", "en") == ["results/corpora/help.de-en/test/pages.en"]
     raw["experiments"]["help-de-en"]["together_with"] = ["others", "help"]
     with pytest.raises(InputError, match=r"together_with: 'others' is not defined[\s\S]*'help' is the experiment's own corpus"):
+        load(raw)
+
+
+def test_an_experiment_may_take_the_first_of_the_seeds_alone():
+    raw = changed("run/seeds", [3, 1, 2])
+    raw["experiments"]["help-de-en"]["seeds"] = 2
+    config = load(raw)
+    w = Wildcards(fromdict={"experiment": "help-de-en"})
+    assert arms.seeds(config, w) == [3, 1]
+    runs = "results/runs/help-de-en"
+    assert arms.of_runs(config, w, "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
+    assert {*re.findall(r"seed\d", "\n".join(translation.results(config, "help-de-en")))} == {"seed1", "seed3"}
+    assert {trained.times for trained in translation.phases(config, "help-de-en")} == {2}
+    assert analyses.models_of_arms(config).keys() >= {"help-de-en/csr/seed1/finetune"}
+    assert "help-de-en/csr/seed2/finetune" not in analyses.models_of_arms(config)
+    raw["experiments"]["help-de-en"]["seeds"] = 0
+    with pytest.raises(InputError, match=r"experiments\.help-de-en\.seeds"):
         load(raw)
 
 

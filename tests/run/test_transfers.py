@@ -61,6 +61,10 @@ def test_nothing_is_compared_unless_asked_for():
             {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "labelling": {"metric": "f1"}}},
             r"need the same `metric`: .*'small-pos-csr-small': 'f1'",
         ),
+        (
+            {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "seeds": 1}},
+            r"need the same number of `seeds`: .*'small-pos-csr-small': 1",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_comparison(changes, message):

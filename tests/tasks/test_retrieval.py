@@ -225,6 +225,8 @@ def test_a_backbone_is_measured_once_and_an_arm_with_each_seed():
     assert found == {"plain/seed1/predictions", "csr/seed1/predictions", "csr/seed2/predictions"}
     assert retrieval.model_folder(config, "translations", "csr", 2) == "results/runs/help-de-en/csr/seed2/pretext/model"
     assert retrieval.model_folder(config, "translations", "plain", 2) == "results/backbones/bible-apart/model"
+    config.experiments["help-de-en"].seeds = 1  # what was not trained is not measured
+    assert "results/runs/translations/csr/seed2/predictions" not in TASKS["retrieval"].results(config, "translations")
 
 
 def test_a_text_in_several_lines_is_searched_for_once_and_never_mined():

@@ -17,7 +17,7 @@ from workflow_scripts.evidence.spectra import Spectra
 from workflow_scripts.evidence.states import Side
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, trains
+from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, seeds_of, trains
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.backbone import Backbone
 
@@ -72,7 +72,7 @@ def models_of_arms(config: Config) -> dict[str, str]:
         for name in config.run.experiments
         if name in config.experiments and trains(config.experiments[name])
         for arm, phase in phases_of(config, config.experiments[name])
-        for seed in config.run.seeds
+        for seed in seeds_of(config, config.experiments[name])
     }
 
 

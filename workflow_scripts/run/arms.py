@@ -25,6 +25,7 @@ from workflow_scripts.tasks.experiment import (
     head_settings,
     phase_sga,
     phase_training,
+    seeds_of,
 )
 from workflow_scripts.tasks.table import task_of
 
@@ -72,6 +73,11 @@ def target(config: Config, w: Wildcards) -> str:
     return test_direction(config, w)[1] if "testset" in dict(w.items()) else trained_direction(config, w)[1]
 
 
+def seeds(config: Config, w: Wildcards) -> list[int]:
+    """The seeds that the experiment's arms are compared with."""
+    return seeds_of(config, config.experiments[w.experiment])
+
+
 def of_arms(config: Config, w: Wildcards, file: str) -> list[str]:
     """A `file` (which may have wildcards) of the run of each arm with the wildcards' seed."""
     return [f"{paths.run_folder(w.experiment, arm, w.seed)}/{file.format(**dict(w.items()))}" for arm in arms(config, w)]
@@ -80,7 +86,7 @@ def of_arms(config: Config, w: Wildcards, file: str) -> list[str]:
 def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
     """A `file` (which may have wildcards) of each run of the experiment, arm by arm and seed by seed."""
     filled = file.format(**dict(w.items()))
-    return [f"{paths.run_folder(w.experiment, arm, seed)}/{filled}" for arm in arms(config, w) for seed in config.run.seeds]
+    return [f"{paths.run_folder(w.experiment, arm, seed)}/{filled}" for arm in arms(config, w) for seed in seeds(config, w)]
 
 
 def first_models(config: Config, w: Wildcards) -> list[str]:
@@ -375,5 +381,5 @@ def predicted(config: Config, w: Wildcards) -> list[str]:
         f"{paths.run_folder(w.experiment, arm, seed)}/{testset}.hyp"
         for arm in arms_of(config, config.experiments[w.experiment])
         for testset in testsets(config, w.experiment)
-        for seed in config.run.seeds
+        for seed in seeds(config, w)
     ]

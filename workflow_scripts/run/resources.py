@@ -12,7 +12,7 @@ from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_
 from workflow_scripts.run.findings import Finding, Jobs, gigabytes, shape_of, translated, used_backbones, used_corpora, used_lexicons
 from workflow_scripts.run.partitions import Nodes, check_job, gpus_of, read_accounts, read_partitions, said
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.experiment import Trained, arms_of, of_training
+from workflow_scripts.tasks.experiment import Trained, arms_of, of_training, seeds_of
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import packing
@@ -136,9 +136,10 @@ def own_folders(config: Config) -> Iterator[Path]:
     for corpus, name in used_lexicons(config):
         yield from results.glob(f"lexicons/{corpus}.*/{name}")
     for name in config.run.experiments:
-        for seed in config.run.seeds:
+        experiment = config.experiments[name]
+        for seed in seeds_of(config, experiment):
             yield from results.glob(f"codeswitch/{name}/*/seed{seed}")
-            for arm in arms_of(config, config.experiments[name]):
+            for arm in arms_of(config, experiment):
                 yield from (each for pattern in (arm, f"{arm}.grid*") for each in results.glob(f"runs/{name}/{pattern}/seed{seed}"))
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from workflow_scripts import paths
-from workflow_scripts.run.arms import arms
+from workflow_scripts.run.arms import arms, seeds
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import Wildcards, as_json
 from workflow_scripts.tasks import retrieval
-from workflow_scripts.tasks.experiment import seeds_of
 from workflow_scripts.text import aligned
 
 
@@ -63,11 +62,6 @@ def model_settings(config: Config, w: Wildcards) -> str:
 def metric(config: Config, w: Wildcards) -> str:
     """The score that the models are compared by."""
     return "f1" if _text(config, w).mines else "accuracy"
-
-
-def seeds(config: Config, w: Wildcards) -> list[int]:
-    """The seeds that the models are compared with."""
-    return seeds_of(config, config.experiments[w.experiment])
 
 
 def found(config: Config, w: Wildcards) -> list[str]:

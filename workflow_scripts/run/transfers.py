@@ -13,7 +13,7 @@ from workflow_scripts import paths
 from workflow_scripts.names import undefined
 from workflow_scripts.run.arms import testsets
 from workflow_scripts.run.config import Config
-from workflow_scripts.tasks.experiment import arms_of, backbone_of, trains
+from workflow_scripts.tasks.experiment import arms_of, backbone_of, seeds_of, trains
 from workflow_scripts.tasks.table import task_name, task_of
 
 # ---------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def folders(config: Config, w: Any) -> list[str]:
 
 def predicted(config: Config, w: Any) -> list[str]:
     """The files with the answers of all models, on all test sets, with all seeds, in this order."""
-    seeds, runs = len(config.run.seeds), _runs(config, w)
+    seeds, runs = len(seeds_of(config, config.experiments[w.experiment])), _runs(config, w)
     by_model = [runs[at : at + seeds] for at in range(0, len(runs), seeds)]
     return [f"{run}/{testset}.hyp" for mine in by_model for testset in testsets(config, w.experiment) for run in mine]
 
@@ -82,7 +82,7 @@ def _runs(config: Config, w: Any) -> list[str]:
     return [
         paths.run_folder(name, arms_of(config, config.experiments[name])[0], seed)
         for name in _group(config, w).values()
-        for seed in config.run.seeds
+        for seed in seeds_of(config, config.experiments[name])
     ]
 
 
@@ -116,6 +116,9 @@ def problems(config: Config) -> Iterator[str]:
         arms = {name: arms_of(config, config.experiments[name])[0] for name in group.values()}
         if len({*arms.values()}) > 1:
             yield f"run.transfer: experiments that are compared need the same first arm: {arms}"
+        seeds = {name: len(seeds_of(config, config.experiments[name])) for name in group.values()}
+        if len({*seeds.values()}) > 1:
+            yield f"run.transfer: experiments that are compared need the same number of `seeds`: {seeds}"
         metrics = {name: getattr(_head(config, name), "metric", None) for name in group.values()}
         if len({*metrics.values()}) > 1:
             yield f"run.transfer: experiments that are compared need the same `metric`: {metrics}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from workflow_scripts.limits import Share
+from workflow_scripts.limits import Positive, Share
 from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.sga import SGA, Generator, effective
 from workflow_scripts.names import undefined
@@ -114,6 +114,8 @@ class Experiment(AnyExperiment):
     """Name of a backbone."""
     arms: list[str] | None = None
     """Those of the run's arms that this experiment takes; all by default."""
+    seeds: Positive | None = None
+    """How many of the run's seeds it is trained with, counted from the first; all by default."""
     codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
     """Noise of the pretext task."""
     training: Training = field(default_factory=Training)
@@ -223,9 +225,14 @@ def arms_of(config: Config, experiment: Any) -> list[str]:
 
 
 def seeds_of(config: Config, experiment: Any) -> list[int]:
-    """The seeds that an experiment's arms are measured with: the first one alone where all of them are backbones, which have no others."""
-    alone = not trains(experiment) and all(model.backbone for model in experiment.models.values())
-    return config.run.seeds[:1] if alone else config.run.seeds
+    """The seeds that an experiment's arms are measured with, the first ones of the run's.
+
+    Where nothing is trained they are those that all its models were trained with; a backbone has no others than the first.
+    """
+    if trains(experiment):
+        return config.run.seeds[: experiment.seeds]
+    trained = [seeds_of(config, config.experiments[model.experiment]) for model in experiment.models.values() if not model.backbone]
+    return min(trained, key=len, default=config.run.seeds[:1])
 
 
 def trains(experiment: Any) -> bool:

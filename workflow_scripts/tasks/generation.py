@@ -28,7 +28,7 @@ from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks import transfer, translation
-from workflow_scripts.tasks.experiment import MoreText, Phase, Task, arms_of, backbones_of, phases_of, shared_problems
+from workflow_scripts.tasks.experiment import MoreText, Phase, Task, arms_of, backbones_of, phases_of, seeds_of, shared_problems
 from workflow_scripts.tasks.transfer import Transfer
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_lines, write_pairs
@@ -152,7 +152,7 @@ def results(config: Config, name: str) -> set[str]:
     files |= {f"{own}/significance/{test}.json" for test in tests}
     if experiment.grid:
         files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
-    for seed in config.run.seeds:
+    for seed in seeds_of(config, experiment):
         files |= {f"{own}/significance/{test}.seed{seed}.json" for test in tests}
         for arm in arms_of(config, experiment):
             folder = paths.run_folder(name, arm, seed)

@@ -31,7 +31,17 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.names import undefined
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.experiment import AnyExperiment, Task, Trained, arms_of, backbone_of, backbones_of, chain, pretrained_in
+from workflow_scripts.tasks.experiment import (
+    AnyExperiment,
+    Task,
+    Trained,
+    arms_of,
+    backbone_of,
+    backbones_of,
+    chain,
+    pretrained_in,
+    seeds_of,
+)
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines, write_lines
 
@@ -119,7 +129,8 @@ def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
 
 def searched_seeds(config: "Config", name: str, arm: str) -> list[int]:
     """The seeds that a model is measured with: a backbone with the first one alone."""
-    return config.run.seeds[:1] if config.experiments[name].models[arm].backbone else config.run.seeds
+    experiment = config.experiments[name]
+    return config.run.seeds[:1] if experiment.models[arm].backbone else seeds_of(config, experiment)
 
 
 def results(config: "Config", name: str) -> set[str]:
@@ -234,13 +245,16 @@ class Sides:
     source: list[torch.Tensor]
     target: list[torch.Tensor]
     gold: list[tuple[int, int]]
-    vector_of: tuple[np.ndarray, np.ndarray] | None = None
+    vector_of: Sequence[np.ndarray] = ()
     """Of both sides, the number of each line's vector, where lines of the same text share one; by default each has its own."""
+
+    def __post_init__(self) -> None:
+        self.vector_of = self.vector_of or (np.arange(len(self.source[0])), np.arange(len(self.target[0])))
 
     @property
     def sizes(self) -> tuple[int, int]:
         """The numbers of lines."""
-        return (len(self.source[0]), len(self.target[0])) if self.vector_of is None else (len(self.vector_of[0]), len(self.vector_of[1]))
+        return len(self.vector_of[0]), len(self.vector_of[1])
 
     def mined(self, candidates: "Both") -> nearest.Mined:
         """The pairs of lines among the candidates of all vectors.
@@ -248,8 +262,6 @@ class Sides:
         A text that stands in several lines is in no pair, since nobody can tell which line is meant (as in LASER's and XTREME's scripts).
         """
         found = nearest.mine(*candidates)
-        if self.vector_of is None:
-            return found
         source, target = (_only_line(side)[vectors] for side, vectors in zip(self.vector_of, found[:2], strict=True))
         kept = (source >= 0) & (target >= 0)
         return nearest.Mined(source[kept], target[kept], found.score[kept])
@@ -441,15 +453,17 @@ def embedded(
     the margin is measured by.
     """
     sides: list[list[torch.Tensor]] = []
-    vector_of: list[np.ndarray] = []
+    vector_of: tuple[np.ndarray, ...] = ()
     for path, code, other in zip(files, codes, reversed(codes), strict=True):
         half.codec.fallback = other
         lines = list(read_lines(path))
-        numbers: dict[str, int] = {}
-        vector_of.append(np.array([numbers.setdefault(line, len(numbers)) for line in lines]))
-        rows = encoded(half, list(numbers) if unify else lines, code)
+        if unify:
+            numbers: dict[str, int] = {}
+            vector_of = (*vector_of, np.array([numbers.setdefault(line, len(numbers)) for line in lines]))
+            lines = list(numbers)
+        rows = encoded(half, lines, code)
         sides.append(list(pooled(half, rows, [settings.pooling], settings.batch_tokens, layers)[0].cpu()))
-    return Sides(sides[0], sides[1], read_gold(gold), (vector_of[0], vector_of[1]) if unify else None)
+    return Sides(sides[0], sides[1], read_gold(gold), vector_of)
 
 
 if __name__ == "__main__":

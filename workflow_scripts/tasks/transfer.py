@@ -31,6 +31,7 @@ from workflow_scripts.tasks.experiment import (
     of_training,
     phase_training,
     phases_of,
+    seeds_of,
     shared_problems,
 )
 from workflow_scripts.tasks.translation import learnt_sources, translations
@@ -177,7 +178,7 @@ def results_with(scored: str) -> Callable[[Config, str], set[str]]:
         if grid_of(experiment):
             files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
         for arm in arms_of(config, experiment):
-            for seed in config.run.seeds:
+            for seed in seeds_of(config, experiment):
                 run = paths.run_folder(name, arm, seed)
                 files |= {f"{run}/{scored.format(test=test)}" for test in config.labelled[experiment.corpus].test}
                 files |= {f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
@@ -192,7 +193,7 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained
 
     def phases(config: Config, name: str) -> Iterator[Trained]:
         experiment: Transfer = config.experiments[name]
-        seeds, points = len(config.run.seeds), grid_points(experiment)
+        seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
         for arm, phase in phases_of(config, experiment):
             backbone = backbone_of(config, experiment, arm)
             if phase.name == "pretext":

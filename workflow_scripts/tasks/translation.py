@@ -38,6 +38,7 @@ from workflow_scripts.tasks.experiment import (
     of_training,
     phase_training,
     phases_of,
+    seeds_of,
     shared_problems,
 )
 from workflow_scripts.training.choice import Choice
@@ -208,7 +209,7 @@ def results(config: Config, name: str) -> set[str]:
         files |= {f"{own}/{arm}/choice.json" for arm in arms}
     files |= {f"{own}/speed.json"} if experiment.speed else set()
     kinds = ["scores", "comet"] if experiment.comet else ["scores"]
-    for seed in config.run.seeds:
+    for seed in seeds_of(config, experiment):
         files |= {f"{own}/significance/{test}.seed{seed}.json" for test in all_tests}
         for arm in arms:
             run = paths.run_folder(name, arm, seed)
@@ -222,7 +223,7 @@ def results(config: Config, name: str) -> set[str]:
 def phases(config: Config, name: str) -> Iterator[Trained]:
     """Every phase that is trained, also at the points of a grid."""
     experiment: Translation = config.experiments[name]
-    seeds = len(config.run.seeds)
+    seeds = len(seeds_of(config, experiment))
     points = grid_points(experiment)
     for arm, point in itertools.product(arms_of(config, experiment), points or [{}]):
         for phase in config.arms[arm]:
