@@ -23,7 +23,7 @@ from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import plane
 from workflow_scripts.report.headline import comparisons, headline
-from workflow_scripts.report.shown import ASKED_FOR, PARTS
+from workflow_scripts.report.shown import PARTS
 from workflow_scripts.report.study import configured, evenly, signed, summary
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
@@ -512,11 +512,7 @@ def test_a_part_that_cannot_be_made_says_why_and_the_rest_is_made(tmp_path, lost
     assert "Not all of this report could be made" in text and text.count("This part could not be made") == 1
     at = html.index(f'id="{part}-demo"')
     assert told in html[at : at + 600]
-    assert (
-        bool(rows)
-        and ("34.5 %" in html or part == "lexicon")
-        and all(f'id="{name}-demo"' in html for name in PARTS if name not in ASKED_FOR)
-    )
+    assert bool(rows) and ("34.5 %" in html or part == "lexicon") and all(f'id="{name}-demo"' in html for name in PARTS if name != "speed")
     assert any(row["metric"] == "BLEU" for row in rows) == (part != "scores")
 
 
@@ -526,6 +522,17 @@ def test_a_file_of_another_form_costs_its_part_alone(tmp_path):
     html, _ = report(root, tmp_path)
     assert html.count("This part could not be made") == 1 and "21.25 ‡" in html
     assert "UndefinedError" in html[html.index('id="run-demo"') : html.index('id="scores-demo"')]
+
+
+def test_without_a_lexicon_there_is_no_such_part(tmp_path):
+    root = results(tmp_path / "results", arms=("finetune",))
+    shutil.rmtree(root / "lexicons")
+    settings = configuration(arms=("finetune",))
+    settings.experiments["demo"].lexicon = None
+    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=settings)
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "could not be made" not in html
+    assert 'id="switched-demo"' in html and 'id="lexicon-demo"' not in html and "#lexicon-demo" not in html
 
 
 def test_a_folder_without_a_run_is_one_clear_error(tmp_path):

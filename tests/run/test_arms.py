@@ -120,6 +120,18 @@ def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
         load(raw)
 
 
+def test_where_no_arm_switches_words_no_lexicon_is_made():
+    raw = changed("run/arms", ["finetune"])
+    raw["experiments"]["help-de-en"]["lexicon"] = None
+    config = load(raw)
+    assert findings.used_lexicons(config) == [] and inputs.lexicon_reports(config) == []
+    assert not [path for path in translation.results(config, "help-de-en") if "lexicons" in path]
+    # an arm that names a lexicon needs no other
+    raw["run"]["arms"] = ["finetune", "csr"]
+    raw["arms"]["csr"][0]["lexicon"] = "unsupervised"
+    assert findings.used_lexicons(load(raw)) == [("help", "unsupervised")]
+
+
 def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     raw = changed("run/seeds", [3, 1, 2])
     raw["experiments"]["help-de-en"]["seeds"] = 2

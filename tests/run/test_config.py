@@ -144,6 +144,8 @@ def test_the_schema_is_generated():
         ("experiments/help-de-en/training/max_length", 4000, "more than the backbone's 512 positions"),
         ("corpora/help/test/a b", {"held_out": 5}, "letters, digits"),
         ("arms/csr/0/lexicon", "unsupervisd", "did you mean 'unsupervised'"),
+        ("experiments/help-de-en/lexicon", "unsupervisd", "did you mean 'unsupervised'"),
+        ("experiments/help-de-en/lexicon", ..., r"experiments\.help-de-en\.lexicon: is missing; arms\.csr needs one"),
         ("arms/csr/1/lexicon", "unsupervised", "the task itself takes none"),
         ("arms/csr/0/data", "released", "cannot take the lexicon 'unsupervised' of unit word"),
         ("lexicons/unsupervised/unit", "piece", r"lexicons\.unsupervised\.backbone: '' is not defined"),

@@ -28,7 +28,7 @@ from workflow_scripts.report import drawing, insides, labels, transfers
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
-from workflow_scripts.report.shown import ASKED_FOR, SHOWN
+from workflow_scripts.report.shown import SHOWN, parts_of
 from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
@@ -152,10 +152,12 @@ def templates(settings: Config) -> jinja2.Environment:
 def section(study: Study) -> dict[str, Any]:
     """The data of all parts of one experiment; `failed` has the parts that could not be made, with the reasons."""
     results, shown = study.run.parents[1], SHOWN[study.settings.task]
-    parts = {name: part for name, part in shown.parts.items() if name not in ASKED_FOR or getattr(study.settings, name)}
+    parts = parts_of(study)
     made: dict[str, Any] = {
         "study": study,
-        "paths": {key: f"results/{getattr(study, key).relative_to(results)}" for key in ("run", "corpus", "lexicon", "noised")},
+        "paths": {
+            key: f"results/{path.relative_to(results)}" for key in ("run", "corpus", "lexicon", "noised") if (path := getattr(study, key))
+        },
         "titles": {name: title.format(outputs=shown.words["outputs"].capitalize()) for name, (title, _) in parts.items()},
         "failed": {},
     }

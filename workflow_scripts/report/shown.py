@@ -42,8 +42,6 @@ PARTS: Parts = {
     "translations": ("{outputs} side by side", translations),
 }
 """The parts of the tasks on parallel text."""
-ASKED_FOR = ("speed",)
-"""Parts that an experiment has only if its settings have a block of this name."""
 LABELLED_PARTS: Parts = {
     "run": ("What was run", what_was_classified),
     "scores": ("Accuracy", labels.scores),
@@ -163,3 +161,9 @@ SHOWN: dict[str, Shown] = {
     ),
 }
 """Task → how the report shows it."""
+
+
+def parts_of(study: Study) -> Parts:
+    """The parts of an experiment's section: speed only where its settings ask for it, and the lexicon where it has one."""
+    there = {"speed": getattr(study.settings, "speed", None), "lexicon": study.lexicon}
+    return {name: part for name, part in SHOWN[study.settings.task].parts.items() if there.get(name, True)}

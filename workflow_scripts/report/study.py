@@ -42,12 +42,13 @@ class Study:
     """Test sets whose corpus is lower-cased."""
     run: Path
     corpus: Path
-    lexicon: Path
+    lexicon: Path | None
+    """The experiment's lexicon, or the first one that a phase names; none where no words are switched."""
     backbones: dict[str, str]
     """Of each arm, or model that is looked up: the backbone that it starts from."""
     noised: Path
     other_lexicons: dict[str, Path]
-    """Lexicons that phases name instead of the experiment's."""
+    """The other lexicons that phases name."""
     learnt_sources: list[str] = field(default_factory=list)
     """Of a translation: the languages that it is learnt from."""
     labelled: Labelled | Aligned | None = None
@@ -145,7 +146,8 @@ def configured(results: Path, name: str, settings: Config) -> Study:
 
 def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
     chosen = experiment(settings, name)
-    lexicons = {used: under(results, lexicon_folder(settings, name, used)) for used in lexicons_used(settings, chosen)}
+    used = lexicons_used(settings, chosen)
+    lexicons = {lexicon: under(results, lexicon_folder(settings, name, lexicon)) for lexicon in used}
     return Study(
         source=chosen.source,
         target=chosen.target,
@@ -155,8 +157,8 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
         zero_shot={test: experiment(settings, test.partition("@")[0]).source for test in zero_shot_tests(settings, name)},
         lowercased=_lowercased(name, settings),
         corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),
-        lexicon=lexicons[chosen.lexicon],
-        other_lexicons={used: path for used, path in lexicons.items() if used != chosen.lexicon},
+        lexicon=lexicons.pop(used[0]) if used else None,
+        other_lexicons=lexicons,
         **_of_any_text(results, name, settings),
     )
 

@@ -57,8 +57,8 @@ class Translation(Experiment):
     """Language that is translated from, or that the documents are in."""
     target: str
     """Language that is translated into, or that the summaries are in."""
-    lexicon: str
-    """Name of a lexicon."""
+    lexicon: str | None = None
+    """Name of a lexicon. Only arms that switch words need one."""
     together_with: list[str] = field(default_factory=list)
     """Names of more corpora, from other languages into the same target, whose training pairs are learnt together with these: one model for
     many source languages. Dev and test sets are the experiment's own; `run.zero_shot` tests on those of other experiments."""
@@ -131,6 +131,7 @@ def lexicon_folder(config: Config, name: str, lexicon: str | None = None) -> str
     """The folder of the experiment's lexicon, or of another that it uses."""
     experiment: Translation = config.experiments[name]
     used = lexicon or experiment.lexicon
+    assert used, f"{name} has no lexicon; a phase that switches words is refused without one"
     return paths.lexicon_folder(config, lexicon_corpus(config, experiment, used), used)
 
 
@@ -256,7 +257,7 @@ def problems(config: Config, name: str) -> Iterator[str]:
             yield f"arms.{arm}: {where}, a {experiment.task}, counts updates; epochs are for tasks with labels"
         if phase.translations:
             yield f"arms.{arm}.translations: are those of text with labels; {where} learns from more languages by `together_with`"
-        yield from _phase_problems(f"arms.{arm} in {where}", experiment, phase, config)
+        yield from _phase_problems(f"arms.{arm}", where, experiment, phase, config)
         if phase.data == "released" and (other := backbone_of(config, experiment, arm)) != experiment.backbone:
             yield f"arms.{arm} in {where}: `released` switches the pieces of {experiment.backbone!r}, but starts from {other!r}"
     for used in lexicons_used(config, experiment):
@@ -267,7 +268,8 @@ def problems(config: Config, name: str) -> Iterator[str]:
         if lexicon and lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
             yield f"lexicons.{used}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
     yield from undefined(f"{where}.corpus", experiment.corpus, config.corpora)
-    yield from undefined(f"{where}.lexicon", experiment.lexicon, config.lexicons)
+    if experiment.lexicon:
+        yield from undefined(f"{where}.lexicon", experiment.lexicon, config.lexicons)
     corpus = config.corpora.get(experiment.corpus)
     pair = [experiment.source, experiment.target]
     for number in experiment.published:
@@ -301,19 +303,20 @@ def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
         yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
 
 
-def _phase_problems(where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
-    name = phase.lexicon or experiment.lexicon
+def _phase_problems(arm: str, where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
+    name, here = phase.lexicon or experiment.lexicon, f"{arm} in {where}"
     if phase.lexicon:
-        yield from undefined(f"{where}.lexicon", phase.lexicon, config.lexicons)
+        yield from undefined(f"{here}.lexicon", phase.lexicon, config.lexicons)
     if phase.data == "task" and phase.lexicon and phase.switch is None:
-        yield f"{where}.lexicon: the task itself takes none, unless its words are switched (`switch`)"
+        yield f"{here}.lexicon: the task itself takes none, unless its words are switched (`switch`)"
     if phase.data != "task" and phase.switch is not None:
-        yield f"{where}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
-    if (phase.data == "task" and phase.switch is None) or name not in config.lexicons:
+        yield f"{here}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
+    if phase.data == "task" and phase.switch is None:
         return
-    lexicon = config.lexicons[name]
-    if lexicon.unit != ("piece" if phase.data == "released" else "word"):
-        yield f"{where}: data {phase.data} cannot take the lexicon {name!r} of unit {lexicon.unit}; pieces are for `released` only"
+    if not name:
+        yield f"{where}.lexicon: is missing; {arm} needs one"
+    elif name in config.lexicons and (unit := config.lexicons[name].unit) != ("piece" if phase.data == "released" else "word"):
+        yield f"{here}: data {phase.data} cannot take the lexicon {name!r} of unit {unit}; pieces are for `released` only"
 
 
 def grid_problems(config: Config, name: str) -> Iterator[str]:
