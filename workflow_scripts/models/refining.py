@@ -1,8 +1,8 @@
 """refining: how SGA's drafts become texts: the losses that alignment and denoising learn by, the noise of drafts, and decoding.
 
 A *draft* is what the denoiser reads: an alignment of CTC with all its positions, or the pieces of mask-predict, each written as often as
-CTC has positions for a piece. In training these pieces are guessed with all of the row masked, as decoding begins, and drafts are made
-noisy, so that the denoiser does not learn to copy (section 4.4). Two kinds of noise are known:
+CTC has positions for a piece. In training these are the alignment's output as it is trained: what it guessed, among the pieces that it was
+given. Drafts are made noisy, so that the denoiser does not learn to copy (section 4.4). Two kinds of noise are known:
 
 ``paper``
     positions are deleted, or repeated
@@ -54,10 +54,9 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
         guessed = torch.where(lengths > 0, length_class(model, lengths), -100)
         found["length"] = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
         if model.settings.denoising:
-            with torch.no_grad():
-                # pieces that were guessed among right ones would teach the denoiser to copy
-                blind = model.align(guide, torch.where(mask, model.mask, ids), mask) if model.training else states
-                draft, places = repeated_pieces(model, guessed_pieces(blind, weight, bias)[0], lengths.clamp_min(1))
+            # of drafts that are guesses alone, a denoiser with little training learns to leave nearly everything out
+            guesses, _ = guessed_pieces(states[hidden][None], weight, bias)
+            draft, places = repeated_pieces(model, ids.masked_scatter(hidden, guesses), lengths.clamp_min(1))
     if model.settings.denoising and draft is not None:
         mask = within(places, draft.shape[1])
         if model.training:
