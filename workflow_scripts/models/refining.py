@@ -55,7 +55,7 @@ def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tens
         found["length"] = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
         if model.settings.denoising:
             # of drafts that are guesses alone, a denoiser with little training learns to leave nearly everything out
-            guesses, _ = guessed_pieces(states[hidden][None], weight, bias)
+            guesses, _ = guessed_pieces(states[hidden][:, None], weight, bias)
             draft, places = repeated_pieces(model, ids.masked_scatter(hidden, guesses), lengths.clamp_min(1))
     if model.settings.denoising and draft is not None:
         mask = within(places, draft.shape[1])
