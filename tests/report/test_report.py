@@ -532,7 +532,8 @@ def test_without_a_lexicon_there_is_no_such_part(tmp_path):
     write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=settings)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "could not be made" not in html
-    assert 'id="switched-demo"' in html and 'id="lexicon-demo"' not in html and "#lexicon-demo" not in html
+    assert 'id="translations-demo"' in html and "lexicon-demo" not in html and "switched-demo" not in html
+    assert "nothing to compare it with" in html and "The tests cover" not in html[: html.index('id="run-demo"')]
 
 
 def test_a_folder_without_a_run_is_one_clear_error(tmp_path):

@@ -49,7 +49,7 @@ def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tup
 
 def switched(study: Study) -> dict[str, Any]:
     """The data of the part "Switched sentences": how much was switched, and examples."""
-    arms = {kind: ", ".join(names) for kind, names in _noises(study).items()}
+    arms = {kind: ", ".join(names) for kind, names in noises(study).items()}
     return {"counts": switched_counts(study), "examples": switched_examples(study), "arms": arms}
 
 
@@ -57,7 +57,7 @@ def switched_counts(study: Study) -> list[dict[str, Any]]:
     """One row per kind of noise, seed and language: words, replaced words, rate, coverage, shortfall."""
     return [
         {"arms": [*arms], "kind": kind, "seed": seed, "language": code, **counts}
-        for kind, arms in _noises(study).items()
+        for kind, arms in noises(study).items()
         for seed in study.seeds
         for code, counts in study.json(study.noised / kind / f"seed{seed}" / "codeswitch.json")["sides"].items()
     ]
@@ -65,7 +65,7 @@ def switched_counts(study: Study) -> list[dict[str, Any]]:
 
 def switched_examples(study: Study, per_side: int = 3, among: int = 2000) -> list[dict[str, Any]]:
     """The same sentences under every kind of noise: 8 to 25 tokens, evenly spaced in the first `among` lines; first seed, round 0."""
-    kinds = list(_noises(study))
+    kinds = list(noises(study))
     examples = []
     for code in study.languages if kinds else ():
         sides = [noised_lines(study.noised / kind / f"seed{study.seeds[0]}", code, among) for kind in kinds]
@@ -100,7 +100,7 @@ def marked(original: str, changed: str) -> list[tuple[str, bool]]:
     return [(" ".join(after[start:end]), tag != "equal") for tag, _, _, start, end in blocks if end > start]
 
 
-def _noises(study: Study) -> dict[str, list[str]]:
+def noises(study: Study) -> dict[str, list[str]]:
     """Kind of noise → the arms that train on it."""
     kinds: dict[str, list[str]] = {}
     for arm, arm_phases in study.arms.items():

@@ -10,7 +10,7 @@ from workflow_scripts.report import found, labels
 from workflow_scripts.report.answered import answered
 from workflow_scripts.report.comparison import scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves
-from workflow_scripts.report.exhibits import lexicon, switched, translations
+from workflow_scripts.report.exhibits import lexicon, noises, switched, translations
 from workflow_scripts.report.geometry import representation
 from workflow_scripts.report.ran import what_was_classified, what_was_generated, what_was_run
 from workflow_scripts.report.study import Study
@@ -164,6 +164,6 @@ SHOWN: dict[str, Shown] = {
 
 
 def parts_of(study: Study) -> Parts:
-    """The parts of an experiment's section: speed only where its settings ask for it, and the lexicon where it has one."""
-    there = {"speed": getattr(study.settings, "speed", None), "lexicon": study.lexicon}
+    """The parts of an experiment's section: speed only where its settings ask for it, and words that are switched where some are."""
+    there = {"speed": getattr(study.settings, "speed", None), "lexicon": study.lexicon, "switched": noises(study)}
     return {name: part for name, part in SHOWN[study.settings.task].parts.items() if there.get(name, True)}

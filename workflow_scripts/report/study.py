@@ -43,7 +43,8 @@ class Study:
     run: Path
     corpus: Path
     lexicon: Path | None
-    """The experiment's lexicon, or the first one that a phase names; none where no words are switched."""
+    """The folder of the experiment's lexicon, or of the first one that a phase names; of a task with labels, that of all its dictionaries.
+    None where no words are switched."""
     backbones: dict[str, str]
     """Of each arm, or model that is looked up: the backbone that it starts from."""
     noised: Path
@@ -176,7 +177,7 @@ def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
         zero_shot={},
         lowercased=list(labelled.test) if labelled.lowercase else [],
         corpus=under(results, paths.labelled_folder(chosen.corpus)),
-        lexicon=results / "lexicons" / chosen.corpus,
+        lexicon=results / "lexicons" / chosen.corpus if given else None,
         other_lexicons={},
         labelled=None if writes else labelled,
         generated=labelled if writes else None,
@@ -196,7 +197,7 @@ def _of_aligned_text(results: Path, name: str, settings: Config) -> Study:
         zero_shot={},
         lowercased=[],
         corpus=under(results, paths.aligned_folder(chosen.corpus)),
-        lexicon=results / "lexicons" / chosen.corpus,
+        lexicon=None,
         other_lexicons={},
         labelled=aligned,
         **_of_any_text(results, name, settings),
