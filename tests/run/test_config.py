@@ -50,9 +50,10 @@ def test_the_shipped_configuration_is_valid():
 
 
 def recipe(name: str) -> config.Config:
-    """A recipe's configuration; that of the analyses goes over the translation's."""
+    """A recipe's configuration, laid over that of another recipe where it says so."""
     merged = copy.deepcopy(DEFAULT)
-    for part in {"analyses": ["translation", "analyses"], "transfer": ["xglue", "transfer"], "veco": ["xtreme", "veco"]}.get(name, [name]):
+    under = {"analyses": "translation", "sga-pretraining": "small-sga", "transfer": "xglue", "veco": "xtreme"}
+    for part in [*([under[name]] if name in under else []), name]:
         update_config(merged, yaml.safe_load(Path(f"config/{part}.yaml").read_text(encoding="utf-8")))
     return config.load(merged)
 

@@ -116,6 +116,12 @@ def test_each_thing_that_is_wrong_is_found(folder, monkeypatch, path, value, abo
     assert line.startswith("WRONG") and said in line
 
 
+def test_a_ready_made_backbone_that_will_not_be_taken_is_told_before_it_is_pretrained():
+    assert found(DEFAULT, "backbones.bible.small.ready").startswith("ok ")
+    line = found(changed("backbones/bible/small/ffn", 256), "backbones.bible.small.ready")
+    assert line.startswith("note") and "was made with other settings, so the backbone is pretrained here" in line
+
+
 def test_too_little_text_is_found_before_the_jobs_that_need_more(folder):
     def said(about: str) -> list[str]:
         return [str(finding) for finding in amounts.amounts(config.load(raw)) if finding.about == about]

@@ -11,7 +11,7 @@ from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, ResourceSettings
 from test_workflow import ROOT, planned, snakemake
 
-UNDER = {"analyses": ["translation"], "transfer": ["xglue"], "veco": ["xtreme"]}
+UNDER = {"analyses": ["translation"], "sga-pretraining": ["small-sga"], "transfer": ["xglue"], "veco": ["xtreme"]}
 """What a recipe is laid over, besides config.yaml."""
 
 

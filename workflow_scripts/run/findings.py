@@ -22,7 +22,7 @@ from workflow_scripts.models.families import FAMILIES, family_of
 from workflow_scripts.run.config import Config, backbones_used, bitext_used, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import languages_known, writes_text
-from workflow_scripts.stage import InputError, resource, told
+from workflow_scripts.stage import InputError, read_json, resource, told
 from workflow_scripts.tasks.experiment import chain, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons, is_learnt, transfer_lexicons
@@ -39,7 +39,8 @@ from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
-from workflow_scripts.training.pretraining import Pretraining
+from workflow_scripts.training.pretraining import Pretraining, known_family, objective_for
+from workflow_scripts.training.ready import differences, made_from
 
 Jobs = dict[str, dict[str, Any]]
 """Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them.
@@ -297,6 +298,8 @@ def backbones(config: Config) -> Iterator[Finding]:
             text = block.pretraining.text
             for code in (code for code in codes if code in text and not is_awaited(text[code])):
                 yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
+            if block.kind == "small" and block.pretraining.ready and not any(map(is_awaited, text.values())):
+                yield _ready_made(config, name, Path(resource(block.pretraining.ready)))
         elif block.kind == "arm":
             yield Finding("ok", f"backbones.{name}", f"the model of {block.from_}, which the run trains")
         elif not block.model:
@@ -306,6 +309,21 @@ def backbones(config: Config) -> Iterator[Finding]:
         else:
             tagged = codes if writes_text(config, name) else []
             yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
+
+
+def _ready_made(config: Config, name: str, folder: Path) -> Finding:
+    """Whether a ready-made copy will be taken, as far as settings and languages decide it: the run's own text is not there yet."""
+    block = config.backbones[name]
+    assert block.small
+    text = {code: path if path == "task" else resource(path) for code, path in block.small.text.items()}
+    family = block.family or "mbart"
+    objective = objective_for(block.objective, known_family(family))
+    wanted = made_from(replace(block.small, text=text), family, objective, tuple(languages_known(config, name)), (), (), (), (), seed=1)
+    differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
+    about = f"backbones.{name}.small.ready"
+    if differs:
+        return Finding("note", about, f"{folder} was made with other {', '.join(differs)}, so the backbone is pretrained here")
+    return Finding("ok", about, f"{folder} has these settings and languages; it is taken if the run's text is that of its pretraining, too")
 
 
 def _monolingual_text(block: Pretraining, code: str) -> str:

@@ -90,6 +90,11 @@ def made_from(
     return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
 
 
+def differences(told: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """What a ready-made model, of which `ready.json` tells this, was made from otherwise than `wanted`, by the names of `made_from`."""
+    return [key for key in wanted if told["made_from"].get(key) != wanted[key]]
+
+
 def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict[str, Any] | None:
     """Write the ready-made model and its learning curve, and return what its report says; None where it was made from something else.
 
@@ -102,7 +107,7 @@ def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict
     from workflow_scripts.models.veco import has_cross_attention
 
     told = read_json(ready / "ready.json")
-    if differs := [key for key in wanted if told["made_from"].get(key) != wanted[key]]:
+    if differs := differences(told, wanted):
         print(f"{ready}: was made with other {', '.join(differs)}; the backbone is pretrained here", flush=True)
         return None
     if not is_first_process():
