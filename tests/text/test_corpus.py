@@ -86,7 +86,7 @@ def test_held_out_is_whole_pages_of_running_sentences(made):
 def test_what_is_embedded_stays_small():
     files = [path for path in Path("resources").rglob("*") if path.is_file()]
     models = {folder: sum(path.stat().st_size for path in folder.iterdir()) for folder in Path("resources/backbones").iterdir()}
-    assert len(models) == 2 and max(models.values()) <= 6 * 2**20
+    assert len(models) == 3 and max(models.values()) <= 6.5 * 2**20
     assert sum(path.stat().st_size for path in files) - sum(models.values()) <= 8 * 2**20
 
 

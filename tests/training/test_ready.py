@@ -124,7 +124,12 @@ def test_a_model_from_elsewhere_is_no_backbone_to_keep(made, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, family, objective, recipe", [("bible", "mbart", "denoising", None), ("manual-xlmr", "xlmr", "mlm", "config/small-sga.yaml")]
+    "name, family, objective, recipe",
+    [
+        ("bible", "mbart", "denoising", None),
+        ("manual-xlmr", "xlmr", "mlm", "config/small-sga.yaml"),
+        ("manual-mbart", "mbart", "denoising", "config/small-sga.yaml"),
+    ],
 )
 def test_what_is_shipped_is_what_the_recipe_asks_for(name, family, objective, recipe):
     settings = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
