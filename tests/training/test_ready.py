@@ -29,12 +29,13 @@ def made(tmp_path_factory):
         texts[code] = folder / f"text.{code}"
         texts[code].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (folder / "held_out").write_text("Nothing of the kind.\n", encoding="utf-8")
-    training = Training(updates=4, batch_tokens=400, warmup_updates=1, max_length=64, evaluate_every=2, checkpoint="last")
 
-    def make(name: str, copy: Path | None = None, **changes) -> Path:
+    def make(name: str, copy: Path | None = None, training: dict | None = None, **changes) -> Path:
+        few = {"updates": 4, "batch_tokens": 400, "warmup_updates": 1, "max_length": 64, "evaluate_every": 2, "checkpoint": "last"}
         small = Small(
             text={code: str(path) for code, path in texts.items()},
-            **{"vocabulary": 300, "d_model": 16, "layers": 1, "heads": 2, "ffn": 32, "dev_lines": 20, "training": training, **changes},
+            training=Training(**few | (training or {})),
+            **{"vocabulary": 300, "d_model": 16, "layers": 1, "heads": 2, "ffn": 32, "dev_lines": 20, **changes},
         )
         small.ready = copy and str(copy)
         output = folder / name
@@ -70,6 +71,12 @@ def test_the_copy_is_the_backbone_up_to_half_precision(made):
     assert (taken / "model/tokenizer.json").read_bytes() == (pretrained / "model/tokenizer.json").read_bytes()
     said, before = read_json(taken / "backbone.json"), read_json(pretrained / "backbone.json")
     assert said["ready"] == str(folder / "copy") and said["denoising_loss"] == before["denoising_loss"]
+
+
+def test_a_copy_is_taken_whatever_was_looked_at_meanwhile(made):
+    folder, _, make = made
+    taken = make("watched", folder / "copy", training={"loss_every": 1, "log_every": 1})
+    assert read_json(taken / "backbone.json")["ready"] == str(folder / "copy")
 
 
 def test_a_copy_that_was_made_from_something_else_is_not_taken(made, capsys):

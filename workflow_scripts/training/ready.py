@@ -15,8 +15,8 @@ from workflow_scripts.stage import InputError, atomic, checksum, is_first_proces
 if TYPE_CHECKING:
     from workflow_scripts.training.pretraining import Pretraining
 
-# settings that change the result by rounding at most
-_NOT_SCIENCE = ("device", "log_every", "micro_batch_tokens", "batching", "loss", "precision")
+# settings that change the weights by rounding at most
+_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss", "precision")
 
 
 def main(backbone: Path, output: Path) -> None:
