@@ -136,13 +136,15 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
     assert looks[0] == looks[1] and [update for update, _, bleu in looks[0] if bleu] == ["4", "8"]
 
 
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2", "-m", "--"]
+
+
 def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
     settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 2, "checkpoint": "last", "log_every": 1}
     one = finetune(*setup, tmp_path / "one", Training(**settings))
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2"]
     # each process makes its half of an update in two parts
     settings |= {"micro_batch_tokens": 100, "loss": "chunked"}
-    line = command(*setup, tmp_path / "two", settings, [*torchrun, "-m", "--"])
+    line = command(*setup, tmp_path / "two", settings, TORCHRUN)
     launched = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for row in launched.stdout:
         if row.startswith("update 3/"):
@@ -164,6 +166,15 @@ def test_a_lost_loss_ends_the_phase(setup, tmp_path):
     with pytest.raises(InputError, match=r"loss .* at update \d+ .*diverged; lower learning_rate"):
         finetune(*setup, tmp_path, Training(updates=30, evaluate_every=30, **{**TINY, "learning_rate": 50.0}))
     assert not (tmp_path / "model").exists()
+
+
+def test_a_lost_loss_is_told_of_a_point_of_a_grid_by_several_processes_as_well(setup, tmp_path):
+    settings = {**TINY, "learning_rate": 50.0, "updates": 30, "evaluate_every": 30}
+    done = subprocess.run([*command(*setup, tmp_path, settings, TORCHRUN), "--keep-diverged"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads((tmp_path / "training.json").read_text())
+    assert report["processes"] == 2 and "training has diverged; lower learning_rate" in report["diverged"]
+    assert (tmp_path / "model/model.safetensors").exists() and (tmp_path / "curve.tsv").exists()
 
 
 def test_patience_ends_a_phase_early(setup, tmp_path):
