@@ -254,7 +254,7 @@ DEFAULT = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
         ("experiments/tags/labelling/parts", "decoder", r"tags\.labelling\.parts: input should be 'both' or 'encoder', got 'decoder'"),
         ("experiments/tags/labelling/max_length", 600, r"labelling\.max_length: 600 is more than the backbone's 512 positions"),
         ("experiments/tags/task", "labeling", r"experiments\.tags\.task: .*labelling"),
-        ("arms/finetune-12e", [{"data": "task", "updates": 9}], r"experiments\.tags, a labelling, counts epochs and not updates"),
+        ("arms/finetune-16e", [{"data": "task", "updates": 9}], r"experiments\.tags, a labelling, counts epochs and not updates"),
     ],
 )
 def test_mistakes_in_the_configuration_are_named(path, value, said):
