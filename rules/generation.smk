@@ -60,22 +60,3 @@ rule generation_answers:
         "../envs/crossgap.yaml"
     shell:
         "cp {input.folder:q}/{wildcards.testset:q}.hyp {output.hypotheses:q} 2> {log:q}"
-
-
-# seeds begin with 1: this is no arm's
-rule generation_trivial:
-    input:
-        source=of(arms.test_text, 0),
-    output:
-        hypotheses="results/runs/{experiment}/trivial/seed0/{testset}.hyp",
-    log:
-        "results/logs/generation/{experiment}/trivial.{testset}.log",
-    benchmark:
-        "results/benchmarks/generation/{experiment}/trivial.{testset}.tsv"
-    wildcard_constraints:
-        experiment=experiments_with(text="labelled", answers="text"),
-    localrule: True
-    conda:
-        "../envs/crossgap.yaml"
-    shell:
-        "python -m workflow_scripts.tasks.generation trivial --source {input.source:q} --hypotheses {output.hypotheses:q} > {log:q} 2>&1"

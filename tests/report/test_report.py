@@ -148,6 +148,7 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
     put(lexicon / "de-en.tsv", "datei\tfile\t1\t0.7000\ndatei\tfolder\t2\t0.1234\nfenster\twindow\t1\t0.6000\n")
     put(lexicon / "en-de.tsv", "file\tdatei\t1\t0.7000\n")
     put_representation(experiment / "backbone.representation", 23.25)
+    put(experiment / "trivial/seed0/pages.scores.json", {"sentences": 3, "metrics": {"BLEU": {"value": 3.33, "signature": "b|s"}}})
     for seed in seeds:
         systems = {}
         for arm in arms:
@@ -790,7 +791,7 @@ def test_an_overview_stands_above_several_experiments(tmp_path, page):
     html = (tmp_path / "two.html").read_text(encoding="utf-8")
     table = html[html.index('id="overview"') : html.index('id="run-demo"')]
     assert table.count('<a href="#headline-again">') == len(ARMS) and "21.25 ‡" in table and "+1.25" in table
-    assert "without a model" not in table
+    assert "without a model" in table and table.count("3.33") == 2 * len(ARMS)
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids)) and {link for link in re.findall(r'href="#([^"]+)"', html)} <= set(ids)
 
@@ -827,6 +828,10 @@ def test_models_of_other_experiments_stand_in_a_matrix(tmp_path):
     for folder in ("corpora/help.de-en", "lexicons/help.de-en"):
         shutil.copytree(root / folder, root / folder.replace("help.de", "es.es"))
     for name, other in (("demo", "spanish"), ("spanish", "demo")):
+        put(
+            root / f"runs/{name}/trivial/seed0/{other}@pages.scores.json",
+            {"sentences": 3, "metrics": {"BLEU": {"value": 3.33, "signature": "b|s"}}},
+        )
         for path in (root / "runs" / name).glob("*/seed1/pages.scores.json"):
             score = {"BLEU": {"value": 3.25 if "csr" in str(path) else 2.0, "signature": "b|s"}}
             put(path.with_name(f"{other}@pages.scores.json"), {"sentences": 3, "metrics": score})
@@ -837,6 +842,7 @@ def test_models_of_other_experiments_stand_in_a_matrix(tmp_path):
     matrix = plain(html[html.index('id="zero-shot"') : html.index('id="run-demo"')])
     # p = 0.003 for three arms on two test sets
     assert "Spanish spanish@pages csr 3.25 † +1.25 21.25 † +1.25" in matrix and "German demo@pages csr 21.25 † +1.25 3.25 † +1.25" in matrix
+    assert "German demo@pages a copy of the source 3.33 3.33" in matrix
     assert "Test set spanish@pages" not in html
     rows = [row.split("\t") for row in (tmp_path / "z.tsv").read_text(encoding="utf-8").splitlines()]
     assert ["demo", "spanish@pages", "es-en", "csr", "3.25"] in [[row[0], row[3], row[4], row[5], row[8]] for row in rows]
@@ -850,7 +856,15 @@ def test_in_the_matrix_experiments_on_one_corpus_share_rows_and_what_a_model_lea
             name=name, corpus_name=corpus, source=sources[0], learnt_sources=sources, target="en", leading="BLEU", zero_shot=zero_shot,
             tested=["pages", *zero_shot], arms=dict.fromkeys(arms), baseline=arms[0], lowercased=[],
         )  # fmt: skip
-        return {"study": study, "failed": {}, "scores": {"tables": own | others}}
+        return {
+            "study": study,
+            "failed": {},
+            "scores": {
+                "tables": own | others,
+                "trivial": {test: {"BLEU": 3.5} for test in own | others},
+                "trivially": "a copy of the source",
+            },
+        }
 
     (matrix,) = zero_shot(
         [
@@ -866,6 +880,7 @@ def test_in_the_matrix_experiments_on_one_corpus_share_rows_and_what_a_model_lea
         ("both", "spanish@pages"): True, ("spanish", "spanish@pages"): True, ("spanish", "german@pages"): False,
     }  # fmt: skip
     assert matrix["baselines"]["spanish"] == "finetune" and matrix["columns"]["both"] == ["de", "es"]
+    assert matrix["trivial"] == {"german@pages": 3.5, "spanish@pages": 3.5}
 
 
 def test_in_the_matrix_a_test_set_has_one_row_for_models_of_all_backbones():
@@ -875,7 +890,7 @@ def test_in_the_matrix_a_test_set_has_one_row_for_models_of_all_backbones():
             name=name, corpus_name=corpus, source=source, learnt_sources=[source], target="en", leading="BLEU", zero_shot=zero_shot,
             tested=["pages", *zero_shot], arms={"csr": None}, baseline="csr", lowercased=[],
         )  # fmt: skip
-        return {"study": study, "failed": {}, "scores": {"tables": cells}}
+        return {"study": study, "failed": {}, "scores": {"tables": cells, "trivial": {}, "trivially": "a copy of the source"}}
 
     (matrix,) = zero_shot(
         [

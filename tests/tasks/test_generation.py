@@ -1,4 +1,4 @@
-"""Questions, titles and stories: what an experiment means, answers in several languages from one loaded model, the trivial line."""
+"""Questions, titles and stories: what an experiment means, answers in several languages from one loaded model."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.run import arms, inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.generation import decode, sides, trivial
+from workflow_scripts.tasks.generation import decode, sides
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
 
@@ -53,12 +53,11 @@ def test_answers_to_all_test_sets_are_those_of_decoding_one_by_one(tmp_path, eng
         decode(model, (tmp_path / "empty",), tmp_path / "x", testsets=("x",), languages=("de",), target_languages=("de",))
 
 
-def test_the_trivial_line_is_the_first_sentence_without_marks(tmp_path):
+def test_texts_and_targets_are_written_line_by_line(tmp_path):
     (tmp_path / "x.tsv").write_text("When?\tIt was in [[ 1858 ]] . Then it burnt.\t\nWho?\tNobody\t\n", encoding="utf-8")
     sides(tmp_path / "x.tsv", tmp_path / "source", tmp_path / "target")
     assert list(read_lines(tmp_path / "target")) == ["When?", "Who?"]
-    trivial(tmp_path / "source", tmp_path / "hyp")
-    assert list(read_lines(tmp_path / "hyp")) == ["It was in 1858 .", "Nobody"]
+    assert list(read_lines(tmp_path / "source")) == ["It was in [[ 1858 ]] . Then it burnt.", "Nobody"]
 
 
 def test_each_test_set_has_its_own_languages():

@@ -96,6 +96,7 @@ def test_nothing_is_trained_for_it(done):
         aside.rename(path)
     assert planned(said) == {
         "decoding",
+        "trivial",
         "scores",
         "significance",
         "significance_over_seeds",

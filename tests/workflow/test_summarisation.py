@@ -50,6 +50,9 @@ def test_documents_go_through_all_stages(done):
     hypotheses = list(read_lines(done / "runs/summaries/csr/seed1/pages.hyp"))
     assert len(hypotheses) == len(list(read_lines(done / "corpora/sections.de-en/test/pages.en"))) >= 20
     assert not any("</s>" in line for line in hypotheses)
+    trivial = list(read_lines(done / "runs/summaries/trivial/seed0/pages.hyp"))
+    documents = list(read_lines(done / "corpora/sections.de-en/test/pages.de"))
+    assert trivial == [line.partition(" </s> ")[0] for line in documents] != documents
 
 
 def test_rouge_leads_in_table_and_report(done):
@@ -67,5 +70,11 @@ def test_rouge_leads_in_table_and_report(done):
     assert "This part could not be made" not in page and "BLEU" not in page.partition('id="cost"')[0]
     kept = read_json(done / "corpora/sections.de-en/corpus.json")["documents"]
     assert kept["de"]["cut"] and f"{kept['de']['cut']:,}, " in page
-    for words in ("summarisation, German to English", "25 words", "Summaries side by side", "Dev ROUGE-L by update"):
+    for words in (
+        "summarisation, German to English",
+        "25 words",
+        "Summaries side by side",
+        "Dev ROUGE-L by update",
+        "the first sentence of each text, without a model",
+    ):
         assert words in page

@@ -192,6 +192,10 @@ def test_files_are_where_the_contract_says(done):
         assert (results / "lexicons/tiny.en-de/tiny" / name).stat().st_size > 100
     hypotheses = list(read_lines(results / "runs/tiny/csr/seed1/pages.hyp"))
     assert len(hypotheses) == len(list(read_lines(results / "corpora/tiny.en-de/test/pages.en")))
+    trivial = results / "runs/tiny/trivial/seed0"
+    assert (trivial / "pages.hyp").read_bytes() == (results / "corpora/tiny.en-de/test/pages.de").read_bytes()
+    copied = read_json(trivial / "pages.scores.json")["metrics"]["BLEU"]["value"]
+    assert f"<th>a copy of the source, without a model</th><td>{copied:.2f}</td>" in (results / "report.html").read_text(encoding="utf-8")
     assert read_json(results / "backbones/tiny/backbone.json")["provenance"]["versions"]["torch"]
     assert not list(results.rglob("*.part"))
     assert all(path.stat().st_size for path in (results / "benchmarks").rglob("*.tsv"))
@@ -219,7 +223,7 @@ def test_snakemakes_own_report_holds_the_page_and_the_files_behind_it(done, tmp_
     assert html in inside.values()
     kinds = Counter(Path(name).name for name in inside)
     assert (
-        kinds["pages.scores.json"] == kinds["pages.words.json"] == len(ARMS)
+        kinds["pages.scores.json"] - 1 == kinds["pages.words.json"] == len(ARMS)  # and that of copied sources
         and kinds["curve.tsv"] == kinds["representation.json"] == 2 * len(ARMS) - 1
     )
     index = inside["many/report.html"].decode()

@@ -248,7 +248,7 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A matrix (Table III) per target language: models in columns, test sets in rows. Experiments on one corpus have its rows together.
 
     `cells` maps (experiment of the model, test set, arm) to a cell of that experiment's main table; `learnt` says whether the model was
-    trained on the test set's language.
+    trained on the test set's language. `trivial` has the score of what needs no model on each test set, None where it was not measured.
     """
     measured = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
     matrices = []
@@ -258,12 +258,14 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
         first_on = {study.corpus_name: name for name, study in reversed(studies.items())}
         rows: dict[str, str] = {}
         cells: dict[tuple[str, str, str], dict[str, Any]] = {}
+        trivial: dict[str, float | None] = {}
         lowercased: set[str] = set()
         for name, study in studies.items():
             owners = {test: studies.get(test.partition("@")[0]) if test in study.zero_shot else study for test in study.tested}
             called = {test: f"{first_on[owner.corpus_name]}@{test.rpartition('@')[2]}" if owner else test for test, owner in owners.items()}
             sources = {called[test]: study.zero_shot.get(test, study.source) for test in study.tested}
             rows |= sources
+            trivial |= {called[test]: found.get(metric) for test, found in parts[name]["scores"]["trivial"].items()}
             lowercased |= {called[test] for test in study.lowercased}
             for test, arm in itertools.product(study.tested, study.arms):
                 if cell := parts[name]["scores"]["tables"][test]["cells"].get((arm, metric)):
@@ -274,6 +276,8 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "metric": metric,
                 "columns": {name: study.learnt_sources for name, study in studies.items()},
                 "rows": rows,
+                "trivial": trivial,
+                "trivially": next(iter(parts.values()))["scores"]["trivially"],
                 "lowercased": lowercased,
                 "arms": list(dict.fromkeys(arm for study in studies.values() for arm in study.arms)),
                 "baselines": {name: study.baseline for name, study in studies.items()},

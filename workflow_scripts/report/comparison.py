@@ -6,12 +6,14 @@ from typing import Any
 
 from workflow_scripts.evidence.scores import LOWER_IS_BETTER, ROUGES
 from workflow_scripts.evidence.significance import holm, marker
+from workflow_scripts.evidence.trivial import TRIVIAL, Kind
 from workflow_scripts.report import tables
 from workflow_scripts.report.curves import updates_in_all
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.study import Study, digits, spread, summary
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.experiment import Published
+from workflow_scripts.tasks.table import task_of
 
 Rows = list[dict[str, Any]]
 
@@ -34,6 +36,7 @@ def scores(study: Study) -> dict[str, Any]:
         "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
         "trivial": (found := trivial(study)),
+        "trivially": TRIVIALLY[task_of(study.settings).trivial],
         "averages": averages(study, rows, found),
     }
 
@@ -171,10 +174,13 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     }
 
 
+TRIVIALLY: dict[Kind, str] = {"copy": "a copy of the source", "first_sentence": "the first sentence of each text"}
+"""What the page calls what needs no model."""
+
+
 def trivial(study: Study) -> dict[str, dict[str, float]]:
-    """Test set → metric → the score of the first sentence of each text, which needs no model; empty in translation and summarisation."""
-    tests = study.testsets if study.generated else []
-    files = {testset: study.json(study.run / "trivial/seed0" / f"{testset}.scores.json") for testset in tests}
+    """Test set → metric → the score of what needs no model: copies of the sources, or their first sentences."""
+    files = {testset: study.json(study.run / TRIVIAL / f"{testset}.scores.json") for testset in study.tested}
     return {testset: {metric: found["value"] for metric, found in file["metrics"].items()} for testset, file in files.items()}
 
 

@@ -34,7 +34,6 @@ RULES = {
     "representation/*/backbone.tsv": "representation_backbone",
     "classification/*/significance.tsv": "classification_significance",
     "classification/*": "classification_prediction",
-    "generation/*/trivial.*": "generation_trivial",
     "generation/*": "generation_decoding",
     "labelling/*/significance.tsv": "labelling_significance",
     "labelling/*": "labelling_prediction",

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from workflow_scripts import paths
+from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.run.config import Config, backbones_used
 from workflow_scripts.run.inputs import Wildcards, as_json
 from workflow_scripts.stage import InputError, resource
@@ -264,6 +265,11 @@ def test_direction(config: Config, w: Wildcards) -> list[str]:
 def test_text(config: Config, w: Wildcards, side: int) -> str:
     """Source (0) or target (1) side of a test set."""
     return _side(config, *_tested(w), side)[0]
+
+
+def trivial_kind(config: Config, w: Wildcards) -> Kind:
+    """What needs no model in the experiment's task: a copy of the source, or its first sentence."""
+    return task_of(config.experiments[w.experiment]).trivial
 
 
 def tested_texts(config: Config, w: Wildcards) -> list[str]:

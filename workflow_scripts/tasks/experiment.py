@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.limits import Positive, Share
 from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.sga import SGA, Generator, effective
@@ -209,6 +210,8 @@ class Task(NamedTuple):
     with its language."""
     more_text: Callable[[Config, str, Phase], list[MoreText]] | None = None
     """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
+    trivial: Kind = "first_sentence"
+    """Of a task that answers text: what needs no model."""
     grid: str = ""
     """The key of the experiment's block in which a list in place of a value makes a grid to choose from; none does by default."""
 

@@ -4,14 +4,12 @@ A model is finetuned on texts with their targets, in one language or from one in
 other languages: the decoder is told the language to write in, of which it has seen no target. Text, lexicons and pretext phase are
 those of the tasks that learn in one language (`transfer`); what is trained and how answers are scored is as in translation.
 
-Three commands of its own:
+Two commands of its own:
 
 ``sides``
     writes the texts and the targets of a part into two files, parallel line by line, as training reads them
 ``decode``
     writes the answers to all test sets, with the model loaded once
-``trivial``
-    writes what needs no model: the first sentence of each text
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.scores import Scores
+from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.models.decoding import Decoding, one_line, positions, translator
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
@@ -31,9 +30,7 @@ from workflow_scripts.tasks import transfer, translation
 from workflow_scripts.tasks.experiment import MoreText, Phase, Task, arms_of, backbones_of, phases_of, seeds_of, shared_problems
 from workflow_scripts.tasks.transfer import Transfer
 from workflow_scripts.text.examples import read_table
-from workflow_scripts.text.files import read_lines, write_lines, write_pairs
-from workflow_scripts.text.targets import without_marks
-from workflow_scripts.text.words import sentences
+from workflow_scripts.text.files import read_lines, write_pairs
 from workflow_scripts.training.choice import Choice
 
 if TYPE_CHECKING:
@@ -56,10 +53,6 @@ class Generation(Transfer):
     """Metrics and significance. The metrics of these tasks are BLEU, ROUGE-L and METEOR by default, BLEU of lower-cased text as well."""
     sga: SGA = field(default_factory=SGA)
     """Arms whose `generator` writes at once. These texts could be written in many ways, so `alignment` is mask_predict by default."""
-
-
-TRIVIAL = "trivial/seed0"
-"""The folder, under an experiment's, of what needs no model; seeds of runs begin with 1."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -98,12 +91,6 @@ def decode(
             with atomic(folder / f"{name}.hyp") as file:
                 file.writelines(f"{one_line(ranked[0].text)}\n" for ranked in translate(lines, pair, 1))
     print({"testsets": testsets, "sentences": list(map(len, texts))})
-
-
-def trivial(source: Path, hypotheses: Path) -> None:
-    """Write the first sentence of each text: what a model should do better than."""
-    texts = map(without_marks, read_lines(source))
-    write_lines(hypotheses, (next(iter(sentences(text)), text) for text in texts))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -208,4 +195,4 @@ GENERATION = Task(
 
 
 if __name__ == "__main__":
-    run({"sides": sides, "decode": decode, "trivial": trivial})
+    run({"sides": sides, "decode": decode})

@@ -18,6 +18,7 @@ from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.representation import Representation
 from workflow_scripts.evidence.scores import ROUGES, Scores
 from workflow_scripts.evidence.speed import Speed
+from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.evidence.word_accuracy import WordAccuracy
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
@@ -202,6 +203,7 @@ def results(config: Config, name: str) -> set[str]:
         f"{own}/frequencies.tsv",
         *(f"{folder}/lexicon.json" for folder in lexicons(config, name)),
         *(f"{own}/significance/{test}.json" for test in all_tests),
+        *(f"{own}/{TRIVIAL}/{test}.scores.json" for test in all_tests),
     }
     for used in lexicons_used(config, experiment):
         if config.lexicons[used].mapping.maps:
@@ -363,6 +365,7 @@ TRANSLATION = Task(
     results=results,
     problems=problems,
     phases=phases,
+    trivial="copy",
     rules={
         "pretext": "training.micro_batch_tokens",
         "finetune": "training.micro_batch_tokens",
@@ -378,5 +381,6 @@ TRANSLATION = Task(
     grid="training",
 )
 SUMMARISATION = TRANSLATION._replace(
-    defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}}
+    trivial="first_sentence",
+    defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}},
 )
