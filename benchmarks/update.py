@@ -23,6 +23,7 @@ import torch
 from workflow_scripts.device import keep_memory, pick_device, pick_precision
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.training import products
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import load_model, pick_loss
 from workflow_scripts.training.rows import Batches, ParallelText
@@ -30,7 +31,16 @@ from workflow_scripts.training.settings import Training
 
 ROUNDS = 3
 OURS = "ours"
-VARIANTS = ("compiled", "other precision", "plain loss", "eager attention", "AdamW not fused", "rows in random order", "PyTorch's dropout")
+VARIANTS = (
+    "compiled",
+    "other precision",
+    "plain loss",
+    "eager attention",
+    "AdamW not fused",
+    "rows in random order",
+    "PyTorch's dropout",
+    "PyTorch's products",
+)
 
 
 def main(model: str, text: str, source: str, target: str, updates: str = "100", tokens: str = "500", threads: str = "1") -> None:
@@ -96,7 +106,9 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
             torch.cuda.synchronize()
         return time.perf_counter() - started
 
-    with nullcontext() if variant == "PyTorch's dropout" else quick_dropout(device):
+    if variant in ("PyTorch's products", "compiled"):  # the compiler calls oneDNN itself
+        products.has_onednn = lambda: False  # type: ignore[assignment]
+    with nullcontext() if variant == "PyTorch's dropout" else quick_dropout(device), products.quick_products(device):
         warm_up = seconds(batches[updates:])
         taken = seconds(batches[:updates])
     spent = sum(batch["labels"].numel() + batch["input_ids"].numel() for batch in batches[:updates])

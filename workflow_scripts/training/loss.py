@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from workflow_scripts.models.networks import last_states
+from workflow_scripts.training.products import product
 
 # scores that are held at a time: 0.5 GB in float32
 _ENTRIES = 1 << 27
@@ -64,7 +65,7 @@ class _LinearSmoothedLoss(torch.autograd.Function):
         rows = max(1, _ENTRIES // vocabulary)
         for start in range(0, len(states), rows):
             some, goal = states[start : start + rows].to(dtype), labels[start : start + rows, None]
-            scores = (some @ matrix.T).float().add_(bias)
+            scores = product(some, matrix.T).float().add_(bias)
             # −log p without the normaliser: that of the label, and the mean over all pieces
             total -= (1 - smoothing) * scores.gather(1, goal).sum() + smoothing * scores.mean(dim=1).sum()
             greatest = scores.amax(dim=1, keepdim=True)
@@ -79,9 +80,9 @@ class _LinearSmoothedLoss(torch.autograd.Function):
                 grad_bias += gradient.sum(dim=0)
             gradient = gradient.to(dtype)
             if grad_states is not None:
-                grad_states[start : start + rows] = gradient @ matrix
+                grad_states[start : start + rows] = product(gradient, matrix)
             if grad_weight is not None:
-                grad_weight += gradient.T @ some
+                grad_weight += product(gradient.T, some)
         ctx.gradients = grad_states, grad_weight, grad_bias
         return total
 

@@ -1,0 +1,89 @@
+"""Products by oneDNN are those of PyTorch, to rounding, and so are their gradients."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny_models import small_model
+
+from workflow_scripts.training import products
+from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.products import has_onednn, linear, product, quick_products
+from workflow_scripts.training.settings import Training
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(params=[True, False], ids=["onednn", "without"])
+def with_and_without(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setattr(products, "has_onednn", lambda: False)
+
+
+def drawn(*shape: int, seed: int = 1, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("rows, width, columns", [(7, 5, 3), (3, 40, 90), (90, 40, 3), (1, 1, 1), (0, 4, 5), (4, 5, 0)])
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.usefixtures("with_and_without")
+def test_products_of_any_layout(rows, width, columns, turned):
+    a, b = drawn(rows, width), drawn(width, columns, seed=2)
+    a, b = (matrix.T.contiguous().T if other else matrix for matrix, other in zip((a, b), turned, strict=True))
+    found = product(a, b)
+    assert found.shape == (rows, columns) and torch.allclose(found.double(), a.double() @ b.double(), atol=1e-5)
+
+
+def test_the_smaller_matrix_is_the_one_that_is_copied(monkeypatch):
+    first = []
+    monkeypatch.setattr(products, "has_onednn", lambda: True)
+    monkeypatch.setattr(products, "_multiply", lambda a, b, bias: first.append(a.shape) or a @ b.T)
+    gradient, states = drawn(50, 400), drawn(50, 20)
+    assert torch.allclose(product(gradient.T, states), gradient.T @ states, atol=1e-5)
+    assert torch.allclose(product(states.T, gradient), states.T @ gradient, atol=1e-5)
+    assert first == [(20, 50), (20, 50)]
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (2, 3, 8), (8,), (0, 8)])
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("frozen", [None, "values", "weight"])
+@pytest.mark.usefixtures("with_and_without")
+def test_layers_and_their_gradients(shape, biased, frozen):
+    parts = {"values": drawn(*shape), "weight": drawn(5, 8, seed=2)} | ({"bias": drawn(5, seed=3)} if biased else {})
+    found, expected = ({name: part.clone().requires_grad_(name != frozen) for name, part in parts.items()} for _ in range(2))
+    outputs = linear(**found), F.linear(*expected.values())
+    weights = drawn(*outputs[0].shape, seed=4)
+    for output in outputs:
+        (output * weights).sum().backward()
+    assert torch.allclose(*outputs, atol=1e-5) and outputs[0].shape == (*shape[:-1], 5)
+    for name, part in expected.items():
+        if name == frozen:
+            assert found[name].grad is None
+        else:
+            assert torch.allclose(found[name].grad, part.grad, atol=1e-5)
+
+
+def test_what_is_not_float32_is_left_to_pytorch(monkeypatch):
+    monkeypatch.setattr(products, "_multiply", lambda *_: pytest.fail("oneDNN was asked for other numbers"))
+    for dtype in (torch.float64, torch.bfloat16):
+        values, weight = drawn(4, 6, dtype=dtype), drawn(3, 6, seed=2, dtype=dtype)
+        assert torch.equal(linear(values, weight), F.linear(values, weight))
+        assert torch.equal(product(values, weight.T), values @ weight.T)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert linear(drawn(4, 6), drawn(3, 6)).dtype == torch.bfloat16
+
+
+def test_models_use_it_within_the_block_only(tmp_path, monkeypatch):
+    network = load_model(small_model(tmp_path), Training(), 1).eval()
+    inputs = {"input_ids": torch.tensor([[5, 6, 2]]), "decoder_input_ids": torch.tensor([[2, 7]])}
+    asked = []
+    monkeypatch.setattr(products, "is_float32", lambda a, b: asked.append(a.shape))
+    original, theirs = F.linear, network(**inputs).logits
+    assert not asked
+    with quick_products(CPU):
+        assert torch.equal(network(**inputs).logits, theirs)
+    assert bool(asked) == has_onednn()
+    with pytest.raises(KeyError), quick_products(CPU):
+        raise KeyError
+    with quick_products(torch.device("cuda")):
+        assert F.linear is original
+    assert F.linear is original
