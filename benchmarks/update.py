@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.models import products
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.training import products
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import load_model, pick_loss
 from workflow_scripts.training.rows import Batches, ParallelText
@@ -108,7 +108,7 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
 
     if variant in ("PyTorch's products", "compiled"):  # the compiler calls oneDNN itself
         products.has_onednn = lambda: False  # type: ignore[assignment]
-    with nullcontext() if variant == "PyTorch's dropout" else quick_dropout(device), products.quick_products(device):
+    with nullcontext() if variant == "PyTorch's dropout" else quick_dropout(device), products.quick_products():
         warm_up = seconds(batches[updates:])
         taken = seconds(batches[:updates])
     spent = sum(batch["labels"].numel() + batch["input_ids"].numel() for batch in batches[:updates])

@@ -28,6 +28,7 @@ from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row, by_length, collate, decoder_input
 from workflow_scripts.models.families import family_of, longest_row
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, atomic, checksums, run, write_json
 from workflow_scripts.text.files import read_lines
@@ -166,6 +167,7 @@ def measure(
 
 
 @torch.no_grad()
+@quick_products()
 def sentence_vectors(network: "PreTrainedModel", pad: int, rows: list[list[int]]) -> np.ndarray:
     """The vector e of each row in each layer (layers × rows × width, float32).
 

@@ -18,6 +18,7 @@ import torch
 from workflow_scripts.device import pick_device
 from workflow_scripts.models.batches import Row, by_length, collate
 from workflow_scripts.models.families import Family, longest_row
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines
@@ -107,6 +108,7 @@ def encoded(half: Half, texts: list[str], code: str) -> list[list[int]]:
 
 
 @torch.no_grad()
+@quick_products()
 def pooled(
     half: Half, rows: list[list[int]], poolings: Sequence[str], batch_tokens: int, layers: Sequence[int] | None = None
 ) -> torch.Tensor:

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 
 from workflow_scripts.models.batches import by_length
 from workflow_scripts.models.ctc import DraftKind, best_pieces, collapse, ctc_loss, emissions, guessed_pieces, piece_losses
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.prompts import Generator, Guide
 
 # ---------------------------------------------------------------------------------------------
@@ -156,6 +157,7 @@ class Written(NamedTuple):
 
 
 @torch.no_grad()
+@quick_products()
 def write(
     model: Generator, rows: Sequence[Sequence[int]], pad: int, tokens: int = 4_096, iterations: int | None = None, longest: int = 0
 ) -> list[Written]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def generate(
 
 
 @torch.no_grad()
+@quick_products()
 def beam_search(
     network: "PreTrainedModel",
     codec: Codec,

@@ -10,6 +10,7 @@ import torch
 from workflow_scripts.models.batches import Row, at_once, by_length, decoder_input
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import defuse, load_codec
 from workflow_scripts.text.examples import Example
 
@@ -104,6 +105,7 @@ class Reader:
 
 
 @torch.no_grad()
+@quick_products()
 def label_scores(
     network: "PreTrainedModel", reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None
 ) -> torch.Tensor:

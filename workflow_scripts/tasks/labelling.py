@@ -28,6 +28,7 @@ from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, at_once, by_length, decoder_input
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, load_token_head
@@ -310,6 +311,7 @@ def tags_of_sentences(windows: Sequence[Example], tags: Sequence[str]) -> list[l
 
 
 @torch.no_grad()
+@quick_products()
 def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
     """The head's output for each word of all rows, in their order (words × tags), in float32."""
     network.eval()

@@ -15,6 +15,7 @@ import torch
 
 from workflow_scripts.models.batches import Row, at_once, by_length
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.tasks.heads import Reader
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_spans
@@ -119,6 +120,7 @@ class Marked(NamedTuple):
 
 
 @torch.no_grad()
+@quick_products()
 def mark(
     network: "PreTrainedModel", reader: PassageReader, windows: Sequence[Window], longest: int, precision: str, tokens: int = 0
 ) -> Marked:

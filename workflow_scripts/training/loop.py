@@ -24,6 +24,7 @@ from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network, output_layer
 from workflow_scripts.models.packing import pack
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, is_first_process, read_json
 from workflow_scripts.training.checkpoints import (
@@ -38,7 +39,6 @@ from workflow_scripts.training.fitting import cells, parts_that_fit, pick_batchi
 from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.looks import dev_loss, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
-from workflow_scripts.training.products import quick_products
 from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
@@ -161,7 +161,7 @@ def fit(
     else:
         if last:
             print(f"continuing from {last}", flush=True)
-        with watch.deadline, quick_dropout(device := pick_device(settings.device)), quick_products(device):
+        with watch.deadline, quick_dropout(pick_device(settings.device)), quick_products():
             trainer.train(resume_from_checkpoint=last)
     if watch.stopped:
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from workflow_scripts.models.networks import last_states
-from workflow_scripts.training.products import product
+from workflow_scripts.models.products import product
 
 # scores that are held at a time: 0.5 GB in float32
 _ENTRIES = 1 << 27

@@ -5,12 +5,15 @@ import torch
 import torch.nn.functional as F
 from tiny_models import small_model
 
-from workflow_scripts.training import products
+from workflow_scripts.models import products
+from workflow_scripts.models.products import linear, product, quick_products
 from workflow_scripts.training.loop import load_model
-from workflow_scripts.training.products import has_onednn, linear, product, quick_products
 from workflow_scripts.training.settings import Training
 
-CPU = torch.device("cpu")
+
+@pytest.fixture(autouse=True)
+def small_products_too(monkeypatch):
+    monkeypatch.setattr(products, "_WORTHWHILE", 1)
 
 
 @pytest.fixture(params=[True, False], ids=["onednn", "without"])
@@ -62,28 +65,34 @@ def test_layers_and_their_gradients(shape, biased, frozen):
             assert torch.allclose(found[name].grad, part.grad, atol=1e-5)
 
 
-def test_what_is_not_float32_is_left_to_pytorch(monkeypatch):
-    monkeypatch.setattr(products, "_multiply", lambda *_: pytest.fail("oneDNN was asked for other numbers"))
+def test_only_large_products_of_float32_are_given_to_onednn(monkeypatch):
+    given = []
+    monkeypatch.setattr(products, "has_onednn", lambda: True)
+    monkeypatch.setattr(products, "_multiply", lambda a, b, bias: given.append(a.dtype) or a @ b.T)
     for dtype in (torch.float64, torch.bfloat16):
         values, weight = drawn(4, 6, dtype=dtype), drawn(3, 6, seed=2, dtype=dtype)
         assert torch.equal(linear(values, weight), F.linear(values, weight))
         assert torch.equal(product(values, weight.T), values @ weight.T)
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(drawn(4, 6), drawn(3, 6)).dtype == torch.bfloat16
+    assert given == []
+    for least in (4 * 6 * 3, 4 * 6 * 3 + 1):
+        monkeypatch.setattr(products, "_WORTHWHILE", least)
+        linear(drawn(4, 6), drawn(3, 6))
+        product(drawn(4, 6), drawn(6, 3))
+    assert given == [torch.float32] * 2
 
 
 def test_models_use_it_within_the_block_only(tmp_path, monkeypatch):
     network = load_model(small_model(tmp_path), Training(), 1).eval()
     inputs = {"input_ids": torch.tensor([[5, 6, 2]]), "decoder_input_ids": torch.tensor([[2, 7]])}
     asked = []
-    monkeypatch.setattr(products, "is_float32", lambda a, b: asked.append(a.shape))
+    monkeypatch.setattr(products, "suits_onednn", lambda a, b: asked.append(a.shape))
     original, theirs = F.linear, network(**inputs).logits
     assert not asked
-    with quick_products(CPU):
+    with quick_products():
         assert torch.equal(network(**inputs).logits, theirs)
-    assert bool(asked) == has_onednn()
-    with pytest.raises(KeyError), quick_products(CPU):
+    assert asked
+    with pytest.raises(KeyError), quick_products():
         raise KeyError
-    with quick_products(torch.device("cuda")):
-        assert F.linear is original
     assert F.linear is original

@@ -14,14 +14,15 @@ import torch.nn.functional as F
 from torch.autograd.function import once_differentiable
 
 _PYTORCHS = F.linear
+# multiplications from which on oneDNN is faster, whose calls cost more
+_WORTHWHILE = 1 << 21
 
 
 @contextmanager
-def quick_products(device: torch.device) -> Iterator[None]:
-    """Context in which `torch.nn.functional.linear` is replaced by `linear` below. Does nothing on devices other than a CPU."""
+def quick_products() -> Iterator[None]:
+    """Context, or decorator, in which `torch.nn.functional.linear` is replaced by `linear` below."""
     original = F.linear
-    if device.type == "cpu" and has_onednn():
-        F.linear = linear  # type: ignore[assignment]  # mypy compares the names of parameters, too
+    F.linear = linear  # type: ignore[assignment]  # mypy compares the names of parameters, too
     try:
         yield
     finally:
@@ -29,15 +30,15 @@ def quick_products(device: torch.device) -> Iterator[None]:
 
 
 def linear(values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """``values @ weight.T + bias``, of … × k, n × k and n numbers, equal to rounding. What is not float32 on a CPU is left to PyTorch."""
-    if is_float32(values, weight) and not torch.is_autocast_enabled("cpu"):
+    """``values @ weight.T + bias``, of … × k, n × k and n numbers, equal to rounding. All but float32 on a CPU is left to PyTorch."""
+    if suits_onednn(values, weight.T) and not torch.is_autocast_enabled("cpu"):
         return _Linear.apply(values, weight, bias)
     return _PYTORCHS(values, weight, bias)
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """``a @ b`` of two matrices, equal to rounding; without gradients where oneDNN multiplies."""
-    if not (has_onednn() and is_float32(a, b)):
+    if not suits_onednn(a, b):
         return a @ b
     if not a.is_contiguous() and b.numel() < a.numel():
         # oneDNN gets a copy of the first matrix where it is transposed, so that should be the smaller one
@@ -68,12 +69,13 @@ def _multiply(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None) -> to
     return torch.ops.mkldnn._linear_pointwise(a, b, bias, "none", [], "")
 
 
-def is_float32(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether both have numbers, in float32 and on a CPU."""
-    return all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.numel() > 0 for tensor in (a, b))
+def suits_onednn(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether ``a @ b`` is for oneDNN: a large product of float32 on a CPU where MKL would do it otherwise."""
+    numbers = all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in (a, b))
+    return numbers and a.numel() * b.shape[-1] >= _WORTHWHILE and has_onednn()
 
 
 @cache
 def has_onednn() -> bool:
-    """Whether this PyTorch can multiply by oneDNN, and MKL would do it otherwise."""
+    """Whether this PyTorch can be asked for oneDNN's products."""
     return machine() == "x86_64" and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
