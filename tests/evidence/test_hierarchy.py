@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_models import manual_pairs
 
-from workflow_scripts.evidence.hierarchy import compare, main, mean_of_drawn
+from workflow_scripts.evidence.hierarchy import compare, main, mean_of_drawn, student
 from workflow_scripts.stage import InputError, write_json
 
 
@@ -40,6 +40,31 @@ def test_what_is_not_there_is_seldom_found_and_what_is_there_mostly(pairs):
     assert sum(found["low"] <= 0.0 <= found["high"] for found in nothing) >= 48
     assert sum(found["low"] <= 1.5 <= found["high"] for found in planted) >= 48
     assert np.mean([found["effect"] for found in planted]) == pytest.approx(1.5, abs=0.3)
+
+
+def test_few_pairs_that_differ_by_chance_are_told_by_students_t():
+    rng = np.random.default_rng(4)
+    nothing = [compare(study(rng, 0.0, 3, between_pairs=1.0, between_seeds=0.3), mean, "csr", "plain", samples=200) for _ in range(100)]
+    planted = [compare(study(rng, 3.0, 3, between_pairs=0.3, between_seeds=0.3), mean, "csr", "plain", samples=200) for _ in range(20)]
+    # a test of 5 % would have 5 of 100 on average; the bootstrap of three pairs has some 20
+    assert sum(found["t_p"] < 0.05 for found in nothing) <= 12 < sum(found["p"] < 0.05 for found in nothing)
+    assert sum(found["t_low"] <= 0.0 <= found["t_high"] for found in nothing) >= 88
+    assert sum(found["t_p"] < 0.05 for found in planted) >= 17
+
+
+def test_students_t_is_that_of_the_pairs_or_of_the_seeds_of_a_single_one():
+    pairs = study(np.random.default_rng(6), 1.0, pairs=3)
+    found = compare(pairs, mean, "csr", "plain", samples=20)
+    # Student's quantile for two degrees of freedom
+    half = 4.3027 * np.std(found["by_pair"], ddof=1) / 3**0.5
+    assert (found["t_low"], found["t_high"]) == pytest.approx((found["effect"] - half, found["effect"] + half), rel=1e-4)
+    alone = compare(pairs[:1], mean, "csr", "plain", samples=20)
+    seeds = [
+        compare([{key: value for key, value in pairs[0].items() if key[1] == s}], mean, "csr", "plain", samples=20) for s in range(1, 6)
+    ]
+    half = 2.7764 * np.std([one["effect"] for one in seeds], ddof=1) / 5**0.5
+    assert alone["t_high"] - alone["t_low"] == pytest.approx(2 * half, rel=1e-4) and np.isnan(seeds[0]["t_p"])
+    assert student([0.0, 0.0]) == {"t_low": 0.0, "t_high": 0.0, "t_p": 1.0} and student([2.0, 2.0])["t_p"] == 0.0
 
 
 def test_pairs_that_disagree_are_no_evidence_though_each_by_itself_would_be():

@@ -136,6 +136,18 @@ def test_what_dev_or_a_test_set_has_is_not_trained_on(tmp_path):
     assert read_json(tmp_path / "train.json")["removed"] == {"equals dev or test": 2}
 
 
+def test_texts_of_nothing_but_signs_are_told_apart(tmp_path):
+    for name, rows in (
+        ("train", "👍\t...\tyes\n😀\t!\tyes\n👎👎\t?\tno\n"),
+        ("dev", "😀\t!\tno\nfour\tfive\tyes\n"),
+        ("test", "six\tseven\tyes\n"),
+    ):
+        (tmp_path / f"{name}.tsv").write_text(rows, encoding="utf-8")
+    made = [LabelledSource(str(tmp_path / f"{name}.tsv"), PAIRS.columns) for name in ("train", "dev", "test")]
+    settings = Labelled(language="en", labels=["yes", "no"], train=made[0], dev=made[1], test={"en": made[2]})
+    assert parts(tmp_path, settings, "train")["train"] == ["👍", "👎👎"]
+
+
 def test_a_label_that_nothing_is_left_of_is_named(tmp_path):
     (tmp_path / "x.tsv").write_text("a\tb\tyes\n")
     source = LabelledSource(str(tmp_path / "x.tsv"), PAIRS.columns)

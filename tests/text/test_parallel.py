@@ -184,3 +184,37 @@ def test_markup_in_a_translation_memory_is_no_text(tmp_path):
     (tmp_path / "page.tmx.xz").write_text("<html>")
     with pytest.raises(InputError, match="cannot be read as TMX"):
         list(read_tmx(tmp_path / "page.tmx.xz", ("de", "en")))
+
+
+@pytest.mark.parametrize(
+    "broken, line, said",
+    [
+        ("R&D 500", 4, "EntityRef"),
+        ("500 < 3", 4, "StartTag"),
+        ("if a<b then", 4, ""),
+        ("\x01", 4, "PCDATA"),
+        ("</tmx>", 4, ""),
+    ],
+)
+def test_a_translation_memory_that_would_lose_text_is_refused(tmp_path, broken, line, said):
+    unit = '<tu><tuv xml:lang="en"><seg>{} one</seg></tuv><tuv xml:lang="de"><seg>{} eins</seg></tuv></tu>\n'
+    texts = ["1 &amp; 2", "3", "4"]
+    path = tmp_path / "m.tmx"
+
+    def read() -> list[str]:
+        path.write_text(
+            '<tmx version="1.4"><body>\n' + "".join(unit.format(text, text) for text in texts) + "</body></tmx>\n", encoding="utf-8"
+        )
+        return [pair.a for pair in read_tmx(path, ("de", "en"))]
+
+    assert read() == ["1 & 2 eins", "3 eins", "4 eins"]
+    texts[2] = broken
+    with pytest.raises(InputError, match=rf"m\.tmx, line {line}: is not well-formed XML \({said}"):
+        read()
+
+
+def test_a_translation_memory_that_was_cut_off_is_refused(tmp_path):
+    unit = '<tu><tuv xml:lang="en"><seg>one</seg></tuv><tuv xml:lang="de"><seg>eins</seg></tuv></tu>\n'
+    (tmp_path / "m.tmx").write_text('<tmx version="1.4"><body>\n' + 3 * unit, encoding="utf-8")
+    with pytest.raises(InputError, match=r"m\.tmx, line 5: is not well-formed XML"):
+        list(read_tmx(tmp_path / "m.tmx", ("de", "en")))

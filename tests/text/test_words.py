@@ -51,6 +51,8 @@ def test_a_dictionary_is_read_in_muse_format_and_folded(tmp_path):
     path = tmp_path / "seed.txt"
     path.write_text("Haus house\nNew York\tBig Apple\n")
     assert read_dictionary(path, ("de", "en")) == [("haus", "house"), ("new york", "big apple")]
+    path.write_text("haus \t house\n")
+    assert read_dictionary(path) == read_dictionary(path, ("de", "en")) == [("haus", "house")]
     for wrong in ("haus", "haus\t", "\thouse", "haus\t \thouse"):
         path.write_text(f"haus house\n{wrong}\n")
         with pytest.raises(InputError, match="line 2: expected two words"):
@@ -111,6 +113,8 @@ def test_a_break_between_sentences_is_no_word(code, line, expected):
         ("The U.S. Army of J. Smith paid 3.5 dollars. etc. and so on", ["The U.S. Army of J. Smith paid 3.5 dollars. etc. and so on"]),
         ("他说：“好。”然后走了。真的吗？ 是！", ["他说：“好。”", "然后走了。", "真的吗？", "是！"]),
         ("Мир. Труд… «Май.» Всё", ["Мир.", "Труд…", "«Май.»", "Всё"]),
+        ("Er sagte: „Ich komme.“ Dann ging er.", ["Er sagte: „Ich komme.“", "Dann ging er."]),
+        ("Sagte er: »Komm!« ›Gleich.‹ Dann ging er.", ["Sagte er: »Komm!«", "›Gleich.‹", "Dann ging er."]),
         ("no end", ["no end"]),
         (" ", []),
     ],

@@ -7,9 +7,14 @@ difference of the two arms' scores.
 
 One resample draws pairs; for each drawn pair it draws the seeds, the same for both arms; and for each pair its sentences, the
 same for both arms and all seeds. Of n pairs it draws n − 1, and so it does with seeds (Rao and Wu 1988): with as few as three
-pairs and five seeds, n draws would give intervals that are too narrow. As the spread between pairs already contains that between
-their seeds and sentences, the intervals are rather too wide than too narrow. With a single pair, or a single seed, there is
+pairs and five seeds, n draws would give intervals that are too narrow. With a single pair, or a single seed, there is
 nothing to draw, and the answer holds for that pair or seed alone.
+
+How far the bootstrap is to be trusted depends on what differs most. Where seeds and sentences do, its intervals are rather too
+wide, because the spread between pairs contains theirs already. Where the pairs do, and they are few, it has too little to draw:
+of three pairs that differ by far more than their seeds, a test of 5 % finds a difference that is not there in one study of five.
+So each row has Student's t of the pairs' effects as well (`t_low`, `t_high`, `t_p`), which asks whether other pairs would say the
+same; of a single pair it is that of the seeds' effects. A claim needs both.
 
 `p` is the share of the resamples whose effect is at least as far from the resamples' mean as the observed effect is from zero,
 the observed one counted among them: two-sided, and never 0.
@@ -22,6 +27,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from scipy import stats
 
 from workflow_scripts.evidence.scores import Scores, metrics
 from workflow_scripts.evidence.significance import Key, Score, drawn_scores, readable, sentence_statistics, share
@@ -30,7 +36,24 @@ from workflow_scripts.stage import InputError, atomic, read_json, run
 Pair = dict[Key, np.ndarray]
 """Counts for one language pair: (arm, seed) → array of sentences × counts, with the same sentences for all arms and seeds."""
 
-COLUMNS = ("experiments", "arm", "other", "testset", "metric", "pairs", "seeds", "sentences", "effect", "low", "high", "p", "by_pair")
+COLUMNS = (
+    "experiments",
+    "arm",
+    "other",
+    "testset",
+    "metric",
+    "pairs",
+    "seeds",
+    "sentences",
+    "effect",
+    "low",
+    "high",
+    "p",
+    "t_low",
+    "t_high",
+    "t_p",
+    "by_pair",
+)
 
 
 def main(
@@ -47,8 +70,8 @@ def main(
     """Compare every two of `arms` over all `experiments`, one for each language pair, and write a table of effects.
 
     `results` is the folder of a run, with its `configuration.json`. A row has the effect of `arm` minus `other`, its 95 % interval
-    and p-value, and under `by_pair` the effect in each experiment. Seeds that one of the two arms has not finished are left out.
-    Raises `InputError` where an experiment is unknown or has no finished seed of two arms.
+    and p-value by the bootstrap and by Student's t, and under `by_pair` the effect in each experiment. Seeds that one of the two arms
+    has not finished are left out. Raises `InputError` where an experiment is unknown or has no finished seed of two arms.
     """
     configuration = read_json(results / "configuration.json")
     if unknown := [name for name in experiments if name not in configuration["experiments"]]:
@@ -98,20 +121,22 @@ def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str
 
 
 def compare(pairs: list[Pair], score: Score, arm: str, other: str, samples: int = 1000, seed: int = 1) -> dict:
-    """The effect of `arm` against `other` over `pairs`, its 95 % interval (`low`, `high`) and p-value.
+    """The effect of `arm` against `other` over `pairs`, its 95 % interval (`low`, `high`) and p-value; with `t_` in front, Student's.
 
     `score` makes a score of the sum of what was counted in the sentences; `seed` is that of the resamples. Also returns the
     numbers of pairs, seeds and sentences, and the effect in each pair. Raises `InputError` where a pair has no seed of both arms.
     """
     rng = np.random.default_rng(seed)
-    effects, drawn, seeds, sentences = [], [], 0, 0
+    effects: list[float] = []
+    drawn, seeds, sentences = [], 0, 0
     for number, pair in enumerate(pairs, 1):
         shared = sorted(s for name, s in pair if name == arm and (other, s) in pair)
         if not shared:
             raise InputError(f"pair {number} of {len(pairs)}: {arm} and {other} have no seed in common that is finished")
         mine = {key: counts for key, counts in pair.items() if key[0] in (arm, other) and key[1] in shared}
         observed = {key: score(counts.sum(axis=0)) for key, counts in mine.items()}
-        effects.append(float(np.mean([observed[arm, s] - observed[other, s] for s in shared])))
+        by_seeds = [observed[arm, s] - observed[other, s] for s in shared]
+        effects.append(float(np.mean(by_seeds)))
         scores = drawn_scores(mine, score, samples, rng)
         by_seed = np.stack([scores[arm, s] - scores[other, s] for s in shared])
         drawn.append(mean_of_drawn(by_seed, rng))
@@ -123,7 +148,19 @@ def compare(pairs: list[Pair], score: Score, arm: str, other: str, samples: int 
     p = share(np.abs(found - found.mean()) >= abs(effect) - 1e-9) if found.any() else 1.0
     low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
     counts = {"pairs": len(pairs), "seeds": seeds, "sentences": sentences}
-    return {**counts, "effect": effect, "low": low, "high": high, "p": p, "by_pair": effects}
+    students = student(effects if len(pairs) > 1 else by_seeds)
+    return {**counts, "effect": effect, "low": low, "high": high, "p": p, **students, "by_pair": effects}
+
+
+def student(values: list[float]) -> dict[str, float]:
+    """Student's 95 % interval of the mean of `values`, and the two-sided p-value of its being zero; not a number for a single value."""
+    if len(values) < 2:
+        return dict.fromkeys(("t_low", "t_high", "t_p"), float("nan"))
+    if np.ptp(values) == 0:
+        return {"t_low": values[0], "t_high": values[0], "t_p": 0.0 if values[0] else 1.0}
+    found = stats.ttest_1samp(values, 0.0)
+    low, high = found.confidence_interval()
+    return {"t_low": float(low), "t_high": float(high), "t_p": float(found.pvalue)}
 
 
 def mean_of_drawn(values: np.ndarray, rng: np.random.Generator, independent: bool = False) -> np.ndarray:

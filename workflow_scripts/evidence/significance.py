@@ -163,7 +163,8 @@ def compare(
 ) -> dict[tuple[str, str], dict[str, float | int | None]]:
     """Test the difference between the arms of each pair.
 
-    With one training seed, resamples and p-values equal those of sacreBLEU's tests. With several, the p-value is the share of the
+    With one training seed, the bootstrap's resamples and p-values equal sacreBLEU's; the randomization draws others. With several
+    seeds, the p-value is the share of the
     resamples whose difference is at least as far from the mean of all resamples (bootstrap), or from zero (randomization), as the
     observed difference is from zero.
 

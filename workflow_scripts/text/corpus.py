@@ -353,7 +353,7 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     return assigned
 
 
-_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟։၊។][\"'»”’)）」』]*$")
+_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟։၊។][\"'»”’«“‘‹›)）」』]*$")
 _MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
 
 

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,8 +92,15 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
                 # −1 stands for no label
                 yield row | {key: known[row[key]] for key, known in names.items() if row[key] is not None and row[key] >= 0}
     elif path.suffix in (".csv", ".tsv"):
-        with open(path, encoding="utf-8", newline="") as lines:
-            yield from csv.DictReader(lines, delimiter="," if path.suffix == ".csv" else "\t")
+        csv.field_size_limit(sys.maxsize)
+        # in tables with tabs, a quotation mark is a character like others
+        form: dict[str, Any] = {} if path.suffix == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+        with open(path, encoding="utf-8-sig", newline="") as lines:
+            reader = csv.DictReader(lines, **form)
+            try:
+                yield from reader
+            except csv.Error as error:
+                raise InputError(f"{path}, line {reader.line_num}: cannot be read as a table ({error})") from None
     else:
         for number, line in enumerate(read_lines(path), 1):
             try:

@@ -216,13 +216,18 @@ def key_of(example: Example, unit: str) -> tuple[str, ...]:
     """What must not be in two parts: an example, with `unit: query` a query, whatever its documents, with `unit: question` a passage."""
     if unit == "question":
         return _query_key(example.pair)
-    return _query_key(example.text) if unit == "query" else tuple(leak_keys(example.texts))
+    return _query_key(example.text) if unit == "query" else tuple(_keys(example.texts))
 
 
 @functools.lru_cache(1)
 def _query_key(text: str) -> tuple[str, ...]:
     """The key of a query, kept for its documents, which follow each other, or of a passage, kept for its questions."""
-    return tuple(leak_keys([text]))
+    return tuple(_keys([text]))
+
+
+def _keys(texts: list[str]) -> list[str]:
+    """The form in which each text is compared; a text of nothing but signs, which has none, is compared as it is."""
+    return [key or text for key, text in zip(leak_keys(texts), texts, strict=True)]
 
 
 def _sentences(example: Example, unit: str) -> list[str]:

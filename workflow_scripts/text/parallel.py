@@ -359,7 +359,8 @@ def read_tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
     number = 0
     try:
         with open_packed(path) as file:
-            for _, unit in etree.iterparse(file, tag="{*}tu", recover=True, resolve_entities=False, huge_tree=True):
+            units = etree.iterparse(file, tag="{*}tu", recover=True, resolve_entities=False, huge_tree=True)
+            for _, unit in units:
                 texts: dict[str, str] = {}
                 for variant in unit.iter("{*}tuv"):
                     code = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
@@ -372,6 +373,12 @@ def read_tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
                 if all(texts.get(code) for code in languages):
                     number += 1
                     yield Pair(block_of(number), texts[languages[0]], texts[languages[1]], number)
+            # lxml goes on behind an error, without the rest of the segment, or of the file
+            if broken := next((entry for entry in units.error_log if entry.level_name == "FATAL"), None):
+                raise InputError(
+                    f"{path}, line {broken.line}: is not well-formed XML ({broken.message.strip()}), so text would be lost; mend the file, "
+                    "or write & as &amp; and < as &lt; in its segments"
+                )
     except (etree.LxmlError, OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read as TMX: {error}") from None
 

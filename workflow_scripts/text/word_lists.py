@@ -36,8 +36,8 @@ def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> lis
         pair = line.split("\t") if "\t" in line else line.split()
         if len(pair) != 2 or not all(map(str.strip, pair)):
             raise InputError(f"{path}, line {number}: expected two words, separated by a tab or a blank: {line[:60]!r}")
-        a, b = pair
-        pairs.append((fold(a.strip(), languages[0]), fold(b.strip(), languages[1])) if languages else (a, b))
+        a, b = map(str.strip, pair)
+        pairs.append((fold(a, languages[0]), fold(b, languages[1])) if languages else (a, b))
     return pairs
 
 

@@ -107,7 +107,7 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
 
 _SENTENCE_END = regex.compile(
     # a closing mark of a script with spaces, but that of an initial (J. Smith, U.S.), before what can begin a sentence
-    r"""(?<=[.!?…؟۔։।]["'»”’)\]]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
+    r"""(?<=[.!?…؟۔։।]["'»”’«“‘‹›)\]]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
     # one of a script without
     r"""|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])"""
 )
