@@ -1,0 +1,59 @@
+"""Effects from the table that machines add their numbers to."""
+
+import csv
+
+import pytest
+
+from workflow_scripts.evidence.collect import COLUMNS
+from workflow_scripts.evidence.pooled import main
+from workflow_scripts.stage import InputError
+
+# pair, arm → machine → scores of seeds 1, 2, …
+SCORES = {
+    ("de", "finetune"): {"one": [10.0, 11.0], "two": [10.0]},
+    ("de", "csr"): {"one": [13.0, 15.0], "two": [14.0], "three": [99.0]},
+    ("tr", "finetune"): {"one": [8.0]},
+    ("tr", "csr"): {"one": [10.5]},
+}
+
+
+@pytest.fixture
+def table(tmp_path):
+    with open(tmp_path / "study.tsv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        for (pair, arm), machines in SCORES.items():
+            for machine, values in machines.items():
+                for seed, value in enumerate(values, 1):
+                    head = {"machine": machine, "setting": f"{pair}-part", "pair": f"{pair}-en", "arm": arm, "seed": seed, "commit": "c"}
+                    for testset, metric, number in (("pages", "BLEU", value), ("pages", "chrF", 2 * value), ("talks", "BLEU", 0.0)):
+                        writer.writerow({**head, "testset": testset, "metric": metric, "value": number, "date": "2026-01-01"})
+    return tmp_path / "study.tsv"
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return {(row["experiments"], row["metric"]): row for row in csv.DictReader(file, delimiter="\t")}
+
+
+def test_machines_count_within_seeds_seeds_within_pairs_and_pairs_alike(table, tmp_path):
+    main(table, tmp_path / "pooled.tsv", experiments=("de-part", "tr-part"), arms=("finetune", "csr"))
+    found = read(tmp_path / "pooled.tsv")
+    assert len(found) == 6
+    # seed 1: 3 and 4 by two machines; seed 2: 4. A machine that has trained one of the arms alone has nothing to say.
+    german, turkish = found["de-part", "BLEU"], found["tr-part", "BLEU"]
+    assert (float(german["effect"]), german["seeds"]) == (3.75, "2") and (float(turkish["effect"]), turkish["t_p"]) == (2.5, "nan")
+    half = 12.7062 * 0.25  # Student's quantile for one degree of freedom, and the standard error of 3.5 and 4
+    assert (float(german["t_low"]), float(german["t_high"])) == pytest.approx((3.75 - half, 3.75 + half), rel=1e-4)
+    both = found["de-part tr-part", "BLEU"]
+    half = 12.7062 * 0.625
+    assert (float(both["effect"]), both["seeds"]) == (3.125, "3")
+    assert (float(both["t_low"]), float(both["t_high"])) == pytest.approx((3.125 - half, 3.125 + half), rel=1e-4)
+    assert float(found["de-part tr-part", "chrF"]["effect"]) == 6.25
+    main(table, tmp_path / "one.tsv", experiments=("de-part",), arms=("csr", "finetune"), metrics=("BLEU",))
+    assert float(read(tmp_path / "one.tsv")["de-part", "BLEU"]["effect"]) == -3.75
+
+
+def test_arms_without_a_seed_in_common_are_named(table, tmp_path):
+    with pytest.raises(InputError, match=r"study\.tsv: has no BLEU of random and finetune in de-part by one machine with one seed"):
+        main(table, tmp_path / "pooled.tsv", experiments=("de-part",), arms=("finetune", "random"))

@@ -1,0 +1,76 @@
+"""pooled: arms compared over language pairs and seeds by the table of `collect`, whichever machines made its numbers.
+
+A long study is trained in pieces, on several machines and at several times, and what is kept of a piece is its scores. So the
+bootstrap of `hierarchy`, which needs all translations in one folder, cannot take the pieces together. This does: one training
+seed of one pair gives a difference between two arms, the mean over the machines that trained both; a pair's effect is the mean
+over its seeds, and the effect the mean over the pairs. Student's t of the pairs' effects says whether other pairs, with other
+seeds and sentences, would differ so. Of each pair by itself, and so of a study of one pair, it is t of the seeds' differences,
+which knows nothing of other test sentences.
+
+    python -m workflow_scripts.evidence.pooled --table docs/results/study.tsv --output docs/results/pooled.tsv \\
+        --experiments study-de-part study-ru-part --arms finetune-6k csr-6k random-6k
+"""
+
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from workflow_scripts.evidence.collect import read_table
+from workflow_scripts.evidence.hierarchy import student
+from workflow_scripts.stage import InputError, atomic, run
+
+COLUMNS = ("experiments", "arm", "other", "testset", "metric", "seeds", "effect", "t_low", "t_high", "t_p")
+
+
+def main(
+    table: Path,
+    output: Path,
+    *,
+    experiments: tuple[str, ...],
+    arms: tuple[str, ...],
+    testset: str = "pages",
+    metrics: tuple[str, ...] = ("BLEU", "chrF"),
+) -> None:
+    """Compare every two of `arms` over all `experiments`, one for each language pair, and over each by itself; write a table of effects.
+
+    A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. Raises
+    `InputError` for a table with other columns, or where two arms have no seed of an experiment in common.
+    """
+    scores = {
+        (row["setting"], row["metric"], row["arm"], int(row["seed"]), row["machine"]): float(row["value"])
+        for row in read_table(table)
+        if row["testset"] == testset
+    }
+    rows = []
+    for metric in metrics:
+        for other, arm in combinations(arms, 2):
+            pairs = {name: seed_differences(scores, name, metric, arm, other) for name in experiments}
+            if missing := next((name for name, found in pairs.items() if not found), None):
+                raise InputError(f"{table}: has no {metric} of {arm} and {other} in {missing} by one machine with one seed; run them first")
+            means = [float(np.mean(found)) for found in pairs.values()]
+            together = {" ".join(pairs): (means, sum(map(len, pairs.values())))} if len(pairs) > 1 else {}
+            for names, (values, seeds) in {**together, **{name: (found, len(found)) for name, found in pairs.items()}}.items():
+                head = {"experiments": names, "arm": arm, "other": other, "testset": testset, "metric": metric, "seeds": seeds}
+                rows.append({**head, "effect": float(np.mean(values)), **student(values)})
+    with atomic(output) as file:
+        file.write("\t".join(COLUMNS) + "\n")
+        for row in rows:
+            cells = (f"{row[name]:.6g}" if isinstance(row[name], float) else str(row[name]) for name in COLUMNS)
+            file.write("\t".join(cells) + "\n")
+
+
+def seed_differences(
+    scores: dict[tuple[str, str, str, int, str], float], experiment: str, metric: str, arm: str, other: str
+) -> list[float]:
+    """The difference between two arms with each seed that a machine has trained both with; the mean where several machines have."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for (name, measure, mine, seed, machine), value in scores.items():
+        if (name, measure, mine) == (experiment, metric, arm) and (theirs := (name, measure, other, seed, machine)) in scores:
+            found[seed].append(value - scores[theirs])
+    return [float(np.mean(found[seed])) for seed in sorted(found)]
+
+
+if __name__ == "__main__":
+    run(main)
