@@ -1,7 +1,9 @@
 """What the report shows of analyses: heat maps, spectra, separability, made of the files that the stages write for tiny models."""
 
+import itertools
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from test_analyses import configured
@@ -93,9 +95,32 @@ def test_names_are_short_only_as_long_as_they_differ():
     assert list(insides.short_names(["x", "a/x/seed1/finetune"]).values()) == ["x", "a/x/seed1/finetune"]
 
 
+def rgb(colour: str) -> list[float]:
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    return [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+
+
+def luminance(parts: list[float]) -> float:
+    """As WCAG defines it."""
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+
 def test_a_heat_map_has_its_numbers_and_stays_readable():
     drawn = drawing.heat_map("a <title>", ["layer 1"], ["de", "a long name"], {(0, 0): 0.914, (0, 1): -0.2, (1, 1): 1.0})
     assert "a &lt;title&gt;" in drawn and ">0.91</text>" in drawn and ">−0.20</text>" in drawn and "rotate(-45)" in drawn
-    dark, light = re.findall(r'fill-opacity="([\d.]+)".*?fill="(var\(--\w+\))">', drawn)
-    assert dark == ("0.914", "var(--page)") and light == ("0.200", "var(--text)")
+    strong, weak = re.findall(r'fill="var\((--\w+)\)" fill-opacity="([\d.]+)".*?fill="var\((--\w+)\)">', drawn)
+    assert strong == ("--c1", "0.457", "--text") and weak == ("--c2", "0.100", "--text")
+    style = (Path(drawing.__file__).parent / "templates/style.css").read_text(encoding="utf-8")
+    for colours in (dict(re.findall(r"(--\w+): (#\w+)", scheme)) for scheme in re.findall(r":root \{(.*?)\}", style)):
+        text = luminance(rgb(colours["--text"]))
+        for ground, opacity in itertools.product(("--c1", "--c2"), (0.0, 0.25, 0.5)):
+            behind = [
+                opacity * over + (1 - opacity) * under for over, under in zip(rgb(colours[ground]), rgb(colours["--page"]), strict=True)
+            ]
+            assert contrast(text, luminance(behind)) >= 4.5
     assert ">–</text>" in drawing.heat_map("t", ["r"], ["c"], {}) and "rotate" not in drawing.heat_map("t", ["r"], ["c"], {})

@@ -159,8 +159,24 @@ def test_tables_sort(page):
             assert look["order"][column["column"]] == order
 
 
+def test_the_smallest_p_comes_first(page):
+    cells = ["0.300", "–", "< 0.001", "0.004"]
+    page.evaluate(
+        """cells => {
+          const column = [...document.querySelectorAll("table:has(th button)")].find(table => table.tBodies[0].rows.length >= cells.length);
+          cells.forEach((cell, row) => { column.tBodies[0].rows[row].cells[0].textContent = cell; });
+          while (column.tBodies[0].rows.length > cells.length) column.tBodies[0].rows[cells.length].remove();
+          column.id = "under-test";
+          column.tHead.rows[0].cells[0].querySelector("button").click();
+        }""",
+        cells,
+    )
+    found = page.locator("#under-test tbody tr").evaluate_all("rows => rows.map(row => row.cells[0].textContent)")
+    assert found == ["< 0.001", "0.004", "0.300", "–"]
+
+
 def as_number_or_text(cell):
-    number = re.match(r"[+\s]*([−-]?[\d,]*\.?\d+)", cell)
+    number = re.match(r"[+<\s]*([−-]?[\d,]*\.?\d+)", cell)
     return (0, float(number[1].replace(",", "").replace("−", "-")), "") if number else (1, 0.0, cell.lower())
 
 

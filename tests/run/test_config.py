@@ -224,6 +224,8 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
 @pytest.mark.parametrize(
     "path, value, message",
     [
+        ("experiments/help-de-en/task", ["translation"], r"there is no task \['translation'\], did you mean 'translation'"),
+        ("experiments/help-de-en/corpus", ["help"], r"experiments\.help-de-en\.corpus: input should be a valid string, got \['help'\]"),
         (f"{SUMMARIES}/task", "summarization", "there is no task 'summarization', did you mean 'summarisation'"),
         (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
         (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),
@@ -621,6 +623,20 @@ def test_a_backbone_that_translates_training_text_is_checked_as_any_other():
     w = SimpleNamespace(backbone="writer")
     assert inputs.backbone_languages(loaded, w) == ["de", "en"] and inputs.encoder_will_do(loaded, w) == ""
     assert [line for line in config.missing_files(loaded) if "nowhere.txt" in line]
+
+
+def test_a_folder_without_a_ready_made_backbone_and_a_table_that_is_not_there_are_missing():
+    raw = copy.deepcopy(DEFAULT)
+    raw["backbones"]["bible"]["small"]["ready"] = "resources/bible"
+    raw["analyses"] = {
+        "inside": {"models": ["bible"], "languages": ["de"], "text": {"de": "resources/bible/de.txt.xz"}, "stages": ["spectra"]}
+    }
+    raw["analyses"]["inside"]["published"] = "config/nowhere.tsv"
+    raw["run"] = {**raw["run"], "analyses": ["inside"]}
+    loaded = config.load(raw)
+    missing = "\n".join(config.missing_files(loaded))
+    assert "backbones.bible.small.ready" in missing and "resources/bible/ready.json" in missing
+    assert "analyses.inside.published" in missing and "config/nowhere.tsv" in inputs.report_inputs(loaded)[0]
 
 
 def test_a_lexicon_learnt_for_text_with_labels_is_checked():

@@ -107,6 +107,8 @@ def scatter(title: str, source: list[Point], target: list[Point], names: tuple[s
 def heat_map(title: str, rows: list[str], columns: list[str], cells: dict[tuple[int, int], float | None], *, digits: int = 2) -> str:
     """A number in each cell, on a ground whose colour is the stronger the nearer it is to 1 (or, in another colour, to −1).
 
+    It is never so strong that the number on it would be hard to read.
+
     `cells` maps (row, column) to a number; without one the cell has a dash. Names of columns that are wider than a cell are written aslant.
     """
     wide, high = 46, 24
@@ -123,13 +125,13 @@ def heat_map(title: str, rows: list[str], columns: list[str], cells: dict[tuple[
         parts.append(_text(left - 8, y + high / 2 + 4, row, "end"))
         for number in range(len(columns)):
             value = cells.get((place, number))
-            strength, x = min(1.0, abs(value or 0.0)), left + wide * number
-            colour, ink = f"var(--c{1 if (value or 0.0) >= 0 else 2})", "var(--page)" if strength > 0.55 else "var(--text)"
+            strength, x = min(1.0, abs(value or 0.0)) / 2, left + wide * number
+            colour = f"var(--c{1 if (value or 0.0) >= 0 else 2})"
             words = "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
             parts.append(
                 f'<rect x="{x}" y="{y}" width="{wide - 1}" height="{high - 1}" fill="{colour}" fill-opacity="{strength:.3f}" class="grid"/>'
                 f'<text x="{x + wide / 2 - 0.5:.1f}" y="{y + high / 2 + 4:.1f}" text-anchor="middle" font-size="12" '
-                f'fill="{ink}">{words}</text>'
+                f'fill="var(--text)">{words}</text>'
             )
     beyond = int(5.2 * len(columns[-1])) if aslant else 0
     return _svg(title, max(left + wide * len(columns) + beyond, 7 * len(title)), top + high * len(rows) + 4, parts)

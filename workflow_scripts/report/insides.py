@@ -42,9 +42,10 @@ def analyses(results: Path, config: Config) -> list[dict[str, Any]]:
                 continue
             path = results / "analyses" / name / f"{stage}.json"
             try:
-                one["stages"][stage] = _SHOWN[stage](read_json(path), names)
+                shown = _SHOWN[stage](read_json(path), names)
                 if stage == "spectra":
-                    one["stages"][stage]["published"] = published(analysis.published)
+                    shown["published"] = published(analysis.published)
+                one["stages"][stage] = shown
                 one["read"].append(path)
             except (OSError, ValueError, KeyError) as error:
                 one["failed"][stage] = f"{path}: {error}"

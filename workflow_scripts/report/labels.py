@@ -9,7 +9,7 @@ from typing import Any
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
-from workflow_scripts.report.comparison import Rows, correct, grouped, interval_and_p, markers, with_ties
+from workflow_scripts.report.comparison import Rows, contrast, correct, grouped, interval_and_p, markers, with_ties
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.measures import measure
@@ -82,6 +82,8 @@ def scores(study: Study) -> dict[str, Any]:
     correct(study, [row for row in over_seeds if row["other"] == study.baseline], "family")
     for row in over_seeds:
         row["marker"] = marker(row["p"], row["difference"] or 0.0)
+        gap = contrast(rows, row["arm"], row["other"], row["testset"], metric)
+        row["by_seed"] = gap["interval"] if gap else None
     return {
         "measures": rows,
         "over_seeds": over_seeds,

@@ -272,8 +272,8 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def digits(metric: str) -> int:
-    """Decimals to show: most COMET scores lie between 0 and 1."""
-    return 4 if metric == "COMET" else 2
+    """Decimals to show: most COMET scores, and cosines, lie between 0 and 1."""
+    return 4 if metric in ("COMET", "cosine") else 2
 
 
 def spread(values: list[float], places: int = 2) -> str:

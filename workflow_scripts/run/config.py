@@ -81,7 +81,8 @@ class LexiconStages:
 
 def _kind(experiment: Any) -> str | None:
     """The settings class of an experiment, raw or checked, by its name; None for a task that does not exist."""
-    task = TASKS.get(task_name(experiment))
+    name = task_name(experiment)
+    task = TASKS.get(name) if isinstance(name, str) else None
     return task.settings.__name__ if task else None
 
 
@@ -297,9 +298,11 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
         texts = backbone.pretraining.text.values() if backbone.pretraining else ()
         yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
         if backbone.pretraining and backbone.pretraining.ready:
-            yield f"backbones.{name}.{backbone.kind}.ready", backbone.pretraining.ready
+            yield f"backbones.{name}.{backbone.kind}.ready", f"{backbone.pretraining.ready}/ready.json"
     for name, analysis in config.analyses.items():
         yield from ((f"analyses.{name}.text", path) for path in analysis.text.values())
+        if analysis.published:
+            yield f"analyses.{name}.published", analysis.published
 
 
 def paths_used(config: Config) -> Iterator[tuple[str, str]]:

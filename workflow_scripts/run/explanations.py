@@ -97,11 +97,11 @@ def _nameless(problem: ErrorDetails, config: type) -> str | None:
 def _without_task(name: str, raw: dict[str, Any]) -> str | None:
     """That an experiment names no task, although its text is not that of a translation."""
     block = raw.get("experiments", {}).get(name)
-    if not isinstance(block, dict) or "task" in block or block.get("corpus") in raw.get("corpora", {}):
+    if not isinstance(block, dict) or "task" in block or not isinstance(text := block.get("corpus"), str) or text in raw.get("corpora", {}):
         return None
-    section = next((each for each in ("labelled", "aligned") if block.get("corpus") in raw.get(each, {})), None)
+    section = next((each for each in ("labelled", "aligned") if text in raw.get(each, {})), None)
     fitting = [task for task, about in TASKS.items() if about.text == section]
-    of = f"{block['corpus']!r} is defined under `{section}`, for {', '.join(fitting)}" if section else ""
+    of = f"{text!r} is defined under `{section}`, for {', '.join(fitting)}" if section else ""
     return f"experiments.{name}.task: is missing, and without it the task is translation; {of}" if section else None
 
 

@@ -356,7 +356,8 @@ def report_inputs(config: Config) -> list[str]:
     files = {f"{data_file(config, name)}.json" for name in data_used(config)}
     for name in config.run.experiments:
         files |= task_of(config.experiments[name]).results(config, name)
-    return sorted(files | {*analyses.results(config)})
+    published = {resource(table) for name in config.run.analyses if (table := config.analyses[name].published)}
+    return sorted(files | {*analyses.results(config)} | published)
 
 
 def report_tables(config: Config) -> list[str]:

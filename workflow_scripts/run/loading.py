@@ -84,7 +84,7 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
                 # one that a pattern before it has brought is there already
                 names += [name] if name not in matched else []
                 continue
-            if not (alike := [each for each in fnmatch.filter(map(str, experiments), name) if each not in names]):
+            if not (alike := [each for each in fnmatch.filter(map(str, experiments), str(name)) if each not in names]):
                 known = ", ".join(map(str, experiments))
                 raise InputError(
                     f"config:\n  run.experiments: {name!r} matches no experiment, or only such that are listed already; there are {known}"
