@@ -4,7 +4,6 @@ PyTorch multiplies float32 matrices on a CPU with MKL, which takes AVX-512 on In
 PyTorch brings along, takes it on all that have it, and is not slower elsewhere (docs/performance.md).
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,9 +14,6 @@ import torch.nn.functional as F
 from torch.autograd.function import once_differentiable
 
 _PYTORCHS = F.linear
-# oneDNN keeps what it has compiled for each shape, a megabyte each. Batches have thousands of shapes, and compiling one takes a fraction
-# of a millisecond, so its own 1,024 cost a gigabyte and save no time that can be measured. It reads this before its first product.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 # multiplications from which on oneDNN is faster, whose calls cost more
 _WORTHWHILE = 1 << 21
 
