@@ -226,6 +226,11 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
     [
         ("experiments/help-de-en/task", ["translation"], r"there is no task \['translation'\], did you mean 'translation'"),
         ("experiments/help-de-en/corpus", ["help"], r"experiments\.help-de-en\.corpus: input should be a valid string, got \['help'\]"),
+        (
+            "corpora/help/languages",
+            ["en", False],
+            r"languages\.1: input should be a valid string, got False; YAML takes no, yes, on and off",
+        ),
         (f"{SUMMARIES}/task", "summarization", "there is no task 'summarization', did you mean 'summarisation'"),
         (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
         (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),

@@ -47,6 +47,13 @@ def test_a_file_that_is_not_what_its_suffix_says(tmp_path):
         list(read_lines(tmp_path / "absent.txt"))
 
 
+@pytest.mark.parametrize("suffix, pack", [(".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)])
+def test_a_packed_file_without_its_suffix_is_told_as_such(tmp_path, suffix, pack):
+    (tmp_path / "text.de").write_bytes(pack("Füße\n".encode() * 50))
+    with pytest.raises(InputError, match=rf"text\.de: is compressed, and its name does not say so; call it text\.de\{suffix}"):
+        list(read_lines(tmp_path / "text.de"))
+
+
 def test_a_dictionary_is_read_in_muse_format_and_folded(tmp_path):
     path = tmp_path / "seed.txt"
     path.write_text("Haus house\nNew York\tBig Apple\n")

@@ -50,6 +50,8 @@ def explain(problem: ErrorDetails, config: type) -> str:
     if problem["type"] == "dataclass_type":
         return f"{where}: input should be a dictionary, got {problem['input']!r}"
     near = ""
+    if problem["type"] == "string_type" and isinstance(problem["input"], bool):
+        near = '; YAML takes no, yes, on and off for false and true: write "no" in quotes'
     if problem["type"] == "literal_error" and isinstance(problem["input"], str):
         found = _nearest(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]))
         near = f"; did you mean {found!r}?" if found else ""

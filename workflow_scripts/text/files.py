@@ -40,6 +40,8 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
                     line = unicodedata.normalize("NFC", line)
                 yield line
     except UnicodeDecodeError as error:
+        if number == 1 and (packed := next((suffix for suffix, magic in _MAGIC.items() if raw.startswith(magic)), None)):
+            raise InputError(f"{path}: is compressed, and its name does not say so; call it {path.name}{packed}") from None
         encoding = "utf-16" if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
         raise InputError(
             f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f {encoding} -t utf-8"
@@ -90,6 +92,10 @@ def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 _BYTES = 1 << 16
+
+
+_MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
+"""What packed files of each suffix begin with."""
 
 
 def packing(path: Path) -> str:
