@@ -65,6 +65,12 @@ def test_layers_and_their_gradients(shape, biased, frozen):
             assert torch.allclose(found[name].grad, part.grad, atol=1e-5)
 
 
+@pytest.mark.parametrize("bias", [drawn(10)[::2], torch.ones(1).expand(5), drawn(5, 3)[:, 1]])
+def test_a_bias_of_any_layout(bias):
+    values, weight = drawn(6, 8), drawn(5, 8, seed=2)
+    assert torch.allclose(linear(values, weight, bias), F.linear(values, weight, bias), atol=1e-5)
+
+
 def test_only_large_products_of_float32_are_given_to_onednn(monkeypatch):
     given = []
     monkeypatch.setattr(products, "has_onednn", lambda: True)

@@ -31,7 +31,7 @@ def quick_products() -> Iterator[None]:
 
 def linear(values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """``values @ weight.T + bias``, of … × k, n × k and n numbers, equal to rounding. All but float32 on a CPU is left to PyTorch."""
-    if suits_onednn(values, weight.T) and not torch.is_autocast_enabled("cpu"):
+    if weight.ndim == 2 and suits_onednn(values, weight.T) and not torch.is_autocast_enabled("cpu"):
         return _Linear.apply(values, weight, bias)
     return _PYTORCHS(values, weight, bias)
 
@@ -65,8 +65,8 @@ class _Linear(torch.autograd.Function):
 
 
 def _multiply(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """``a @ b.T + bias`` by oneDNN."""
-    return torch.ops.mkldnn._linear_pointwise(a, b, bias, "none", [], "")
+    """``a @ b.T + bias`` by oneDNN, which reads the bias as if it were contiguous."""
+    return torch.ops.mkldnn._linear_pointwise(a, b, bias if bias is None else bias.contiguous(), "none", [], "")
 
 
 def suits_onednn(a: torch.Tensor, b: torch.Tensor) -> bool:
