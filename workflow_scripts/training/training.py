@@ -179,7 +179,7 @@ def train_phase(
     if phase.threads:
         torch.set_num_threads(max(1, phase.threads // processes))
     keep_memory()
-    told = {**asdict(settings), **method.about}
+    told = {**asdict(settings), "languages": [*phase.languages], "documents": phase.documents, **method.about}
     description = describe_phase(told, text, phase.start, phase.seed, phase.from_scratch, _NOT_SCIENCE)
     own = phase.checkpoints / fingerprint(description)
     with claimed(phase.checkpoints, description, phase.attempt) if is_first_process() else nullcontext(own) as folder:
