@@ -28,7 +28,7 @@ def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     assert {"report", "all"} <= rules and any(rule.endswith("finetune") or rule == "retrieval" for rule in rules)
     # those of config.yaml are not run with it, but for those whose arms are backbones
     read = [yaml.safe_load(recipe.read_text(encoding="utf-8")) for recipe in recipes]
-    wanted = [name for raw in read for name in raw["run"].get("experiments", [])]
+    wanted = [name for raw in read for name in raw.get("run", {}).get("experiments", [])]
     wanted += [block["from"].split("/")[0] for raw in read for block in raw.get("backbones", {}).values() if block.get("kind") == "arm"]
     found = set(re.findall(r"experiment=([\w-]+)", said))
     assert found and all(any(fnmatch(name, pattern) for pattern in wanted or ["help-de-en"]) for name in found)
