@@ -53,6 +53,16 @@ def test_without_prompts_each_unit_is_the_plain_model(folder):
         assert torch.allclose(scores[mask.bool()], wanted.logits[mask.bool()], atol=1e-4)
 
 
+def test_the_scale_of_a_prompt_is_at_least_one(folder):
+    model = generator(folder, SGA(prompt_length=2))
+    found = {}
+    for scale in (0.5, 1.0, 2.0):
+        with torch.no_grad():
+            model.scales["encoding"].fill_(scale)
+        found[scale] = model.prefix("encoding", 1)[0][0]
+    assert torch.equal(found[0.5], found[1.0]) and torch.allclose(found[2.0], 2 * found[1.0])
+
+
 @pytest.mark.parametrize("alignment", ["ctc", "mask_predict"])
 def test_gradients_reach_prompts_and_projections_only(folder, alignment):
     model = generator(folder, SGA(prompt_length=3, alignment=alignment)).train()

@@ -157,3 +157,36 @@ def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
     assert guessed_lengths(model, guide, longest=3).tolist() == [3, 3]
     written = write(model, SOURCES[:2], PAD)
     assert all(len(each.ids) <= 16 for each in written)
+
+
+def test_the_doubtful_are_the_least_probable_and_the_others_keep_their_piece(folder, monkeypatch):
+    model = generator(folder, alignment="mask_predict", alignment_iterations=4)
+    said = [([100, 101, 102, 103], [-1.0, -4, -2, -3]), ([200, 201, 202, 203], [-9.0, -0.2, -5, -0.1]), ([300, 301, 302, 303], [-9.0, -9, -0.3, -9])]
+    told = iter([*said, ([400, 401, 402, 403], [-9.0] * 4)])
+    monkeypatch.setattr(refining, "guessed_pieces", lambda *_: tuple(torch.tensor([part]) for part in next(told)))
+    seen = []
+    align = model.align
+    monkeypatch.setattr(model, "align", lambda guide, ids, mask: seen.append(ids[0].tolist()) or align(guide, ids, mask))
+    guide = model.encode(torch.tensor(SOURCES[:1]), torch.ones(1, 6))
+    ids = mask_predict(model, guide, torch.tensor([4]))
+    unknown = model.mask
+    # three of four at −4, −3, −2; then two at −5, −1; then the last at −9, which is what was guessed anew
+    assert seen == [[unknown] * 4, [100, unknown, unknown, unknown], [unknown, 201, unknown, 203], [unknown, 201, 302, 203]]
+    assert ids.tolist() == [[400, 201, 302, 203]]
+
+
+@pytest.mark.parametrize(("width", "middles"), [(1, [1, 2, 3]), (3, [2, 5, 8]), (4, [2, 6, 10])])
+def test_a_class_of_lengths_stands_for_its_middle(folder, monkeypatch, width, middles):
+    model = generator(folder, alignment="mask_predict")
+    model.length_width = width
+    monkeypatch.setattr(refining, "length_scores", lambda model, guide: torch.eye(3))
+    assert guessed_lengths(model, None).tolist() == middles
+    assert refining.length_class(model, torch.tensor(middles)).tolist() == [0, 1, 2]
+
+
+def test_the_rate_of_noise_is_drawn_for_each_row(folder, monkeypatch):
+    model, hits = generator(folder, noise="released", noise_rate=0.5), []
+    monkeypatch.setattr(refining, "replaced", lambda draft, mask, hit, *_: hits.append(hit))
+    refining.noisy(model, torch.zeros(400, 200, dtype=torch.long), torch.ones(400, 200, dtype=torch.bool))
+    rates = hits[0].float().mean(1)
+    assert rates.min() < 0.1 and 0.4 < rates.max() < 0.65 and float(rates.mean()) == pytest.approx(0.25, abs=0.05)

@@ -13,7 +13,7 @@ from tiny_models import small_encoder, small_model
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
-from workflow_scripts.tasks.finetuning import Call
+from workflow_scripts.tasks.finetuning import Call, phase_settings
 from workflow_scripts.tasks.labelling import Labelling, Tagging
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled, main
@@ -148,3 +148,9 @@ def test_two_processes_agree_with_one(text, model, tmp_path, parts):
     for name in (name for name in one if not name.endswith("key.bias")):  # which softmax does not see
         moved = float((one[name] - start[name]).abs().max())
         assert torch.allclose(one[name], two[name], atol=moved * 2e-2 + 1e-6), name
+
+
+def test_a_share_of_the_updates_warms_up_and_adam_is_that_of_the_published_scripts():
+    settings = phase_settings(Labelling(learning_rate=3e-5, warmup=0.1, looks=4), 250, 50)
+    assert (settings.warmup_updates, settings.evaluate_every, settings.updates) == (25, 13, 250)
+    assert settings.adam_betas == (0.9, 0.999) and settings.adam_eps == 1e-8

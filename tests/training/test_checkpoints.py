@@ -203,6 +203,17 @@ def test_description_covers_science_and_nothing_else(setup, tmp_path):
     assert differences(base, json.loads(json.dumps(base))) == []
 
 
+def test_a_corrected_language_or_documents_start_a_translation_anew(setup, tmp_path, capsys):
+    settings = Training(**TINY, updates=2, evaluate_every=2, checkpoint="last")
+    finetune(*setup, tmp_path, settings)
+    capsys.readouterr()
+    finetune(*setup, tmp_path, settings, languages=("en", "de"))
+    said = capsys.readouterr().out
+    assert "not continuing from" in said and "languages: ['de', 'en'] → ['en', 'de']" in said
+    finetune(*setup, tmp_path, settings, documents=True)
+    assert "documents: False → True" in capsys.readouterr().out
+
+
 def test_checkpoints_of_other_settings_are_refused_by_name(tmp_path, capsys):
     with claimed(tmp_path, {"learning_rate": 0.1}) as folder:
         (folder / "checkpoint-5").mkdir()

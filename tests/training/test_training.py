@@ -62,6 +62,9 @@ def test_batches_hold_the_budget_and_every_row_comes_once_an_epoch():
     seen = [row[0][0] for batch in batches for row in batch]
     assert sorted(seen[:300]) == list(range(300)) and seen[:300] != sorted(seen[:300])
     assert [b for b in batches] == list(Batches(Fixed(), 200, 400, seed=1)) != list(Batches(Fixed(), 200, 400, seed=2))
+    # short ones do not come before long ones
+    longest = [max(len(source) for source, _ in batch) for batch in batches[: len(Batches(Fixed(), 200, 1, seed=1).cut(0))]]
+    assert longest != sorted(longest)
     filled = [len(batch) * max(max(len(s), len(t)) for s, t in batch) for batch in batches]
     assert sum(filled) / len(filled) > 0.75 * 200
 

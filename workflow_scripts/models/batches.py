@@ -46,7 +46,8 @@ def by_length(lengths: list[int], tokens: int) -> Iterator[list[int]]:
             yield batch
             batch = []
         batch.append(index)
-    yield batch
+    if batch:
+        yield batch
 
 
 def at_once(device: torch.device) -> int:

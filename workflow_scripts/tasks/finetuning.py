@@ -257,6 +257,8 @@ def phase_settings(settings: HeadSettings, updates: int, per_epoch: int) -> Trai
         warmup_updates=round(settings.warmup * updates),
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.max_grad_norm,
+        adam_betas=(0.9, 0.999),  # PyTorch's, which the published scripts of these tasks leave as they are
+        adam_eps=1e-8,
         evaluate_every=math.ceil(per_epoch / settings.looks),
         log_every=max(1, min(50, per_epoch // 4)),
         patience=settings.patience,

@@ -230,14 +230,16 @@ def prune(folder: Path, history: list[dict], which: str, count: int, by: str = "
 
 
 def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
-    """Load the mean of several checkpoints into `network`."""
-    from safetensors.torch import load_file
+    """Load the mean of several checkpoints into `network`, one array at a time. Names that only one of the two sides has stay as they are."""
+    import torch
+    from safetensors import safe_open
 
-    total: dict[str, Any] = {}
-    for file in files:
-        for name, weight in load_file(file).items():
-            total[name] = total[name] + weight.double() if name in total else weight.double()
-    network.load_state_dict({name: (weight / len(files)).float() for name, weight in total.items()}, strict=False)
+    with torch.no_grad(), contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(safe_open(file, "pt")) for file in files]
+        found = set(opened[0].keys())
+        for name, weight in network.state_dict().items():
+            if name in found:
+                weight.copy_(sum(file.get_tensor(name).double() for file in opened) / len(opened))
     network.tie_weights()
 
 

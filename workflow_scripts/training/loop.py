@@ -122,6 +122,11 @@ def parts_of(
         network.to(device)
         precision = pick_precision(settings.precision, device)
         return parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes > 1), updates, processes, size)
+    return parts_told(settings, processes)
+
+
+def parts_told(settings: Training, processes: int) -> int:
+    """How many parts an update is split into where that is not found by trying."""
     at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
     return processes * math.ceil(settings.batch_tokens / (processes * at_once))
 

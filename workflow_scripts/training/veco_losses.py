@@ -33,7 +33,7 @@ from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
 from workflow_scripts.stage import InputError
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.fitting import parts_that_fit, try_part
-from workflow_scripts.training.loop import fit, trainer_arguments
+from workflow_scripts.training.loop import fit, parts_told, trainer_arguments
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.rows import Made, split_batch
 from workflow_scripts.training.segments import Alternating, Batch, Veco, alternating_updates, second
@@ -326,7 +326,7 @@ def _parts(
     processes: int,
     seed: int,
 ) -> int:
-    """In how many parts an update goes through the devices; see `loop.train`."""
+    """In how many parts an update goes through the devices; see `loop.parts_of`."""
     if settings.micro_batch_tokens == "auto" and pick_device(settings.device).type == "cuda":
         if processes > 1:
             trainer_arguments(settings, Path(), 1, seed)  # this starts the processes' group, by which they agree
@@ -335,5 +335,4 @@ def _parts(
         kind = updates[0]._replace(parallel=any(update.parallel for update in updates[:2]), cross_alone=False)
         attempt = partial(try_part, network, lambda rows: to_batch(kind._replace(rows=rows)), loss, precision, processes > 1)
         return parts_that_fit(attempt, Made(len(updates), lambda at: updates[at].rows), processes, size)
-    at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
-    return processes * math.ceil(settings.batch_tokens / (processes * at_once))
+    return parts_told(settings, processes)

@@ -1,0 +1,25 @@
+"""Files of a dataset of the hub, whose rows are read as their publishers mean them."""
+
+import pytest
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.hub import _rows
+
+
+def test_in_a_table_with_tabs_a_quotation_mark_is_a_character(tmp_path):
+    path = tmp_path / "part.tsv"
+    path.write_text('\ufeffen\tde\n"Yes\tJa"\nHe said "no\tEr sagte "nein\nlast\tletzte\n', encoding="utf-8")
+    assert list(_rows(path)) == [{"en": '"Yes', "de": 'Ja"'}, {"en": 'He said "no', "de": 'Er sagte "nein'}, {"en": "last", "de": "letzte"}]
+
+
+def test_in_a_table_with_commas_quotation_marks_hold_a_cell_together(tmp_path):
+    path = tmp_path / "part.csv"
+    path.write_text('en,de\n"Yes, he\nsaid","Ja, sagte ""er"""\n', encoding="utf-8")
+    assert list(_rows(path)) == [{"en": "Yes, he\nsaid", "de": 'Ja, sagte "er"'}]
+
+
+def test_what_is_no_json_is_named_with_its_line(tmp_path):
+    path = tmp_path / "part.jsonl"
+    path.write_text('{"en": "Yes"}\n{"en"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"part\.jsonl, line 2: is no JSON"):
+        list(_rows(path))
