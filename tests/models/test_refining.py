@@ -161,7 +161,11 @@ def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
 
 def test_the_doubtful_are_the_least_probable_and_the_others_keep_their_piece(folder, monkeypatch):
     model = generator(folder, alignment="mask_predict", alignment_iterations=4)
-    said = [([100, 101, 102, 103], [-1.0, -4, -2, -3]), ([200, 201, 202, 203], [-9.0, -0.2, -5, -0.1]), ([300, 301, 302, 303], [-9.0, -9, -0.3, -9])]
+    said = [
+        ([100, 101, 102, 103], [-1.0, -4, -2, -3]),
+        ([200, 201, 202, 203], [-9.0, -0.2, -5, -0.1]),
+        ([300, 301, 302, 303], [-9.0, -9, -0.3, -9]),
+    ]
     told = iter([*said, ([400, 401, 402, 403], [-9.0] * 4)])
     monkeypatch.setattr(refining, "guessed_pieces", lambda *_: tuple(torch.tensor([part]) for part in next(told)))
     seen = []

@@ -230,7 +230,7 @@ def prune(folder: Path, history: list[dict], which: str, count: int, by: str = "
 
 
 def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
-    """Load the mean of several checkpoints into `network`, one array at a time. Names that only one of the two sides has stay as they are."""
+    """Load the mean of several checkpoints into `network`, one array at a time; names that only one side has stay as they are."""
     import torch
     from safetensors import safe_open
 
