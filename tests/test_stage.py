@@ -18,6 +18,7 @@ import pytest
 
 from workflow_scripts import folder_for_compiled, stage
 from workflow_scripts.stage import InputError, _plain_flags, atomic, from_plain, provenance, read_json, write_json
+from workflow_scripts.text import corpus
 
 
 @dataclass
@@ -95,6 +96,17 @@ def test_every_stage_explains_its_settings(module, subcommand, monkeypatch, caps
         stage.run(eval(call, vars(entry)))  # what the module itself passes to `run`
     said = capsys.readouterr().out
     assert ended.value.code == 0 and "--" in said
+
+
+def test_a_stage_with_subcommands_tells_what_each_does(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["corpus.py", "--help"])
+    stage.run({"held-out": corpus.held_out, "train": corpus.train})
+    usage, *each = capsys.readouterr().out.splitlines()
+    assert usage == "usage: corpus {held-out,train} [--help]" and [line.split(":")[0].strip() for line in each] == ["held-out", "train"]
+    assert all(line.endswith(".") for line in each)
+    monkeypatch.setattr("sys.argv", ["corpus.py", "hold"])
+    with pytest.raises(SystemExit, match="^usage: corpus"):
+        stage.run({"held-out": corpus.held_out, "train": corpus.train})
 
 
 def test_settings_by_names_of_ones_own_are_told_as_json(tmp_path):

@@ -42,7 +42,11 @@ def run(main: Any) -> None:
     arguments = sys.argv[1:]
     if isinstance(main, dict):
         if not arguments or arguments[0] not in main:
-            sys.exit(f"usage: {Path(sys.argv[0]).stem} {{{','.join(main)}}} [--help]")
+            usage = f"usage: {Path(sys.argv[0]).stem} {{{','.join(main)}}} [--help]"
+            if arguments[:1] not in (["--help"], ["-h"]):
+                sys.exit(usage)
+            print(usage, *(f"  {name}: {(inspect.getdoc(each) or name).splitlines()[0]}" for name, each in main.items()), sep="\n")
+            return
         main, arguments = main[arguments[0]], arguments[1:]
     try:
         if "--settings" in arguments:
