@@ -105,7 +105,7 @@ def test_a_stage_with_subcommands_tells_what_each_does(monkeypatch, capsys):
     assert usage == "usage: corpus {held-out,train} [--help]" and [line.split(":")[0].strip() for line in each] == ["held-out", "train"]
     assert all(line.endswith(".") for line in each)
     monkeypatch.setattr("sys.argv", ["corpus.py", "hold"])
-    with pytest.raises(SystemExit, match="^usage: corpus"):
+    with pytest.raises(SystemExit, match=r"^usage: corpus"):
         stage.run({"held-out": corpus.held_out, "train": corpus.train})
 
 

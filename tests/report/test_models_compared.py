@@ -10,7 +10,7 @@ from test_report import put
 
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
-from workflow_scripts.report.transfers import against_base, transfer
+from workflow_scripts.report.transfers import against_base, by_seed_interval, transfer
 from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.stage import read_json, write_json
 from workflow_scripts.tasks.experiment import Published
@@ -59,11 +59,15 @@ def test_the_page_and_the_tables_have_the_comparison(run):
     tables = tuple(folder / f"{name}.tsv" for name in ("transfer", "analyses"))
     write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config, tables=tables)
     page = unescape((folder / "report.html").read_text(encoding="utf-8"))
-    assert '<h2 id="transfer">' in page and "published 64.50" in page and "−4.00 (−7.00 to −1.00), p = 0.002" in page
+    # the seeds of the two have the same scores
+    assert '<h2 id="transfer">' in page and "published 64.50" in page and "−4.00 (−7.00 to −1.00; by seeds 0.00 to 0.00), p = 0.002" in page
     assert "no model is above the" not in page and "could not be compared" not in page and r"\toprule" in page
     rows = list(csv.DictReader(tables[0].read_text(encoding="utf-8").splitlines(), delimiter="\t"))
     assert [(row["model"], row["testset"]) for row in rows][:3] == [("small", "de"), ("small", "en"), ("small", "average")]
-    assert rows[-1] | {"published": "64.5", "p": "0.002", "difference": "-4.0", "against": "small", "seeds": "2"} == rows[-1]
+    assert (
+        rows[-1] | {"published": "64.5", "p": "0.002", "difference": "-4.0", "against": "small", "seeds": "2", "seeds_low": "0.0"}
+        == rows[-1]
+    )
     assert tables[1].read_text(encoding="utf-8").startswith("analysis\tstage\t")
 
 
@@ -104,6 +108,12 @@ def test_a_difference_is_always_the_models_from_the_base(run):
     pairs = [{"testset": "de", "seed": None, "arm": "base", "other": "new", "difference": 2.0, "low": -1.0, "high": 5.0, "p": 0.2}]
     test = against_base(study, "b", {"b": "base", "n": "new"}, pairs)["n", "de"]
     assert (test["difference"], test["low"], test["high"]) == (-2.0, -5.0, 1.0)
+
+
+def test_the_interval_by_seeds_pairs_them_and_wants_several():
+    # differences 1, 2, 3: mean 2, standard error 1/√3, times 4.303
+    assert by_seed_interval([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
+    assert by_seed_interval([2.0], [1.0]) is None and by_seed_interval([2.0, 4.0], [1.0]) is None
 
 
 def test_measures_are_ranked_beside_the_mean_over_tasks():

@@ -1,7 +1,8 @@
 """The report on transfer: a task in each row and a model in each column, as in Table 1 of Ji et al. (2024), and by language as in Table 4.
 
 Models are compared by their experiments' first arm. Their differences to the base are tested by the tasks' own tests, over
-all seeds, and p-values are corrected for all models and test sets of a task; those of the averages by themselves.
+all seeds, and p-values are corrected for all models and test sets of a task; those of the averages by themselves. Student's interval of
+the seeds' differences stands beside them, as resamples of few seeds vary too little.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from workflow_scripts.stage import InputError
 
 HEADER = (
     *("task", "corpus", "testset", "language", "model", "metric", "value", "sd", "seeds"),
-    *("against", "difference", "low", "high", "p", "published", "source"),
+    *("against", "difference", "low", "high", "seeds_low", "seeds_high", "p", "published", "source"),
 )
 """Columns of `transfer.tsv`."""
 
@@ -81,6 +82,8 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
         for testset, some in values.items():
             number = published(own, arm, testset, metric)
             cells[model, testset] = {**summary(some), "published": number, "test": tested.get((model, testset))}
+    for (_, testset), cell in cells.items():
+        cell["by_seed"] = by_seed_interval(cell["values"], cells[base, testset]["values"] if (base, testset) in cells else [])
     if AVERAGE in testsets:
         chance[AVERAGE] = statistics.fmean(chance[testset] for testset in study.testsets)
     leading = testsets[-1]
@@ -100,6 +103,13 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
         "best": {testset: max(runs, key=lambda model: cells[model, testset]["mean"]) for testset in testsets},
         "published": any(cell["published"] for cell in cells.values()),
     }
+
+
+def by_seed_interval(values: list[float], others: list[float]) -> tuple[float, float] | None:
+    """Student's 95 % interval of the mean difference of two models' scores, seed by seed; None without several seeds that both have."""
+    if len(values) != len(others) or len(values) < 2:
+        return None
+    return summary([a - b for a, b in zip(values, others, strict=True)])["interval"]
 
 
 def _seeds(study: Study, arm: str) -> list[int]:
@@ -157,7 +167,8 @@ def rows(found: dict[str, Any]) -> Iterator[tuple]:
     for one in found.get("tasks", ()):
         for (model, testset), cell in one["cells"].items():
             test, number = cell["test"] or {}, cell["published"]
-            numbers = [test.get(key) for key in ("difference", "low", "high", "p")]
+            by_seed = cell["by_seed"] if test else None
+            numbers = [*(test.get(key) for key in ("difference", "low", "high")), *(by_seed or (None, None)), test.get("p")]
             yield (
                 *(one["task"], one["corpus"], testset, one["testsets"][testset], model, one["measure"].metric),
                 *(round(cell["mean"], 6), "" if cell["sd"] is None else round(cell["sd"], 6), cell["n"]),
