@@ -23,6 +23,7 @@ the observed one counted among them: two-sided, and never 0.
         --experiments study-de-part study-ru-part --arms csr-6k random-6k --metrics BLEU chrF
 """
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -89,10 +90,15 @@ def main(
                 by_pair = " ".join(f"{name}:{effect:.4f}" for name, effect in zip(pairs, found.pop("by_pair"), strict=True))
                 head = {"experiments": " ".join(experiments), "arm": arm, "other": other, "testset": testset, "metric": metric}
                 rows.append({**head, **found, "by_pair": by_pair})
-    with atomic(output) as file:
-        file.write("\t".join(COLUMNS) + "\n")
+    write_effects(output, COLUMNS, rows)
+
+
+def write_effects(path: Path, columns: Sequence[str], rows: Iterable[dict]) -> None:
+    """Write a TSV with a header; numbers have six digits."""
+    with atomic(path) as file:
+        file.write("\t".join(columns) + "\n")
         for row in rows:
-            cells = (f"{row[name]:.6g}" if isinstance(row[name], float) else str(row[name]) for name in COLUMNS)
+            cells = (f"{row[name]:.6g}" if isinstance(row[name], float) else str(row[name]) for name in columns)
             file.write("\t".join(cells) + "\n")
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from workflow_scripts.evidence.collect import read_table
-from workflow_scripts.evidence.hierarchy import student
-from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.evidence.hierarchy import student, write_effects
+from workflow_scripts.stage import InputError, run
 
 COLUMNS = ("experiments", "arm", "other", "testset", "metric", "seeds", "effect", "t_low", "t_high", "t_p")
 
@@ -54,11 +54,7 @@ def main(
             for names, (values, seeds) in {**together, **{name: (found, len(found)) for name, found in pairs.items()}}.items():
                 head = {"experiments": names, "arm": arm, "other": other, "testset": testset, "metric": metric, "seeds": seeds}
                 rows.append({**head, "effect": float(np.mean(values)), **student(values)})
-    with atomic(output) as file:
-        file.write("\t".join(COLUMNS) + "\n")
-        for row in rows:
-            cells = (f"{row[name]:.6g}" if isinstance(row[name], float) else str(row[name]) for name in COLUMNS)
-            file.write("\t".join(cells) + "\n")
+    write_effects(output, COLUMNS, rows)
 
 
 def seed_differences(
