@@ -53,3 +53,14 @@ def assert_alike(start, one, other, share=0.02):
     far = {name: float((one[name] - other[name]).abs().max()) / way for name in one}
     worst = max(far, key=far.__getitem__)
     assert far[worst] < share, (worst, far[worst])
+
+
+def assert_same(one, other):
+    """Two trainings made the same updates from the same random numbers.
+
+    A process may round otherwise than the one before it, by what it has loaded and where its memory lies, and Adam makes steps of what is
+    nothing but rounding in a few weights. Other rows or other dropout would move nearly all of them.
+    """
+    assert one.keys() == other.keys()
+    far = {name: float(((one[name] - other[name]).abs() > 1e-4).sum()) for name in one}
+    assert sum(far.values()) < 0.01 * sum(weight.numel() for weight in one.values()), far

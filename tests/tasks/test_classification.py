@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from phases import assert_alike
+from phases import assert_alike, assert_same
 from safetensors.torch import load_file
 from test_checkpoints import run_until, same
 from tiny_models import MANUAL, small_encoder, small_model
@@ -205,7 +205,7 @@ def test_killed_while_finetuning_it_ends_with_the_same_weights(models, tables, t
     ]
     line += ["--threads", "1", "--settings", json.dumps(plain)]
     assert run_until(line, 10, signal.SIGKILL)[0] == -signal.SIGKILL
-    assert same(finetune(tables, models["cc25"], out, epochs=3, classification=chosen), whole)
+    assert_same(finetune(tables, models["cc25"], out, epochs=3, classification=chosen), whole)
     log = (next(out.glob("checkpoints/*/log.jsonl"))).read_text()
     assert log.count('"eval_error"') == 6
 

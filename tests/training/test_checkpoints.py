@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from phases import TINY, assert_alike, finetune, phase_files
+from phases import TINY, assert_alike, assert_same, finetune, phase_files
 from torch.utils.data import DataLoader
 
 from workflow_scripts.stage import InputError, Stopped
@@ -83,7 +83,7 @@ def test_killed_and_out_of_space_a_phase_ends_with_the_same_weights(setup, tmp_p
     assert status == -signal.SIGKILL and "continuing from" in output and "checkpoint-3" in output
     finished = subprocess.run(line, capture_output=True, text=True)
     assert finished.returncode == 0 and "checkpoint-6" in finished.stdout, finished.stderr[-2000:]
-    assert same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
+    assert_same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
     assert (tmp_path / "cut" / "curve.tsv").read_text().count("\n") == (tmp_path / "whole" / "curve.tsv").read_text().count("\n")
     logged = [json.loads(row)["step"] for row in (folder / "log.jsonl").read_text().splitlines()]
     assert logged == sorted(logged) and set(range(1, 13)) == set(logged)
@@ -98,7 +98,7 @@ def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
     assert not (tmp_path / "cut" / "model").exists()
     folder = next((tmp_path / "cut" / "checkpoints").glob("*/phase.json")).parent
     assert 25 <= update_of(checkpoints_of(folder)[-1]) < 60
-    assert same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
+    assert_same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
     curve = [row.split("\t") for row in (tmp_path / "cut" / "curve.tsv").read_text().splitlines()[1:]]
     assert [int(row[0]) for row in curve if row[5]] == [20, 40, 60]
     assert [int(row[0]) for row in curve if row[4]] == [*range(5, 61, 5)]
@@ -130,7 +130,7 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
     monkeypatch.setattr(trainer.Deadline, "reason", lambda self: "time" if next(calls) == 4 else "")
     with pytest.raises(Stopped, match="stopped after update 4"):
         finetune(*setup, tmp_path / "cut", settings)
-    assert same(whole, finetune(*setup, tmp_path / "cut", settings))
+    assert_same(whole, finetune(*setup, tmp_path / "cut", settings))
     curves = [(tmp_path / name / "curve.tsv").read_text().splitlines()[1:] for name in ("whole", "cut")]
     looks = [[(row.split("\t")[0], *row.split("\t")[4:6]) for row in curve if row.split("\t")[4]] for curve in curves]
     assert looks[0] == looks[1] and [update for update, _, bleu in looks[0] if bleu] == ["4", "8"]

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 import torch
-from phases import TINY, finetune, phase_files
+from phases import TINY, assert_same, finetune, phase_files
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_checkpoints import command, run_until
@@ -66,7 +66,7 @@ def test_killed_it_ends_with_the_same_prompts(setup, tmp_path):
     finished = subprocess.run(line, capture_output=True, text=True)
     assert finished.returncode == 0 and "checkpoint-3" in finished.stdout, finished.stderr[-2000:]
     whole, cut = (load_file(tmp_path / name / "model" / FILE) for name in ("whole", "cut"))
-    assert whole.keys() == cut.keys() and all(torch.equal(whole[name], cut[name]) for name in whole)
+    assert_same(whole, cut)
 
 
 def test_ctc_from_random_weights_trains_all_of_them(setup, tmp_path):

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 import torch
-from phases import assert_alike
+from phases import assert_alike, assert_same
 from safetensors.torch import load_file
 from test_backbone import parallel, run, small
 from test_checkpoints import run_until, same
@@ -145,7 +145,8 @@ def test_killed_while_continuing_it_ends_with_the_same_weights(encoder, tmp_path
     assert run_until(line, 6, signal.SIGKILL)[0] == -signal.SIGKILL
     assert run(tmp_path / "cut", settings, start=encoder / "out/model") == {**report, "provenance": report["provenance"]}
     whole, cut = (load_file(tmp_path / name / "out/model/model.safetensors") for name in ("whole", "cut"))
-    assert same(cut, whole) and not same(whole, load_file(encoder / "out/model/model.safetensors"))
+    assert_same(cut, whole)
+    assert not same(whole, load_file(encoder / "out/model/model.safetensors"))
     assert (next(out.glob("c/*/log.jsonl"))).read_text().count('"eval_loss"') == 3
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from phases import TINY, finetune, phase_files
+from phases import TINY, assert_same, finetune, phase_files
 from safetensors.torch import load_file
 from test_backbone import parallel, run, small
 from test_checkpoints import run_until, same
@@ -231,9 +231,13 @@ def test_killed_while_pretraining_it_ends_with_the_same_weights(tmp_path):
     line += [flag for key, some in files.items() for flag in (f"--{key.replace('_', '-')}", *map(str, some))]
     line += ["--languages", "de", "en", "--threads", "1", "--settings", json.dumps(asdict(settings))]
     assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
-    assert run(tmp_path / "cut", settings, **files) == {**report, "provenance": report["provenance"]}
+    found = run(tmp_path / "cut", settings, **files)
+    assert found.keys() == report.keys() and all(found[name] == report[name] for name in report if not name.endswith("loss"))
+    assert {name: found[name] for name in report if name.endswith("loss")} == pytest.approx(
+        {name: report[name] for name in report if name.endswith("loss")}, rel=1e-3
+    )
     whole, cut = (load_file(tmp_path / name / "out/model/model.safetensors") for name in ("whole", "cut"))
-    assert same(cut, whole)
+    assert_same(cut, whole)
 
 
 def test_a_veco_is_kept_ready_with_its_generator(tmp_path):
