@@ -1,6 +1,7 @@
 """What is found before a run starts: each thing that may be wrong."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,18 @@ def test_a_model_in_a_folder_must_know_the_languages(folder):
     raw["experiments"]["help-de-en"]["source"] = "cs"
     raw["lexicons"]["unsupervised"]["gold"] = {}
     assert "has no tag cs_CZ for 'cs'" in found(raw, "backbones.bible.model")
+
+
+def test_weights_that_are_cut_off_or_lack_a_part_are_found_before_the_run(folder, tmp_path):
+    model = shutil.copytree(folder / "model/model", tmp_path / "model")
+    raw = changed("backbones/bible", {"kind": "hub", "model": str(model)})
+    index = {"weight_map": {"a": "model.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    (model / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "model-00002-of-00002.safetensors is not there; download or copy" in found(raw, "backbones.bible.model")
+    weights = model / "model.safetensors"
+    with weights.open("r+b") as file:
+        file.truncate(weights.stat().st_size // 2)
+    assert f"{weights}: is no whole file of weights" in found(raw, "backbones.bible.model")
 
 
 def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):

@@ -360,10 +360,11 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> 
         if not any(path.stat().st_size for pattern in patterns for path in folder.glob(pattern)):
             raise InputError(f"{folder}: no {what} is there; download or copy the model again")
     family = family_of(folder)
-    if encoder_will_do and not family.decoder:
-        return f"{folder}, an encoder ({family.model_type})"
-    if not family.decoder:
+    if not family.decoder and not encoder_will_do:
         raise InputError(f"{folder}: is a model of type {family.model_type!r}; an mBART is needed, or an M2M-100 or NLLB")
+    _check_weights(folder)
+    if not family.decoder:
+        return f"{folder}, an encoder ({family.model_type})"
     from workflow_scripts.models.tokenisation import load_codec
 
     try:
@@ -373,6 +374,22 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> 
     unknown = codec.untagged(codes, encoder_will_do)
     lacks = f"; {' and '.join(unknown)} is read under another language's tag" if unknown else ""
     return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}"
+
+
+def _check_weights(folder: Path) -> None:
+    """Raise `InputError` for files of weights that are cut off, and for parts that are not there; nothing but their beginnings is read."""
+    from safetensors import SafetensorError, safe_open
+
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, "np"):
+                pass
+        except SafetensorError as error:
+            raise InputError(f"{path}: is no whole file of weights ({error}); download or copy the model again") from None
+    for index in sorted(folder.glob("*.index.json")):
+        parts = {*json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+        if lost := sorted(part for part in parts if not (folder / part).exists()):
+            raise InputError(f"{index}: {', '.join(lost)} is not there; download or copy the model again")
 
 
 def _read_model_config(folder: Path) -> dict[str, Any]:
