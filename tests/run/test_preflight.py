@@ -31,6 +31,16 @@ def test_nothing_is_wrong_with_the_demo():
     assert all(line.startswith("ok ") for line in lines.values()), lines
     assert {"corpora.help.train", "lexicons.unsupervised.gold", "backbones.bible.small.text.de", "memory of finetune", "disk"} <= set(lines)
     assert "35,922 pairs" in lines["corpora.help.train"]
+    assert lines["run.experiments"] == "ok     run.experiments: help-de-en"
+
+
+def test_an_experiment_that_is_defined_but_not_run_is_told():
+    raw = changed("experiments/mine", {"like": "help-de-en"})
+    said = [str(finding) for finding in findings.experiments(config.load(raw))]
+    assert said == ["note   run.experiments: mine is defined, but not run; run is help-de-en"]
+    # what stands before what is run is that of config.yaml, which every recipe is laid over
+    raw["run"]["experiments"] = ["mine"]
+    assert [str(finding) for finding in findings.experiments(config.load(raw))] == ["ok     run.experiments: mine"]
 
 
 @pytest.fixture(autouse=True)

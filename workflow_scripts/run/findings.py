@@ -112,6 +112,18 @@ def used_backbones(config: Config) -> dict[str, list[str]]:
 # data
 
 
+def experiments(config: Config) -> Iterator[Finding]:
+    """What is run; an overlay that defines experiments and asks for none would have those before it run, without a word."""
+    wanted = config.run.experiments
+    names = [*config.experiments]
+    later = names[max(map(names.index, wanted)) + 1 :] if wanted else []
+    if later:
+        said = f"{', '.join(later)} is defined, but not run; run {'are' if len(wanted) > 1 else 'is'} {', '.join(wanted)}"
+        yield Finding("note", "run.experiments", said)
+    elif wanted:
+        yield Finding("ok", "run.experiments", ", ".join(wanted))
+
+
 def data(config: Config) -> Iterator[Finding]:
     """Whether the data of the run are there, or can be acquired."""
     for name in data_used(config):

@@ -38,6 +38,7 @@ def main(*configfiles: Path) -> None:
 
 def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Everything that was found, right or wrong."""
+    yield from findings.experiments(config)
     yield from findings.data(config)
     yield from findings.corpora(config)
     yield from findings.labelled(config)
