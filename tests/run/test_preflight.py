@@ -335,6 +335,25 @@ def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
     assert not list(findings.gpu_decoding(config.load(raw), jobs))
 
 
+def test_texts_that_are_generated_are_decoded_on_a_gpu_too(tmp_path, monkeypatch):
+    from snakemake.common.configfile import load_configfile
+    from snakemake.utils import update_config
+
+    raw = load_configfile(str(ROOT / "config.yaml"))
+    update_config(raw, load_configfile(str(ROOT / "config/stories.yaml")))
+    monkeypatch.setattr(findings, "why_not_on_gpu", lambda: "no cuBLAS")
+    assert len(list(findings.gpu_decoding(config.load(raw), {"generation_decoding": {"gpu": 1}}))) == 1
+
+
+def test_a_pytorch_for_cpus_is_told_where_jobs_ask_for_gpus(monkeypatch):
+    jobs = {"finetune": {"gpu": 1}, "decoding": {"gpu": 1}, "scores": {}}
+    for cuda, wanted in ((None, "a GPU is asked for by decoding, finetune; install a CUDA build"), ("13.0", "is a build for GPUs")):
+        monkeypatch.setattr("torch.version.cuda", cuda)
+        (said,) = map(str, findings.gpu_build(config.load(DEFAULT), jobs))
+        assert wanted in said and said.startswith("ok" if cuda else "note")
+    assert not list(findings.gpu_build(config.load(DEFAULT), {"scores": {}}))
+
+
 def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
     raw = changed("experiments/help-de-en/comet", {})
     (said,) = map(str, findings.comet(config.load(raw)))

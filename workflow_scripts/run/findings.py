@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
@@ -464,10 +466,22 @@ def tokenisers(config: Config) -> Iterator[Finding]:
             yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")
 
 
+def gpu_build(config: Config, jobs: Jobs) -> Iterator[Finding]:
+    """Whether this environment's PyTorch is one for GPUs, where jobs ask for them: otherwise each would end at its start."""
+    if rules := sorted(rule for rule, job in jobs.items() if job.get("gpu")):
+        about = "jobs on a GPU"
+        if torch.version.cuda or torch.version.hip:
+            yield Finding("ok", about, f"torch {torch.__version__} is a build for GPUs")
+        else:
+            said = f"torch {torch.__version__} of this environment is a build for CPUs, and a GPU is asked for by {', '.join(rules)}"
+            yield Finding("note", about, f"{said}; install a CUDA build of torch, or ask for none")
+
+
 def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Whether CTranslate2 finds its library, where decoding asks for a GPU."""
-    wanted = {each.decoding.engine for each in translated(config) if each.decoding.device != "cpu"}
-    if jobs.get("decoding", {}).get("gpu") and "ctranslate2" in wanted:
+    decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
+    wanted = {each.engine for each in decoding if each and each.device != "cpu"}
+    if any(jobs.get(rule, {}).get("gpu") for rule in ("decoding", "generation_decoding")) and "ctranslate2" in wanted:
         reason = why_not_on_gpu()
         yield Finding("note" if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
 
