@@ -30,7 +30,7 @@ def made(tmp_path_factory):
         texts[code].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (folder / "held_out").write_text("Nothing of the kind.\n", encoding="utf-8")
 
-    def make(name: str, copy: Path | None = None, training: dict | None = None, **changes) -> Path:
+    def make(name: str, copy: Path | None = None, training: dict | None = None, seed: int = 1, **changes) -> Path:
         few = {"updates": 4, "batch_tokens": 400, "warmup_updates": 1, "max_length": 64, "evaluate_every": 2, "checkpoint": "last"}
         small = Small(
             text={code: str(path) for code, path in texts.items()},
@@ -46,7 +46,7 @@ def made(tmp_path_factory):
             languages=("de", "en"),
             held_out=(folder / "held_out",),
             checkpoints=output / "checkpoints",
-            settings=Backbone("small", small=small),
+            settings=Backbone("small", small=small, seed=seed),
         )
         return output
 
@@ -57,6 +57,16 @@ def made(tmp_path_factory):
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model/model.safetensors")
+
+
+def test_another_seed_is_another_backbone_with_the_same_pieces(made):
+    folder, pretrained, make = made
+    other = make("other", folder / "copy", seed=2)
+    assert (other / "checkpoints").exists()  # the copy of seed 1 was not taken
+    own, theirs = weights(pretrained), weights(other)
+    assert own.keys() == theirs.keys() and not any(torch.equal(own[name], theirs[name]) for name in own if name.endswith("q_proj.weight"))
+    assert read_json(other / "backbone.json")["made_from"]["seed"] == 2
+    assert (other / "model/tokenizer.json").read_bytes() == (pretrained / "model/tokenizer.json").read_bytes()
 
 
 def test_the_copy_is_the_backbone_up_to_half_precision(made):

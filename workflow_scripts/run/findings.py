@@ -332,7 +332,7 @@ def _ready_made(config: Config, name: str, folder: Path) -> Finding:
     text = {code: path if path == "task" else resource(path) for code, path in block.small.text.items()}
     family = block.family or "mbart"
     objective = objective_for(block.objective, known_family(family))
-    wanted = made_from(replace(block.small, text=text), family, objective, tuple(languages_known(config, name)), (), (), (), (), seed=1)
+    wanted = made_from(replace(block.small, text=text), family, objective, tuple(languages_known(config, name)), (), (), (), (), block.seed)
     differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
     about = f"backbones.{name}.small.ready"
     if differs:

@@ -62,6 +62,9 @@ class Backbone:
     """`small`: shape and pretraining."""
     continued: Pretraining | None = None
     """`continued`: the further pretraining."""
+    seed: int = 1
+    """`small`, `continued` and `converted`: seed of the weights that are drawn, of the noise and of the order of the text. What differs
+    between two seeds' backbones is what no number of training seeds shows."""
 
     @property
     def made_here(self) -> Small | None:
@@ -131,7 +134,6 @@ def main(
     encoder_will_do: bool = False,
     keep_head: bool = False,
     checkpoints: Path = Path("checkpoints"),
-    seed: int = 1,
     threads: int = 0,
     minutes: float = 0,
     attempt: int = 1,
@@ -150,6 +152,7 @@ def main(
     """
     from workflow_scripts.training.curve import write_curve
 
+    seed = settings.seed
     job: dict[str, Any] = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": seed, "threads": threads}
     job |= {"minutes": minutes, "attempt": attempt}
     text = (languages, task_text, held_out, bitext, bitext_dev)
