@@ -400,7 +400,7 @@ def _check_weights(folder: Path) -> None:
                 pass
         except SafetensorError as error:
             raise InputError(f"{path}: is no whole file of weights ({error}); download or copy the model again") from None
-    for index in sorted(folder.glob("*.index.json")):
+    for index in sorted(folder.glob("*.safetensors.index.json")):
         parts = {*json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
         if lost := sorted(part for part in parts if not (folder / part).exists()):
             raise InputError(f"{index}: {', '.join(lost)} is not there; download or copy the model again")
