@@ -148,6 +148,14 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     assert {trained.times for trained in translation.phases(config, "help-de-en")} == {2}
     assert analyses.models_of_arms(config).keys() >= {"help-de-en/csr/seed1/finetune"}
     assert "help-de-en/csr/seed2/finetune" not in analyses.models_of_arms(config)
+    raw["experiments"]["help-de-en"]["seeds"] = [2]
+    config = load(raw)
+    assert arms.seeds(config, w) == [2] and arms.first_models(config, w)[0] == f"{runs}/finetune/seed2/finetune/model"
+    assert "help-de-en/csr/seed2/finetune" in analyses.models_of_arms(config)
+    for wrong in ([], [2, 2], [2, 4]):
+        raw["experiments"]["help-de-en"]["seeds"] = wrong
+        with pytest.raises(InputError, match=r"experiments\.help-de-en\.seeds: .* must be some of run\.seeds, \[3, 1, 2\]"):
+            load(raw)
     raw["experiments"]["help-de-en"]["seeds"] = 0
     with pytest.raises(InputError, match=r"experiments\.help-de-en\.seeds"):
         load(raw)

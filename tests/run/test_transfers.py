@@ -63,7 +63,7 @@ def test_nothing_is_compared_unless_asked_for():
         ),
         (
             {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "seeds": 1}},
-            r"need the same number of `seeds`: .*'small-pos-csr-small': 1",
+            r"need the same `seeds`: .*'small-pos-csr-small': \[1\]",
         ),
     ],
 )  # fmt: skip

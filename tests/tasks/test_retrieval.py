@@ -227,6 +227,11 @@ def test_a_backbone_is_measured_once_and_an_arm_with_each_seed():
     assert retrieval.model_folder(config, "translations", "plain", 2) == "results/backbones/bible-apart/model"
     config.experiments["help-de-en"].seeds = 1  # what was not trained is not measured
     assert "results/runs/translations/csr/seed2/predictions" not in TASKS["retrieval"].results(config, "translations")
+    config.experiments["help-de-en"].seeds = [2]
+    found = TASKS["retrieval"].results(config, "translations")
+    assert {path.split("/")[4] for path in found if path.endswith("predictions")} == {"seed2"}
+    config.experiments["help-de-en"].seeds = [3]
+    assert any("no seed in common" in problem for problem in retrieval.problems(config, "translations"))
 
 
 def test_a_text_in_several_lines_is_searched_for_once_and_never_mined():

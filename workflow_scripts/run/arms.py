@@ -92,7 +92,7 @@ def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
 
 def first_models(config: Config, w: Wildcards) -> list[str]:
     """The finetuned models of all arms, with the first seed."""
-    return [f"{paths.run_folder(w.experiment, arm, config.run.seeds[0])}/finetune/model" for arm in arms(config, w)]
+    return [f"{paths.run_folder(w.experiment, arm, seeds(config, w)[0])}/finetune/model" for arm in arms(config, w)]
 
 
 def first_test(config: Config, w: Wildcards, side: int) -> str:
@@ -172,7 +172,7 @@ def keep_diverged(config: Config, w: Wildcards) -> str:
 def grid_reports(config: Config, w: Wildcards) -> list[str]:
     """What the training of each point of the grid says."""
     points = range(len(grid_points(config.experiments[w.experiment])))
-    runs = [paths.run_folder(w.experiment, f"{w.arm}.grid{point}", config.run.seeds[0]) for point in points]
+    runs = [paths.run_folder(w.experiment, f"{w.arm}.grid{point}", seeds(config, w)[0]) for point in points]
     return [f"{run}/finetune/training.json" for run in runs]
 
 

@@ -53,6 +53,11 @@ def _before_analyses(config: Config) -> Iterator[str]:
         or not all(0 < seed < 2**32 for seed in config.run.seeds)  # sacreBLEU treats 0 as "not given"
     ):
         yield f"run.seeds: {config.run.seeds} must be different whole numbers from 1 to 2³² − 1, at least one"
+    for name, experiment in config.experiments.items():
+        if isinstance(seeds := getattr(experiment, "seeds", None), list) and (
+            not seeds or len(set(seeds)) < len(seeds) or (not set(seeds) <= set(config.run.seeds) and name in config.run.experiments)
+        ):
+            yield f"experiments.{name}.seeds: {seeds} must be some of run.seeds, {config.run.seeds}, each once"
     for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments", "analyses"):
         for name in getattr(config, section):
             if not is_name(name):

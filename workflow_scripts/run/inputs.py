@@ -24,6 +24,7 @@ from workflow_scripts.tasks.experiment import (
     backbones_of,
     chain,
     experiments_needed,
+    seeds_of,
     trains,
     writes_at_once,
 )
@@ -135,7 +136,8 @@ def translating_model(config: Config, w: Wildcards) -> str:
     by = config.labelled[w.labelled].translations[w.name].by
     if "backbone" in by:
         return f"{paths.backbone_folder(by['backbone'])}/model"
-    return f"{paths.run_folder(by['experiment'], by['arm'], config.run.seeds[0])}/finetune/model"
+    seed = seeds_of(config, config.experiments[by["experiment"]])[0]
+    return f"{paths.run_folder(by['experiment'], by['arm'], seed)}/finetune/model"
 
 
 def translating_settings(config: Config, w: Wildcards) -> str:

@@ -116,9 +116,9 @@ def problems(config: Config) -> Iterator[str]:
         arms = {name: arms_of(config, config.experiments[name])[0] for name in group.values()}
         if len({*arms.values()}) > 1:
             yield f"run.transfer: experiments that are compared need the same first arm: {arms}"
-        seeds = {name: len(seeds_of(config, config.experiments[name])) for name in group.values()}
-        if len({*seeds.values()}) > 1:
-            yield f"run.transfer: experiments that are compared need the same number of `seeds`: {seeds}"
+        seeds = {name: seeds_of(config, config.experiments[name]) for name in group.values()}
+        if len({*map(tuple, seeds.values())}) > 1:
+            yield f"run.transfer: experiments that are compared need the same `seeds`: {seeds}"
         metrics = {name: getattr(_head(config, name), "metric", None) for name in group.values()}
         if len({*metrics.values()}) > 1:
             yield f"run.transfer: experiments that are compared need the same `metric`: {metrics}"

@@ -115,8 +115,8 @@ class Experiment(AnyExperiment):
     """Name of a backbone."""
     arms: list[str] | None = None
     """Those of the run's arms that this experiment takes; all by default."""
-    seeds: Positive | None = None
-    """How many of the run's seeds it is trained with, counted from the first; all by default."""
+    seeds: Positive | list[int] | None = None
+    """How many of the run's seeds it is trained with, counted from the first, or which of them; all by default."""
     codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
     """Noise of the pretext task."""
     training: Training = field(default_factory=Training)
@@ -228,14 +228,14 @@ def arms_of(config: Config, experiment: Any) -> list[str]:
 
 
 def seeds_of(config: Config, experiment: Any) -> list[int]:
-    """The seeds that an experiment's arms are measured with, the first ones of the run's.
+    """The seeds that an experiment's arms are measured with, of the run's.
 
     Where nothing is trained they are those that all its models were trained with; a backbone has no others than the first.
     """
     if trains(experiment):
-        return config.run.seeds[: experiment.seeds]
+        return experiment.seeds if isinstance(experiment.seeds, list) else config.run.seeds[: experiment.seeds]
     trained = [seeds_of(config, config.experiments[model.experiment]) for model in experiment.models.values() if not model.backbone]
-    return min(trained, key=len, default=config.run.seeds[:1])
+    return [seed for seed in config.run.seeds if all(seed in seeds for seeds in trained)] if trained else config.run.seeds[:1]
 
 
 def trains(experiment: Any) -> bool:

@@ -130,7 +130,8 @@ def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
 def searched_seeds(config: "Config", name: str, arm: str) -> list[int]:
     """The seeds that a model is measured with: a backbone with the first one alone."""
     experiment = config.experiments[name]
-    return config.run.seeds[:1] if experiment.models[arm].backbone else seeds_of(config, experiment)
+    seeds = seeds_of(config, experiment)
+    return seeds[:1] if experiment.models[arm].backbone else seeds
 
 
 def results(config: "Config", name: str) -> set[str]:
@@ -170,6 +171,9 @@ def problems(config: "Config", name: str) -> Iterator[str]:
                 f"{at}.retrieval.{problem['loc'][0]}: {problem['msg'].lower()}" for problem in error.errors() if problem["loc"][0] in known
             )
         yield from _model_problems(config, at, model)
+    sound = not any(problem for model in experiment.models.values() for problem in _model_problems(config, "", model))
+    if sound and not seeds_of(config, experiment):
+        yield f"{where}.models: their experiments have no seed in common"
     if experiment.corpus in config.aligned:
         yield from _backbone_problems(config, name)
 

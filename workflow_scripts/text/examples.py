@@ -51,7 +51,7 @@ class LabelledSource:
     SQuAD's JSON with `unit: question`, `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
     by: dict[str, str] = field(default_factory=dict)
     """Of `translations`, instead of a file: the model of the run that translates the training text, `{backbone: NAME}` or
-    `{experiment: NAME, arm: NAME}`. The model of an arm is that of the run's first seed."""
+    `{experiment: NAME, arm: NAME}`. The model of an arm is that of its experiment's first seed."""
     targets: str | None = None
     """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
     target_where: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """choice: which point of a grid of training settings an arm is trained with.
 
 The paper tuned its baseline by grid search (Zan et al., section IV-A); here every arm gets the same grid.
-Each point is trained once, with the run's first seed, and the dev set alone decides. The chosen settings
+Each point is trained once, with the experiment's first seed, and the dev set alone decides. The chosen settings
 are then used for all seeds. The first seed continues from the chosen point's own checkpoints, so that nothing is trained twice.
 """
 
