@@ -54,6 +54,25 @@ def test_machines_count_within_seeds_seeds_within_pairs_and_pairs_alike(table, t
     assert float(read(tmp_path / "one.tsv")["de-part", "BLEU"]["effect"]) == -3.75
 
 
+def test_experiments_of_one_pair_count_together(table, tmp_path):
+    """As with one experiment for each seed of a backbone."""
+    rows = table.read_text(encoding="utf-8")
+    other = [
+        row.replace("de-part", "de-part-2").replace("\t13.0\t", "\t20.0\t") for row in rows.splitlines(keepends=True) if "de-part" in row
+    ]
+    table.write_text(rows + "".join(other), encoding="utf-8")
+    main(table, tmp_path / "pooled.tsv", experiments=("de-part", "tr-part", "de-part-2"), arms=("finetune", "csr"), metrics=("BLEU",))
+    found = read(tmp_path / "pooled.tsv")
+    assert [(names, row["seeds"]) for (names, _), row in found.items()] == [
+        ("de-part de-part-2 tr-part", "5"),
+        ("de-part de-part-2", "4"),
+        ("tr-part", "1"),
+    ]
+    # seeds 1 and 2 of the one have 3.5 and 4; of the other, whose first machine had 20 where it had 13, 7 and 4
+    assert float(found["de-part de-part-2", "BLEU"]["effect"]) == 4.625
+    assert float(found["de-part de-part-2 tr-part", "BLEU"]["effect"]) == (4.625 + 2.5) / 2
+
+
 def test_arms_without_a_seed_in_common_are_named(table, tmp_path):
     with pytest.raises(InputError, match=r"study\.tsv: has no BLEU of random and finetune in de-part by one machine with one seed"):
         main(table, tmp_path / "pooled.tsv", experiments=("de-part",), arms=("finetune", "random"))

@@ -3,8 +3,9 @@
 A long study is trained in pieces, on several machines and at several times, and what is kept of a piece is its scores. So the
 bootstrap of `hierarchy`, which needs all translations in one folder, cannot take the pieces together. This does: one training
 seed of one pair gives a difference between two arms, the mean over the machines that trained both; a pair's effect is the mean
-over its seeds, and the effect the mean over the pairs. Student's t of the pairs' effects says whether other pairs, with other
-seeds and sentences, would differ so. Of each pair by itself, and so of a study of one pair, it is t of the seeds' differences,
+over its seeds, and the effect the mean over the pairs. Experiments of one pair, such as those that differ in the seed of their
+backbone, count together: each of their seeds is one more of the pair. Student's t of the pairs' effects says whether other pairs,
+with other seeds and sentences, would differ so. Of each pair by itself, and so of a study of one pair, it is t of the seeds' differences,
 which knows nothing of other test sentences.
 
     python -m workflow_scripts.evidence.pooled --table docs/results/study.tsv --output docs/results/pooled.tsv \\
@@ -33,25 +34,31 @@ def main(
     testset: str = "pages",
     metrics: tuple[str, ...] = ("BLEU", "chrF"),
 ) -> None:
-    """Compare every two of `arms` over all `experiments`, one for each language pair, and over each by itself; write a table of effects.
+    """Compare every two of `arms` over all language pairs of `experiments`, and over each pair by itself; write a table of effects.
 
     A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. Raises
     `InputError` for a table with other columns, or where two arms have no seed of an experiment in common.
     """
+    told = read_table(table)
     scores = {
         (row["setting"], row["metric"], row["arm"], int(row["seed"]), row["machine"]): float(row["value"])
-        for row in read_table(table)
+        for row in told
         if row["testset"] == testset
     }
+    pair_of = {row["setting"]: row["pair"] for row in told}
+    by_pair: dict[str, list[str]] = defaultdict(list)
+    for name in experiments:
+        by_pair[pair_of.get(name, name)].append(name)
     rows = []
     for metric in metrics:
         for other, arm in combinations(arms, 2):
-            pairs = {name: seed_differences(scores, name, metric, arm, other) for name in experiments}
-            if missing := next((name for name, found in pairs.items() if not found), None):
+            found = {name: seed_differences(scores, name, metric, arm, other) for name in experiments}
+            if missing := next((name for name, some in found.items() if not some), None):
                 raise InputError(f"{table}: has no {metric} of {arm} and {other} in {missing} by one machine with one seed; run them first")
-            means = [float(np.mean(found)) for found in pairs.values()]
+            pairs = {" ".join(names): [gap for name in names for gap in found[name]] for names in by_pair.values()}
+            means = [float(np.mean(some)) for some in pairs.values()]
             together = {" ".join(pairs): (means, sum(map(len, pairs.values())))} if len(pairs) > 1 else {}
-            for names, (values, seeds) in {**together, **{name: (found, len(found)) for name, found in pairs.items()}}.items():
+            for names, (values, seeds) in {**together, **{name: (some, len(some)) for name, some in pairs.items()}}.items():
                 head = {"experiments": names, "arm": arm, "other": other, "testset": testset, "metric": metric, "seeds": seeds}
                 rows.append({**head, "effect": float(np.mean(values)), **student(values)})
     write_effects(output, COLUMNS, rows)
