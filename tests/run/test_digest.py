@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tqdm import tqdm
 
 from workflow_scripts.run.config import load
 from workflow_scripts.run.digest import Failure, diagnose, digest, end_of, failures
@@ -407,6 +408,17 @@ def test_the_key_of_a_backbone_is_that_of_its_kind(kind, key):
     config = load(raw)
     _, way = diagnose(Failure("backbone", {"backbone": "made"}, "SLURM status is: 'OUT_OF_MEMORY'", [], False), [], config)
     assert key in way if key else "backbones" not in way
+
+
+def test_bars_of_progress_are_left_out_of_the_end_of_a_log(tmp_path):
+    with open(tmp_path / "log", "w", encoding="utf-8") as log:
+        for _ in tqdm(range(3), "Loading weights", file=log, mininterval=0):
+            pass
+        print("update 50/100  loss 3.1", file=log)
+        bar = tqdm(total=3, desc="Writing", file=log, mininterval=0)
+        bar.update(1)
+        print("ValueError: a bad value, 100% | of it", file=log)  # which comes on the bar's own line
+    assert end_of(str(tmp_path / "log"), 9) == ["update 50/100  loss 3.1", "ValueError: a bad value, 100% | of it"]
 
 
 def test_a_run_that_stopped_without_a_failed_job():

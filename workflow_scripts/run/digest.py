@@ -261,6 +261,10 @@ def profile_file(arguments: Sequence[str]) -> str:
     return f"{named[-1].rstrip('/')}/config.yaml" if named else ""
 
 
+_BAR = re.compile(r"[^\r\n]*?\d+%\|[^|\r\n]*\| [^\[\r\n]*\[[^\]\r\n]*\]")
+"""A bar of progress, which says nothing of why a job failed; what follows on its line may do."""
+
+
 def end_of(log: str, lines: int) -> list[str]:
     """The last lines of a log that are not blank; none if there is no log."""
     try:
@@ -271,7 +275,7 @@ def end_of(log: str, lines: int) -> list[str]:
     except OSError:
         return []
     text = _TORCHRUN.sub(lambda report: report["signal"] or "", text)
-    return [line for line in text.splitlines() if line.strip()][-lines:]
+    return [line for line in _BAR.sub("", text).splitlines() if line.strip()][-lines:]
 
 
 _TORCHRUN = re.compile(
