@@ -125,7 +125,7 @@ def test_the_schema_is_generated():
         ("corpora/help/languages", ["de", "eng"], "unknown language 'eng'"),
         ("corpora/help/languages", ["de", "de"], "one language twice"),
         ("corpora/help/languages", ["de", "fr"], "nothing is said about fr"),
-        ("corpora/help/train/files", {"de": "a", "en": "b"}, "give either `file`"),
+        ("corpora/help/train/files", {"de": "a", "en": "b"}, "has `file` and `files`, where one belongs; .* set the other to null"),
         ("corpora/help/dev", {}, "or `held_out`"),
         ("corpora/help/test/dev", {"held_out": 5}, "cannot be called dev"),
         ("corpora/../x", DEFAULT["corpora"]["help"], "names are folders"),

@@ -103,7 +103,13 @@ def corpus_problems(where: str, corpus: Corpus) -> Iterator[str]:
     yield from _twice(where, corpus)
     for part, source in sources_of(corpus).items():
         kinds = [bool(source.file), bool(source.files), source.held_out is not None]
-        if sum(kinds) != 1 or (part == "train" and kinds[2]):
+        if sum(kinds) > 1:
+            given = " and ".join(f"`{key}`" for key, there in zip(("file", "files", "held_out"), kinds, strict=True) if there)
+            yield (
+                f"{where}.{part}: has {given}, where one belongs; a recipe keeps the keys of what it is laid over, so set the other to null, "
+                "or give the corpus a name of its own"
+            )
+        elif not any(kinds) or (part == "train" and kinds[2]):
             yield f"{where}.{part}: give either `file` with `columns`, `files`, or `data`" + ("" if part == "train" else ", or `held_out`")
         columns = source.columns if source.format else source.files or source.columns
         if sum(kinds[:2]) != 1:
