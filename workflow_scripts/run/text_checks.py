@@ -106,7 +106,7 @@ def corpus_problems(where: str, corpus: Corpus) -> Iterator[str]:
         if sum(kinds) > 1:
             given = " and ".join(f"`{key}`" for key, there in zip(("file", "files", "held_out"), kinds, strict=True) if there)
             yield (
-                f"{where}.{part}: has {given}, where one belongs; a recipe keeps the keys of what it is laid over, so set the other to null, "
+                f"{where}.{part}: has {given}, where one belongs; a recipe keeps the keys of what it is laid over: set the other to null, "
                 "or give the corpus a name of its own"
             )
         elif not any(kinds) or (part == "train" and kinds[2]):
