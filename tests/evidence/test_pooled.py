@@ -71,6 +71,10 @@ def test_experiments_of_one_pair_count_together(table, tmp_path):
     # seeds 1 and 2 of the one have 3.5 and 4; of the other, whose first machine had 20 where it had 13, 7 and 4
     assert float(found["de-part de-part-2", "BLEU"]["effect"]) == 4.625
     assert float(found["de-part de-part-2 tr-part", "BLEU"]["effect"]) == (4.625 + 2.5) / 2
+    # a piece that has one of the arms alone adds nothing
+    table.write_text(rows + "".join(row for row in other if "\tcsr\t" in row), encoding="utf-8")
+    main(table, tmp_path / "pooled.tsv", experiments=("de-part", "de-part-2"), arms=("finetune", "csr"), metrics=("BLEU",))
+    assert float(read(tmp_path / "pooled.tsv")["de-part de-part-2", "BLEU"]["effect"]) == 3.75
 
 
 def test_arms_without_a_seed_in_common_are_named(table, tmp_path):

@@ -37,7 +37,7 @@ def main(
     """Compare every two of `arms` over all language pairs of `experiments`, and over each pair by itself; write a table of effects.
 
     A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. Raises
-    `InputError` for a table with other columns, or where two arms have no seed of an experiment in common.
+    `InputError` for a table with other columns, or where two arms have no seed of a pair in common.
     """
     told = read_table(table)
     scores = {
@@ -53,9 +53,9 @@ def main(
     for metric in metrics:
         for other, arm in combinations(arms, 2):
             found = {name: seed_differences(scores, name, metric, arm, other) for name in experiments}
-            if missing := next((name for name, some in found.items() if not some), None):
-                raise InputError(f"{table}: has no {metric} of {arm} and {other} in {missing} by one machine with one seed; run them first")
             pairs = {" ".join(names): [gap for name in names for gap in found[name]] for names in by_pair.values()}
+            if missing := next((names for names, some in pairs.items() if not some), None):
+                raise InputError(f"{table}: has no {metric} of {arm} and {other} in {missing} by one machine with one seed; run them first")
             means = [float(np.mean(some)) for some in pairs.values()]
             together = {" ".join(pairs): (means, sum(map(len, pairs.values())))} if len(pairs) > 1 else {}
             for names, (values, seeds) in {**together, **{name: (some, len(some)) for name, some in pairs.items()}}.items():
