@@ -349,9 +349,9 @@ def test_a_pytorch_for_cpus_is_told_where_jobs_ask_for_gpus(monkeypatch):
     jobs = {"finetune": {"gpu": 1}, "decoding": {"gpu": 1}, "scores": {}}
     for cuda, wanted in ((None, "a GPU is asked for by decoding, finetune; install a CUDA build"), ("13.0", "is a build for GPUs")):
         monkeypatch.setattr("torch.version.cuda", cuda)
-        (said,) = map(str, findings.gpu_build(config.load(DEFAULT), jobs))
+        (said,) = map(str, findings.gpu_build(jobs))
         assert wanted in said and said.startswith("ok" if cuda else "note")
-    assert not list(findings.gpu_build(config.load(DEFAULT), {"scores": {}}))
+    assert not list(findings.gpu_build({"scores": {}}))
 
 
 def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):

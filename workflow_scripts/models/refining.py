@@ -171,7 +171,7 @@ def write(
     most = model.settings.iterations if iterations is None else iterations
     most = most if model.settings.denoising else 0
     found: list[Written] = [Written([], 0)] * len(rows)
-    for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens) if rows else ():
+    for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens):
         sources = [torch.tensor(rows[i]) for i in batch]
         ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
         guide = model.encode(ids, within(torch.tensor([len(row) for row in sources], device=model.device)))

@@ -107,9 +107,7 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
 
 def by_seed_interval(values: list[float], others: list[float]) -> tuple[float, float] | None:
     """Student's 95 % interval of the mean difference of two models' scores, seed by seed; None without several seeds that both have."""
-    if len(values) != len(others) or len(values) < 2:
-        return None
-    return summary([a - b for a, b in zip(values, others, strict=True)])["interval"]
+    return summary([a - b for a, b in zip(values, others, strict=True)])["interval"] if len(values) == len(others) else None
 
 
 def _seeds(study: Study, arm: str) -> list[int]:

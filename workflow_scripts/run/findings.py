@@ -466,7 +466,7 @@ def tokenisers(config: Config) -> Iterator[Finding]:
             yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")
 
 
-def gpu_build(config: Config, jobs: Jobs) -> Iterator[Finding]:
+def gpu_build(jobs: Jobs) -> Iterator[Finding]:
     """Whether this environment's PyTorch is one for GPUs, where jobs ask for them: otherwise each would end at its start."""
     if rules := sorted(rule for rule, job in jobs.items() if job.get("gpu")):
         about = "jobs on a GPU"

@@ -51,7 +51,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from findings.backbones(config)
     yield from findings.comet(config)
     yield from findings.tokenisers(config)
-    yield from findings.gpu_build(config, jobs)
+    yield from findings.gpu_build(jobs)
     yield from findings.gpu_decoding(config, jobs)
     yield from resources.memory(config, jobs)
     yield from resources.disk(config)

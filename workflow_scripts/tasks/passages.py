@@ -133,7 +133,7 @@ def mark(
     network.eval()
     best: dict[int, tuple[float, Span]] = {}
     losses = [0.0] * len(windows)
-    for chosen in by_length([len(window.row[0]) for window in windows], tokens or at_once(network.device)) if windows else ():
+    for chosen in by_length([len(window.row[0]) for window in windows], tokens or at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([windows[i].row for i in chosen]).items()}
         labels = batch.pop("labels")
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):

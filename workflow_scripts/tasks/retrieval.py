@@ -171,8 +171,7 @@ def problems(config: "Config", name: str) -> Iterator[str]:
                 f"{at}.retrieval.{problem['loc'][0]}: {problem['msg'].lower()}" for problem in error.errors() if problem["loc"][0] in known
             )
         yield from _model_problems(config, at, model)
-    sound = not any(problem for model in experiment.models.values() for problem in _model_problems(config, "", model))
-    if sound and not seeds_of(config, experiment):
+    if len(_sound_models(config, experiment)) == len(experiment.models) and not seeds_of(config, experiment):
         yield f"{where}.models: their experiments have no seed in common"
     if experiment.corpus in config.aligned:
         yield from _backbone_problems(config, name)
@@ -197,9 +196,14 @@ def _model_problems(config: "Config", at: str, model: NamedModel) -> Iterator[st
         yield f"{at}.phase: arm {model.arm!r} has no pretext phase"
 
 
+def _sound_models(config: "Config", experiment: RetrievalExperiment) -> list[str]:
+    """The models of which something can be told, as nothing is wrong with them."""
+    return [called for called, model in experiment.models.items() if not any(_model_problems(config, "", model))]
+
+
 def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
     experiment = config.experiments[name]
-    sound = [called for called, model in experiment.models.items() if not any(_model_problems(config, "", model))]
+    sound = _sound_models(config, experiment)
     chains = dict.fromkeys(link for called in sound for link in chain(config, backbone_of(config, experiment, called)))
     for backbone in chains:
         block = config.backbones[backbone]

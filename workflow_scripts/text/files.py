@@ -100,7 +100,7 @@ _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
 
 def packing(path: Path) -> str:
     """The suffix of a file that is packed; empty for others."""
-    return path.suffix if path.suffix in (".gz", ".xz", ".zst") else ""
+    return path.suffix if path.suffix in _MAGIC else ""
 
 
 def open_packed(path: Path) -> IO[bytes]:
