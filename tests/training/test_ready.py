@@ -12,7 +12,8 @@ from snakemake.utils import update_config
 from tiny_models import manual_pairs
 
 from workflow_scripts.run import config, inputs
-from workflow_scripts.stage import InputError, read_json, write_json
+from workflow_scripts.stage import InputError, checksum, read_json, write_json
+from workflow_scripts.text import corpus
 from workflow_scripts.training import backbone, ready
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.pretraining import Pretraining
@@ -158,7 +159,7 @@ def test_what_is_shipped_is_what_the_recipe_asks_for(name, family, objective, re
     told = read_json(shipped / "ready.json")
     languages = tuple(inputs.backbone_languages(loaded, SimpleNamespace(backbone=name)))
     origin = ready.made_from(small, family, objective, languages, (), (), (), (), 1)
-    texts = {"task_text", "held_out"}  # which the stage corpus makes; tests/workflow looks at them
+    texts = {"task_text", "held_out"}  # which the stage corpus makes
     assert {key: value for key, value in told["made_from"].items() if key not in texts} == {
         k: v for k, v in origin.items() if k not in texts
     }
@@ -167,3 +168,12 @@ def test_what_is_shipped_is_what_the_recipe_asks_for(name, family, objective, re
     assert sum(tensor.numel() for key, tensor in tensors.items() if key != "final_logits_bias") == told["parameters"]
     assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
     assert told[f"{objective}_loss"] < 0.6 * told["unigram_loss"]
+
+
+def test_the_demo_takes_what_is_shipped(tmp_path):
+    """What its corpus holds out is what the backbone was kept from; otherwise every user would pretrain it again."""
+    loaded = config.load(yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8")))
+    for name in ("dev", *loaded.corpora["help"].test):
+        corpus.held_out(tmp_path / f"{name}.de", tmp_path / f"{name}.en", name=name, settings=loaded.corpora["help"])
+    told = read_json(Path(loaded.backbones["bible"].small.ready) / "ready.json")["made_from"]
+    assert sorted(checksum(path) for path in tmp_path.iterdir()) == told["held_out"]
