@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_models import manual_pairs
 
-from workflow_scripts.evidence.hierarchy import compare, main, mean_of_drawn, student
+from workflow_scripts.evidence.hierarchy import compare, main, student
 from workflow_scripts.stage import InputError, write_json
 
 
@@ -94,14 +94,6 @@ def test_seeds_that_only_one_arm_has_are_left_out():
     pairs[1] = {key: value for key, value in pairs[1].items() if key[0] == "csr"}
     with pytest.raises(InputError, match="pair 2 of 4: csr and plain have no seed in common"):
         compare(pairs, mean, "csr", "plain")
-
-
-def test_the_mean_of_what_is_drawn_varies_as_a_mean_of_all_should():
-    values = np.repeat(np.array([[0.0], [1.0], [5.0]]), 20_000, axis=1)
-    found = mean_of_drawn(values, np.random.default_rng(5))
-    # the squared standard error of a mean of three
-    assert found.mean() == pytest.approx(2.0, abs=0.05) and found.var() == pytest.approx(np.var([0, 1, 5], ddof=1) / 3, rel=0.05)
-    assert np.array_equal(mean_of_drawn(values[:1], np.random.default_rng(5)), values[0])
 
 
 def test_a_table_of_effects_is_made_of_the_translations(tmp_path):

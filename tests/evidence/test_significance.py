@@ -6,7 +6,7 @@ import sacrebleu
 from tiny_models import manual_pairs
 
 from workflow_scripts.evidence.scores import Scores, metrics
-from workflow_scripts.evidence.significance import compare, holm, marker, over_seeds, per_seed, sentence_statistics
+from workflow_scripts.evidence.significance import compare, holm, marker, mean_of_drawn, over_seeds, per_seed, sentence_statistics
 from workflow_scripts.stage import read_json, write_json
 
 
@@ -147,6 +147,23 @@ def test_seeds_that_disagree_widen_the_interval():
     assert agree["difference"] == pytest.approx(1) and disagree["difference"] == pytest.approx(1)
     assert agree["high"] - agree["low"] < 1e-6 and agree["p"] < 0.01
     assert disagree["low"] < 0 < disagree["high"] and disagree["p"] > 0.2
+
+
+def test_the_mean_of_what_is_drawn_varies_as_a_mean_of_all_should():
+    values = np.repeat(np.array([[0.0], [1.0], [5.0]]), 20_000, axis=1)
+    found = mean_of_drawn(values, np.random.default_rng(5))
+    # the squared standard error of a mean of three
+    assert found.mean() == pytest.approx(2.0, abs=0.05) and found.var() == pytest.approx(np.var([0, 1, 5], ddof=1) / 3, rel=0.05)
+    assert np.array_equal(mean_of_drawn(values[:1], np.random.default_rng(5)), values[0])
+
+
+def test_of_six_seeds_a_resample_draws_five():
+    """Three seeds gain six and three nothing: five draws are alike on one side in 3.1 % of the resamples, six would be in 1.6 %."""
+    one = np.ones(20)
+    base = {("base", seed): np.stack([50 * one, one], axis=1) for seed in range(6)}
+    arm = {("arm", seed): np.stack([(50 + gain) * one, one], axis=1) for seed, gain in enumerate([0, 0, 0, 6, 6, 6])}
+    (found,) = compare(base | arm, lambda sums: sums[0] / sums[1], [("arm", "base")], Scores(samples=10_000)).values()
+    assert (found["low"], found["high"]) == pytest.approx((0, 6))
 
 
 def test_comet_is_tested_by_its_sentences(files):

@@ -31,7 +31,7 @@ import numpy as np
 from scipy import stats
 
 from workflow_scripts.evidence.scores import Scores, metrics
-from workflow_scripts.evidence.significance import Key, Score, drawn_scores, readable, sentence_statistics, share
+from workflow_scripts.evidence.significance import Key, Score, drawn_scores, mean_of_drawn, readable, sentence_statistics, share
 from workflow_scripts.stage import InputError, atomic, read_json, run
 
 Pair = dict[Key, np.ndarray]
@@ -167,20 +167,6 @@ def student(values: list[float]) -> dict[str, float]:
     found = stats.ttest_1samp(values, 0.0)
     low, high = found.confidence_interval()
     return {"t_low": float(low), "t_high": float(high), "t_p": float(found.pvalue)}
-
-
-def mean_of_drawn(values: np.ndarray, rng: np.random.Generator, independent: bool = False) -> np.ndarray:
-    """For each resample, a column of `values` (pairs or seeds × samples), the mean of n − 1 of the n rows, drawn with replacement.
-
-    The seeds of a pair share the sentences that a resample draws. Pairs share nothing (`independent`): each draw takes another
-    column, so that a pair that is drawn twice has other seeds and sentences the second time. A single row is returned as it is.
-    """
-    drawn, samples = values.shape[0] - 1, values.shape[1]
-    if not drawn:
-        return values[0]
-    rows = rng.integers(len(values), size=(drawn, samples))
-    columns = np.stack([rng.permutation(samples) if independent else np.arange(samples) for _ in range(drawn)])
-    return values[rows, columns].mean(axis=0)
 
 
 if __name__ == "__main__":

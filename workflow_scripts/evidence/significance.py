@@ -4,7 +4,9 @@ For a single training seed: sacreBLEU's paired tests, bootstrap resampling (Koeh
 and Maxwell 2005). They tell whether a difference would hold on other test sentences, but nothing about other training seeds.
 
 Over several seeds: either sentences and seeds are resampled together (the multi-bootstrap of Sellam et al. 2022), or the
-outputs for the same sentences are exchanged between two arms in all seeds.
+outputs for the same sentences are exchanged between two arms in all seeds. Of n seeds a resample draws n − 1 (Rao and Wu 1988), since n
+would make too little of their spread. Even so two or three seeds that differ by more than the sentences do have too little to draw: see
+`report/headline.py`, which asks Student's t as well.
 """
 
 import os
@@ -195,7 +197,7 @@ def compare(
         difference = float(np.mean([observed[mine, s] - observed[other, s] for s in seeds]))
         if bootstrap:
             by_seed = np.stack([drawn[mine, s] - drawn[other, s] for s in seeds])
-            found = np.take_along_axis(by_seed, rng.integers(len(seeds), size=by_seed.shape), axis=0).mean(axis=0)
+            found = mean_of_drawn(by_seed, rng)
             low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
         else:
             sides = [[statistics[name, s] for s in seeds] for name in (mine, other)]
@@ -227,6 +229,20 @@ def drawn_scores(statistics: dict[Key, np.ndarray], score: Score, samples: int, 
         for key, counts in statistics.items():
             scores[key] += [score(sums) for sums in times @ counts]
     return {key: np.array(values) for key, values in scores.items()}
+
+
+def mean_of_drawn(values: np.ndarray, rng: np.random.Generator, independent: bool = False) -> np.ndarray:
+    """For each resample, a column of `values` (pairs or seeds × samples), the mean of n − 1 of the n rows, drawn with replacement.
+
+    The seeds of a pair share the sentences that a resample draws. Pairs share nothing (`independent`): each draw takes another
+    column, so that a pair that is drawn twice has other seeds and sentences the second time. A single row is returned as it is.
+    """
+    drawn, samples = values.shape[0] - 1, values.shape[1]
+    if not drawn:
+        return values[0]
+    rows = rng.integers(len(values), size=(drawn, samples))
+    columns = np.stack([rng.permutation(samples) if independent else np.arange(samples) for _ in range(drawn)])
+    return values[rows, columns].mean(axis=0)
 
 
 def exchanged_differences(
