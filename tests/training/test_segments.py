@@ -57,6 +57,19 @@ def test_rows_are_pairs_of_segments_masked_once(part, codec):
         assert rows.lengths(1).tolist() == [len(ids) for ids, _ in rows.epoch(1)]
 
 
+def test_the_temperature_flattens_the_languages(part, codec):
+    """Sixteen German rows and six English ones: in proportion to their roots the German ones are 62 %."""
+    german = {tuple(ids) for ids in codec.encode(part.text["de"].read_text().split("\n"), "de", 40)}
+    counts = {}
+    for temperature in (1.0, 2.0, 1e9):
+        rows = read(part, codec, block(temperature=temperature), seed=1).monolingual.epoch(0)
+        first = [
+            tuple(i if label == -100 else label for i, label in zip(ids, labels, strict=True))[: second(ids, 0)] for ids, labels in rows
+        ]
+        counts[temperature] = sum(ids in german for ids in first), len(first)
+    assert counts[1.0] == (16, 22) and counts[2.0] in ((13, 22), (14, 22)) and counts[1e9] == (11, 22)
+
+
 def test_updates_alternate_and_begin_with_cross_attention(part, codec):
     text = read(part, codec, block(), seed=1)
     plan = alternating_updates(text, 400, 9, seed=1, cross_attention_first=3)

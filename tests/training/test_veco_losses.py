@@ -26,7 +26,7 @@ from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.pretraining import Pretraining, Text
 from workflow_scripts.training.rows import split_batch
-from workflow_scripts.training.segments import Batch, Part, Veco, held_back, second
+from workflow_scripts.training.segments import Batch, Part, Veco, held_back, read, second
 from workflow_scripts.training.settings import Training
 
 SHORT = Training(
@@ -124,6 +124,22 @@ def test_an_update_has_the_same_gradient_however_it_is_split(tiny, parts):
     assert whole.keys() == split.keys()
     for name, grad in whole.items():
         torch.testing.assert_close(split[name], grad, rtol=1e-3, atol=1e-6)
+
+
+def test_each_part_of_an_update_weighs_what_its_update_has_of_the_losses(tiny, tmp_path, monkeypatch):
+    """Pairs of one language have two of the three losses, translations all; by itself a part without pairs would have one."""
+    model, codec, _ = tiny
+    german, english = manual_pairs(40)
+    part = Part.write(tmp_path, "train", Text({"de": german}, [Bitext("help.de-en", {"de": german, "en": english})], {"de": [1]}))
+    settings = replace(SHORT, updates=6, batch_tokens=2000, micro_batch_tokens=100)
+    text = read(part, codec, Pretraining(training=settings), seed=1)
+    parts = []
+    monkeypatch.setattr(veco_losses, "fit", lambda network, batches, accumulated, *_: parts.append((list(batches), accumulated)) or [])
+    veco_losses.train(load_stack(model, cross=True), codec, text, [], tmp_path, 1, settings, veco=Veco())
+    ((found, accumulated),) = parts
+    assert accumulated == 20 and len(found) == 6 * 20
+    assert any(len(one.rows) == 1 and second(one.rows[0][0], 0) == len(one.rows[0][0]) for one in found)
+    assert {(one.parallel, round(one.weight, 6)) for one in found} == {(False, round(2 / 3, 6)), (True, 1.0)}
 
 
 def test_what_a_part_takes_is_what_is_read_of_it(tiny):
