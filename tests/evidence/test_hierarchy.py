@@ -1,6 +1,7 @@
 """Effects over pairs, seeds and sentences: planted ones are found, and chance is not."""
 
 import csv
+import shutil
 
 import numpy as np
 import pytest
@@ -121,3 +122,24 @@ def test_a_table_of_effects_is_made_of_the_translations(tmp_path):
     assert rows["late", "csr", "chrF"]["seeds"] == "2"
     with pytest.raises(InputError, match="has no experiment 'fr-part'; it has de-part, tr-part"):
         main(tmp_path, tmp_path / "effects.tsv", **{**arguments, "experiments": ("fr-part",)})
+
+    # the second seed in an experiment of its own is no language pair more
+    for arm in ("finetune", "csr"):
+        (tmp_path / f"runs/tr-part-2/{arm}").mkdir(parents=True)
+        (tmp_path / f"runs/tr-part/{arm}/seed2").rename(tmp_path / f"runs/tr-part-2/{arm}/seed2")
+    blocks["tr-part-2"] = blocks["tr-part"]
+    write_json(tmp_path / "configuration.json", {"run": {"seeds": [1, 2]}, "experiments": blocks, "corpora": corpora})
+    apart = {**arguments, "experiments": ("de-part", "tr-part", "tr-part-2")}
+    main(tmp_path, tmp_path / "apart.tsv", **apart)
+    with open(tmp_path / "apart.tsv", encoding="utf-8") as file:
+        again = next(row for row in csv.DictReader(file, delimiter="\t") if (row["arm"], row["metric"]) == ("csr", "BLEU"))
+    assert again == {
+        **found,
+        "experiments": "de-part tr-part tr-part-2",
+        "by_pair": found["by_pair"].replace("tr-part:", "tr-part+tr-part-2:"),
+    }
+    shutil.copytree(tmp_path / "runs/tr-part-2/csr/seed2", tmp_path / "runs/tr-part/csr/seed2")
+    with pytest.raises(
+        InputError, match="tr-part and tr-part-2 are of one pair, and both have trained csr with seed 2; compare one at a time"
+    ):
+        main(tmp_path, tmp_path / "apart.tsv", **apart)

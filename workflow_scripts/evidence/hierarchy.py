@@ -8,7 +8,8 @@ difference of the two arms' scores.
 One resample draws pairs; for each drawn pair it draws the seeds, the same for both arms; and for each pair its sentences, the
 same for both arms and all seeds. Of n pairs it draws n − 1, and so it does with seeds (Rao and Wu 1988): with as few as three
 pairs and five seeds, n draws would give intervals that are too narrow. With a single pair, or a single seed, there is
-nothing to draw, and the answer holds for that pair or seed alone.
+nothing to draw, and the answer holds for that pair or seed alone. Experiments on one corpus in one direction, such as those that
+differ in the seed of their backbone, are one pair: each of their seeds is one more of it.
 
 How far the bootstrap is to be trusted depends on what differs most. Where seeds and sentences do, its intervals are rather too
 wide, because the spread between pairs contains theirs already. Where the pairs do, and they are few, it has too little to draw:
@@ -20,10 +21,12 @@ same; of a single pair it is that of the seeds' effects. A claim needs both.
 the observed one counted among them: two-sided, and never 0.
 
     python -m workflow_scripts.evidence.hierarchy --results results --output docs/results/effects.tsv \\
-        --experiments study-de-part study-ru-part --arms csr-6k random-6k --metrics BLEU chrF
+        --experiments study-de-part-1 study-de-part-2 study-ru-part-1 study-ru-part-2 --arms csr-6k random-6k
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, cast
 
@@ -68,11 +71,12 @@ def main(
     samples: int = 1000,
     seed: int = 1,
 ) -> None:
-    """Compare every two of `arms` over all `experiments`, one for each language pair, and write a table of effects.
+    """Compare every two of `arms` over the language pairs of all `experiments`, and write a table of effects.
 
     `results` is the folder of a run, with its `configuration.json`. A row has the effect of `arm` minus `other`, its 95 % interval
-    and p-value by the bootstrap and by Student's t, and under `by_pair` the effect in each experiment. Seeds that one of the two arms
-    has not finished are left out. Raises `InputError` where an experiment is unknown or has no finished seed of two arms.
+    and p-value by the bootstrap and by Student's t, and under `by_pair` the effect in each pair, named by its experiments. Seeds that one
+    of the two arms has not finished are left out. Raises `InputError` where an experiment is unknown, two experiments of a pair have
+    trained an arm with the same seed, or a pair has no finished seed of two arms.
     """
     configuration = read_json(results / "configuration.json")
     if unknown := [name for name in experiments if name not in configuration["experiments"]]:
@@ -81,16 +85,32 @@ def main(
         )
     rows = []
     for metric in metrics:
-        found_by_pair = {name: counted(results, configuration, name, arms, testset, metric) for name in experiments}
-        pairs = {name: counts for name, (counts, _) in found_by_pair.items()}
-        score = found_by_pair[experiments[-1]][1]
+        found_in = {name: counted(results, configuration, name, arms, testset, metric) for name in experiments}
+        pairs = by_pair(configuration, {name: counts for name, (counts, _) in found_in.items()})
+        score = found_in[experiments[-1]][1]
         for place, arm in enumerate(arms):
             for other in arms[:place]:
                 found = compare(list(pairs.values()), score, arm, other, samples, seed)
-                by_pair = " ".join(f"{name}:{effect:.4f}" for name, effect in zip(pairs, found.pop("by_pair"), strict=True))
+                effects = " ".join(f"{name}:{effect:.4f}" for name, effect in zip(pairs, found.pop("by_pair"), strict=True))
                 head = {"experiments": " ".join(experiments), "arm": arm, "other": other, "testset": testset, "metric": metric}
-                rows.append({**head, **found, "by_pair": by_pair})
+                rows.append({**head, **found, "by_pair": effects})
     write_effects(output, COLUMNS, rows)
+
+
+def by_pair(configuration: dict, counts: dict[str, Pair]) -> dict[str, Pair]:
+    """The counts of each experiment laid together by pair, under the names of its experiments, which a plus sign joins.
+
+    Experiments on one corpus in one direction are of one pair. Raises `InputError` where two of them have the same arm and seed.
+    """
+    experiments: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for name in counts:
+        block = configuration["experiments"][name]
+        experiments[block["corpus"], block["source"], block["target"]].append(name)
+    for names in experiments.values():
+        for one, other in combinations(names, 2):
+            for arm, seed in counts[one].keys() & counts[other].keys():
+                raise InputError(f"{one} and {other} are of one pair, and both have trained {arm} with seed {seed}; compare one at a time")
+    return {"+".join(names): {key: some for name in names for key, some in counts[name].items()} for names in experiments.values()}
 
 
 def write_effects(path: Path, columns: Sequence[str], rows: Iterable[dict]) -> None:
