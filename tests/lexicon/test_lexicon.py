@@ -128,6 +128,13 @@ def test_word_lists_in_the_other_order_of_languages_are_refused(tmp_path):
     for given in ({"dictionary": tmp_path / "turned"}, {"aligned": True, "gold": tmp_path / "turned"}):
         with pytest.raises(InputError, match=r"turned: 1 of 3 pairs .* and 3 when .* first word of a line has to be German"):
             main(*outputs, **text, **given)
+    # text with labels is in one of the two languages
+    for side, code, called in (("text_a", "de", "German"), ("text_b", "en", "English")):
+        one = {"languages": ("de", "en"), side: tmp_path / f"text.{code}", "dictionary": tmp_path / "turned"}
+        with pytest.raises(InputError, match=rf"turned: 1 of 3 pairs have their {called} word in the text, and 3 when"):
+            main(*outputs, **one)
+        (tmp_path / "right").write_text("haus house\nmaus mouse\nin in\n")
+        main(*outputs, **{**one, "dictionary": tmp_path / "right"})
 
 
 def test_an_aligner_makes_a_lexicon_of_the_parallel_text(tmp_path):

@@ -90,7 +90,8 @@ class Meteor(_Meteor):
     def __init__(self, code: str):
         super().__init__()
         self.name, self.tokenizer = meteor_name(code, None), RougeTokenizer(code)
-        self._stem = cache(SnowballStemmer(language(code).name.lower()).stem) if stemmed(code) else str
+        # NLTK's stemmer of Arabic keeps something of each word for the next one, so every word gets a stemmer of its own
+        self._stem = cache(lambda word: SnowballStemmer(language(code).name.lower()).stem(word)) if stemmed(code) else str
 
     def get_signature(self) -> Signature:
         """The settings that a score depends on, in the format of sacreBLEU's signatures."""

@@ -205,11 +205,20 @@ def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
 
 
 def check_order(path: Path, pairs: list[tuple[str, str]], languages: tuple[str, str], counts: list[Counter[str]]) -> None:
-    """Raise `InputError` if more pairs of a dictionary occur in the text of both languages when they are read the other way round."""
-    here, turned = both_ways(pairs, *counts)
+    """Raise `InputError` if more pairs of a dictionary occur in the text when they are read the other way round.
+
+    A pair occurs in the text of both languages with both words; in text of one alone, such as text with labels, with the word of this one.
+    """
+    has = "both words in the text"
+    if all(counts):
+        here, turned = both_ways(pairs, *counts)
+    else:
+        side = 0 if counts[0] else 1
+        here, turned = (sum(pair[at] in counts[side] for pair in pairs) for at in (side, 1 - side))
+        has = f"their {language(languages[side]).name} word in the text"
     if turned > here:
         raise InputError(
-            f"{path}: {here} of {len(pairs)} pairs have both words in the text, and {turned} when they are read the other way round; the "
+            f"{path}: {here} of {len(pairs)} pairs have {has}, and {turned} when they are read the other way round; the "
             f"first word of a line has to be {language(languages[0]).name}, the second {language(languages[1]).name}"
         )
 

@@ -41,7 +41,7 @@ Metric = Literal["f1", "em", "f1_mlqa", "em_mlqa"]
 
 @dataclass
 class Answering(HeadSettings):
-    """Settings of finetuning. The defaults are XTREME's for mBERT and XLM-R."""
+    """Settings of finetuning. Batch size, learning rate, lengths and stride are XTREME's for mBERT and XLM-R."""
 
     batch_size: Positive = 32
     """Windows per update: questions, each with a part of its passage."""

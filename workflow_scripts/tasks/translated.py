@@ -136,8 +136,12 @@ def passage_in_parts(passage: str, answer: Span) -> list[str]:
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 """Scripts that put no blanks between words."""
-_NO_BLANK_AFTER = regex.compile(rf"[\p{{Ps}}\p{{Pi}}{_UNSPACED}]$")
-_NO_BLANK_BEFORE = regex.compile(rf"[\p{{Po}}\p{{Pe}}\p{{Pf}}{_UNSPACED}]")
+_QUOTES = '"«»„“”‟‹›'
+"""Quotation marks, most of which open in one language and close in another."""
+_ELIDED = r"\p{L}|qu|jusqu|lorsqu|puisqu|un|all|coll|dall|dell|nell|sull|quell"
+"""What French and Italian words are without the vowel for which an apostrophe stands."""
+_NO_BLANK_AFTER = regex.compile(rf"[\p{{Ps}}¿¡{_UNSPACED}]$|\p{{L}}\p{{Pd}}$|\b({_ELIDED})['’]$", regex.IGNORECASE)
+_NO_BLANK_BEFORE = regex.compile(rf"(?![&#@¿¡])[\p{{Po}}\p{{Pe}}\p{{Pf}}{_UNSPACED}]|\p{{Pd}}\p{{L}}")
 _MARKED = regex.compile(rf"{regex.escape(MARKS[0])}\s*(.*?)\s*{regex.escape(MARKS[1])}")
 
 
@@ -148,10 +152,29 @@ def without_the_marks(text: str) -> tuple[str, Span | None]:
         return text, None
     before, after = text[: found[0].start()], text[found[0].end() :]
     # the blanks around marks are ours, but for those between two words
-    before = before.rstrip()
-    before += "" if not before or _NO_BLANK_AFTER.search(before) else " "
-    glue = "" if not after.strip() or _NO_BLANK_BEFORE.match(after.lstrip()) else " "
-    return f"{before}{found[0][1]}{glue}{after.lstrip()}".rstrip(), (len(before), len(before) + len(found[0][1]))
+    before, after, answer = before.rstrip(), after.strip(), found[0][1]
+    before += " " if _blank_after(before) else ""
+    glue = " " if _blank_before(after, before + answer) else ""
+    return f"{before}{answer}{glue}{after}", (len(before), len(before) + len(answer))
+
+
+def _blank_after(before: str) -> bool:
+    """Whether a word that follows this text stands apart from it."""
+    if before and before[-1] in _QUOTES:
+        return not _is_open(before)
+    return bool(before) and not _NO_BLANK_AFTER.search(before)
+
+
+def _blank_before(after: str, before: str) -> bool:
+    """Whether this text stands apart from a word before it, with which `before` ends."""
+    if after and after[0] in _QUOTES:
+        return not _is_open(before)
+    return bool(after) and not _NO_BLANK_BEFORE.match(after)
+
+
+def _is_open(text: str) -> bool:
+    """Whether a quotation that begins in this text does not end in it."""
+    return sum(map(text.count, _QUOTES)) % 2 == 1
 
 
 if __name__ == "__main__":
