@@ -61,6 +61,7 @@ def test_real_answers_are_found_again_by_a_translation_that_changes_nothing():
         ("war – [[ 1858 ]] – and peace", ("war – 1858 – and peace", "1858")),
         ("[[ A ]] & B won", ("A & B won", "A")),
         ("¿ [[ Roma ]] ?", ("¿Roma?", "Roma")),
+        ("was ‘ [[ often ]] ’ said", ("was ‘often’ said", "often")),
         ("1858 ]] built", None),
         ("[[ ]] built", None),
         ("[[ a ]] and [[ b ]]", None),
