@@ -4,6 +4,7 @@ What a job reads and is told is decided in `run/inputs.py` and `run/arms.py`; wh
 """
 
 import dataclasses
+import difflib
 import json
 import sys
 
@@ -113,9 +114,9 @@ def own_environment(wildcards):
 def requested():
     """For each rule threads and resources of a job's first attempt, memory of its last, and its group, as the profile has them.
 
-    None where all runs here.
+    And what is wrong with the profile: rule → why. There are no jobs where all runs here.
     """
-    jobs = {}
+    jobs, wrong = {}, {}
     for one in workflow.rules:
         if one.norun or workflow.is_local(one):
             continue
@@ -123,11 +124,23 @@ def requested():
             asked, last = (
                 dict(one.expand_resources(Wildcards(), InputFiles(), attempt).items()) for attempt in (1, 1 + (one.restart_times or 0))
             )
-        except WorkflowError:  # asks for what only a job's own wildcards tell
+        except WorkflowError as error:
+            why = " ".join(str(error).partition("\nWildcards:")[0].replace("Error:\n  WorkflowError:\n", "").split())
+            if "'Wildcards' object" not in why:  # which only a job has
+                wrong[one.name] = f"{why}; a runtime is a number of minutes, or a text such as 1d, and mem_mb a number"
             continue
         plain = {name: value for name, value in asked.items() if not name.startswith("_")}
         jobs[one.name] = {"threads": asked["_cores"], **plain, "last_mem_mb": last.get("mem_mb", 0), "group": one.group}
-    return jobs
+    known = [one.name for one in workflow.rules]
+    for option, named in (
+        ("set-resources", workflow.resource_settings.overwrite_resources),
+        ("set-threads", workflow.resource_settings.overwrite_threads),
+        ("groups", workflow.group_settings.overwrite_groups),
+    ):
+        for name in set(named) - set(known):
+            close = difflib.get_close_matches(name, known, n=1)
+            wrong[name] = f"{option} names it, and there is no such rule{f'; is it {close[0]}?' if close else ''}"
+    return jobs, wrong
 
 
 def preflight():
@@ -135,6 +148,6 @@ def preflight():
     from workflow_scripts.run.preflight import look_at, tell
 
     try:
-        tell(look_at(CONFIG, requested()))
+        tell(look_at(CONFIG, *requested()))
     except InputError as error:
         sys.exit(f"error: {error}")

@@ -166,6 +166,16 @@ def test_of_six_seeds_a_resample_draws_five():
     assert (found["low"], found["high"]) == pytest.approx((0, 6))
 
 
+def test_a_single_sentence_shows_nothing(tmp_path):
+    for name, line in (("ref", "the cat sat on the mat"), ("base", "the cat sat on a mat"), ("arm", "a dog ran")):
+        (tmp_path / name).write_text(f"{line}\n")
+    files, names = (tmp_path / "base", tmp_path / "arm"), ("base", "arm")
+    per_seed(files, tmp_path / "ref", tmp_path / "p.json", names=names, language="en", settings=Scores(samples=50))
+    over_seeds(files, tmp_path / "ref", tmp_path / "o.json", names=names, seeds=(1,), language="en", settings=Scores(samples=50))
+    assert {found["p"] for found in read_json(tmp_path / "p.json")["systems"]["arm"].values()} == {1.0}
+    assert {row["p"] for row in read_json(tmp_path / "o.json")["pairs"]} == {1.0}
+
+
 def test_comet_is_tested_by_its_sentences(files):
     folder, _ = files
     for name, value in (("a", 0.5), ("b", 0.75)):

@@ -11,6 +11,8 @@ from tiny_models import manual_pairs, small_model
 
 from workflow_scripts.run import amounts, config, findings, partitions, preflight, resources
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.examples import LabelledSource
+from workflow_scripts.text.labelled import Labelled
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,7 +29,7 @@ def found(raw: dict, about: str, jobs: dict | None = None) -> str:
 
 
 def test_nothing_is_wrong_with_the_demo():
-    lines = {finding.about: str(finding) for finding in preflight.look_at(config.load(DEFAULT), {})}
+    lines = {finding.about: str(finding) for finding in preflight.look_at(config.load(DEFAULT), {}, {})}
     assert all(line.startswith("ok ") for line in lines.values()), lines
     assert {"corpora.help.train", "lexicons.unsupervised.gold", "backbones.bible.small.text.de", "memory of finetune", "disk"} <= set(lines)
     assert "35,922 pairs" in lines["corpora.help.train"]
@@ -154,6 +156,39 @@ def test_too_little_text_is_found_before_the_jobs_that_need_more(folder):
     assert not list(amounts.amounts(config.load(raw)))
 
 
+def test_long_text_without_a_sentence_that_could_be_held_out_is_found(tmp_path):
+    """A full stop of its own, as Urdu has, ends a sentence, too."""
+    lines = [f"this is the line of number {number} of them" for number in range(amounts.LONG)]
+    for name, end in (("none.ur", ""), ("some.ur", "۔"), ("none.en", ""), ("some.en", ".")):
+        (tmp_path / name).write_text("".join(f"{line}{end}\n" for line in lines))
+    corpora = {"corpora/help/languages": ["ur", "en"], "corpora/help/test": {"web": {"held_out": 1000}}}
+    for name, wrong in (("none", True), ("some", False)):
+        raw = changed("experiments/help-de-en/source", "ur")
+        raw["corpora"]["help"] |= {key.rpartition("/")[2]: value for key, value in corpora.items()}
+        raw["corpora"]["help"]["train"] = {"files": {code: str(tmp_path / f"{name}.{code}") for code in ("ur", "en")}}
+        raw["backbones"]["bible"]["small"]["text"] = {"ur": "task", "en": "task"}
+        raw["lexicons"]["unsupervised"]["gold"] = {}
+        said = [str(finding) for finding in amounts.amounts(config.load(raw))]
+        assert (
+            any("there is none in the first 20,000 pairs; give dev and test files of their own (such have at least" in one for one in said)
+            == wrong
+        )
+
+
+def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
+    (tmp_path / "x.tsv").write_text("no\ta sentence\n" * 50)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2})
+    block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
+    with pytest.raises(InputError, match="no example has the label 'yes', so no model can learn it; take it out of `labels`"):
+        findings._labelled_text(source, block)
+
+
+def test_pairs_without_text_on_both_sides_are_counted(folder, tmp_path):
+    (tmp_path / "some.en").write_text("\n".join(["", "", *(folder / "en").read_text().splitlines()[2:]]) + "\n")
+    raw = changed("corpora/help/dev", {"files": {"de": str(folder / "de"), "en": str(tmp_path / "some.en")}})
+    assert found(raw, "corpora.help.dev").endswith("300 pairs, of which 2 without text on both sides are left out")
+
+
 def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw = changed("analyses", {"own": {"models": ["bible"], "text": {"de": str(folder / "de"), "en": str(folder / "blank")}}})
     assert not list(findings.analysed(config.load(raw)))
@@ -177,7 +212,7 @@ def test_everything_that_is_wrong_is_listed_at_once(capsys):
     raw = changed("corpora/help/train/file", "nowhere.tsv")
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "nowhere.txt"
     with pytest.raises(InputError, match="2 things are wrong"):
-        preflight.tell(preflight.look_at(config.load(raw), {}))
+        preflight.tell(preflight.look_at(config.load(raw), {}, {}))
     said = capsys.readouterr().out
     assert said.count("WRONG") == 2 and "nowhere.tsv" in said and "nowhere.txt" in said and "\nok " in said
 
@@ -224,6 +259,8 @@ def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):
     raw["experiments"]["help-de-en"]["source"] = "pl"
     raw["lexicons"]["unsupervised"]["gold"] = {}
     assert "does not know pl" in found(raw, "backbones.bible.model")
+    mistyped = changed("backbones/bible", {"kind": "hub", "model": "./mymodel"})
+    assert "neither a folder that is there nor a model's id (owner/name)" in found(mistyped, "backbones.bible.model")
 
 
 def test_memory_is_held_against_what_the_jobs_ask_for():

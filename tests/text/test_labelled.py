@@ -87,6 +87,32 @@ def test_columns_that_are_not_there(tmp_path, source, said):
         examples(tmp_path / "x.tsv", **source)
 
 
+@pytest.mark.parametrize(
+    "name, content, said",
+    [
+        ("x.jsonl", '{"t": "a", "l": "yes"}\n{"t": null, "l": "yes"}\n', r"x\.jsonl, line 2: the text is empty"),
+        ("x.jsonl", '{"t": "a", "l": "yes"}\n{"t": "a \\ud83d", "l": "yes"}\n', r"x\.jsonl, line 2: not a JSON object .*surrogates"),
+        ("x.csv", "t,l\na,yes\n", r"there is no column 't' for 'text'; .*; a CSV file is not read: write tabs between the columns"),
+        ("x.json", '[{"t": "a", "l": "yes"}]\n', r"no column 't' for 'text'; .*one object a line, from a file that ends in \.jsonl"),
+    ],
+)
+def test_json_that_is_no_text_and_files_that_are_no_table(tmp_path, name, content, said):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=said):
+        examples(tmp_path / name, columns={"text": "t", "label": "l"})
+
+
+def test_a_part_that_no_block_of_lines_falls_to_says_what_to_do(tmp_path):
+    (tmp_path / "x.tsv").write_text("".join(f"no\tsentence number {i}\n" for i in range(40)))
+    train = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2})
+    settings = Labelled(language="en", labels=["no"], train=train, dev=LabelledSource(held_out=1e-6), test={})
+    outputs = [tmp_path / name for name in ("dev.tsv", "dev.en", "dev.json")]
+    with pytest.raises(
+        InputError, match=r"'document of another part': 40}\); held_out 1e-06 took none of its documents, which .* raise it"
+    ):
+        main(*outputs, part="dev", settings=settings)
+
+
 def manual(folder: Path) -> Labelled:
     """Two files of the same pages, in two languages of ten lines a page."""
     for code in ("en", "de"):

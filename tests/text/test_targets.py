@@ -147,6 +147,9 @@ def test_stories_in_one_language_and_across_two(tmp_path):
         ("x.jsonl", '{"t": "a"}\n', {"text": "t", "target": "u"}, r"x\.jsonl, line 1: not a JSON object with .*'u'"),
         ("x.jsonl", '{"t": "a", "u": "b"}\n', {"text": "t", "target": "u[1:]"}, r"line 1: not a JSON object with .*u is no list"),
         ("x.jsonl", "[\n", {"text": "t", "target": "u"}, r"x\.jsonl, line 1: not a JSON object"),
+        ("x.jsonl", '{"t": "a", "u": null}\n', {"text": "t", "target": "u"}, r"x\.jsonl, line 1: the target is empty"),
+        ("x.jsonl", '{"t": ["\\ud83d"], "u": "b"}\n', {"text": "t", "target": "u"}, r"line 1: not a JSON object with .*surrogates"),
+        ("x.csv", "t,u\na,b\n", {"text": "t", "target": "u"}, r"no column 't' for 'text'; .*; a CSV file is not read"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, name, content, columns, said):

@@ -16,7 +16,7 @@ from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone, fetch
 from workflow_scripts.training.pretraining import denoised, own_lines
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.small import Small
+from workflow_scripts.training.small import Small, build_model
 
 
 def parallel(folder):
@@ -51,6 +51,12 @@ def small(folder, **changes) -> Small:
             **changes,
         }
     )
+
+
+def test_a_vocabulary_that_is_smaller_than_the_alphabet_is_told(tmp_path):
+    lines = ["".join(chr(0x4E00 + 40 * row + place) for place in range(40)) for row in range(50)]
+    with pytest.raises(InputError, match=r"vocabulary: 300 is less than the 2\d\d\d characters and signs that the text needs; raise it"):
+        build_model(Small(text={}, vocabulary=300), "mbart", ("zh", "en"), lines, (), tmp_path, 1)
 
 
 def run(folder, settings, **arguments):

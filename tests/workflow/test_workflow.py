@@ -371,6 +371,19 @@ def test_preflight_lists_all_that_is_wrong_and_ends(tmp_path, commands):
     assert "error: 4 things are wrong" in said and "Traceback" not in said and not (tmp_path / "results").exists()
 
 
+def test_preflight_tells_what_a_profile_asks_for_that_cannot_be(tmp_path, commands):
+    for name in ("sinfo", "squeue", "sacct"):
+        commands(name, "", 1)
+    profile = (ROOT / "slurm/config.yaml").read_text(encoding="utf-8")
+    profile = profile.replace("  finetune: *training", "  finetun: *training").replace("runtime: 1440", 'runtime: "24:00:00"', 1)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/config.yaml").write_text(profile, encoding="utf-8")
+    arguments = ["preflight", "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY), "--profile", str(tmp_path / "mine")]
+    said = snakemake(tmp_path, *arguments, "--slurm-init-seconds-before-status-checks", "1", check=False)
+    assert "WRONG  profile: finetun: set-resources names it, and there is no such rule; is it finetune?" in said
+    assert re.search(r"WRONG  profile: backbone: .*24:00:00.* could not be parsed as minutes; a runtime is a number of minutes, or", said)
+
+
 def test_a_run_that_stops_says_why_and_how_to_go_on(done):
     lines = (done / "manual.tsv").read_bytes().split(b"\n")
     (done / "latin1.tsv").write_bytes(b"\n".join([*lines[:700], b"a\tb\tM\xfcller\td", *lines[700:]]))

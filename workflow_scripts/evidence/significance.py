@@ -84,11 +84,13 @@ def per_seed(
             # sacreBLEU counts only resamples with a strictly greater difference; so it would call
             # the difference between two equal outputs significant
             equal = name != names[0] and result.score == results[0].score
+            # all resamples of a single sentence are that sentence
+            nothing_drawn = len(reference) == 1
             rows[name][metric] = {
                 "score": result.score,
                 "mean": result.mean,
                 "ci": result.ci,
-                "p": 1.0 if equal else result.p_value,
+                "p": 1.0 if equal or (nothing_drawn and name != names[0]) else result.p_value,
                 "signature": str(signature),
             }
     write_json(output, {"baseline": names[0], "systems": rows, "failed": failed, "settings": asdict(settings), "covers": COVERS["seed"]})
@@ -202,7 +204,7 @@ def compare(
         else:
             sides = [[statistics[name, s] for s in seeds] for name in (mine, other)]
             found = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
-        if not found.any():
+        if not found.any() or len(next(iter(statistics.values()))) == 1:
             p = 1.0
         elif bootstrap and one_seed:
             # as in sacreBLEU; in effect this is a one-sided test, with about half the p-value of the test below

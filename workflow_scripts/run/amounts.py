@@ -1,6 +1,6 @@
 """amounts: whether there is enough text for what is held out of it, for word vectors and for pretraining.
 
-Only short text is looked at; long text is enough for all of them.
+Only short text is looked at as a whole. Long text is enough for all of them, if there are running sentences in its first lines.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from workflow_scripts.run.config import Config
 from workflow_scripts.run.findings import Finding, at_hand, is_awaited, used_backbones, used_corpora, used_lexicons
 from workflow_scripts.run.inputs import backbone_users
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.corpus import Corpus, assign_documents
+from workflow_scripts.text.corpus import Corpus, assign_documents, is_running, what_is_held_out
 from workflow_scripts.text.parallel import read_pairs
 from workflow_scripts.text.words import BREAK, fold, words_of
 
@@ -42,7 +42,7 @@ def amounts(config: Config) -> Iterator[Finding]:
 def _short_text(corpus: Corpus) -> Sides | None:
     """The training text without the documents that are held out; None if it is long, not there yet, or cannot be read (see `findings`).
 
-    Raises `InputError` where more is to be held out than there is.
+    Raises `InputError` where more is to be held out than there is, or nothing of long text could be.
     """
     if is_awaited(*corpus.train.paths()):
         return None
@@ -52,6 +52,11 @@ def _short_text(corpus: Corpus) -> Sides | None:
     except InputError:
         return None
     if len(pairs) == LONG:
+        if any(part.held_out for part in (corpus.dev, *corpus.test.values())) and not any(is_running(pair, corpus) for pair in pairs):
+            raise InputError(
+                f"{' + '.join(corpus.train.paths())}: held_out takes running sentences, and there is none in the first {LONG:,} pairs; "
+                f"give dev and test files of their own ({what_is_held_out(corpus)})"
+            )
         return None
     held_out = assign_documents(corpus)
     kept = [pair for pair in pairs if pair.document not in held_out and pair.a and pair.b]

@@ -197,7 +197,8 @@ def _parallel_text(source: Source, corpus: Corpus) -> str:
     if not (whole := [pair for pair in pairs if pair.a and pair.b]):
         raise InputError(f"{where}: no pair with text on both sides in {len(pairs):,} lines; give another file, or other columns")
     check_languages(whole[:2000], corpus.languages, where)
-    return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs"
+    lost = f", of which {len(pairs) - len(whole):,} without text on both sides are left out" if len(whole) < len(pairs) else ""
+    return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs{lost}"
 
 
 def labelled(config: Config) -> Iterator[Finding]:
@@ -226,11 +227,14 @@ def _aligned_text(source: AlignedSource) -> str:
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
     names = ("file", "targets", "queries", "documents")
     files: dict[str, Any] = {key: path and resource(path) for key in names for path in [getattr(source, key)]}
+    learnt = source == block.train and block.unit == "text"
     source = dataclasses.replace(source, **files, language=source.language or block.language)
     examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
     if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
     counts = Counter(label for example in examples for label in example.labels(block.unit))
+    if learnt and len(examples) < _HEAD and (missing := [label for label in block.labels if not counts[label]]):
+        raise InputError(f"{source.file}: no example has the label {missing[0]!r}, so no model can learn it; take it out of `labels`")
     told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
     number = f"{'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples"
     return f"{source.file}, {number}{': ' if told else ''}{told}"
@@ -416,19 +420,22 @@ def _read_model_config(folder: Path) -> dict[str, Any]:
 def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str:
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.utils import validate_repo_id
 
     # the published models' languages are known without their files
     if "cc25" in model and (unknown := [code for code in codes if not language(code).in_cc25]):
         raise InputError(f"{model} does not know {' and '.join(unknown)}; facebook/mbart-large-50 knows twice as many languages")
     download = f"run `hf download {model}{f' --revision {revision}' if revision else ''}`"
+    try:
+        validate_repo_id(model)
+    except HFValidationError:
+        raise InputError(f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
     if constants.HF_HUB_OFFLINE:
         raise InputError(
             f"{model} is no folder and not in the Hugging Face cache (HF_HUB_OFFLINE is set); {download} where there is network"
         )
     try:
         HfApi().model_info(model, revision=revision, timeout=5)
-    except HFValidationError:
-        raise InputError(f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
     except (RepositoryNotFoundError, RevisionNotFoundError):
         raise InputError(f"the hub has no {model} {revision or ''} that you may read; check the name, or run `hf auth login`") from None
     except Exception as error:  # the hub's client raises many kinds of errors: no network, a proxy, a busy server

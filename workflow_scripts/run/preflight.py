@@ -33,11 +33,11 @@ def main(*configfiles: Path) -> None:
     merged: dict[str, Any] = {}
     for file in files:
         update_config(merged, load_configfile(str(file)))
-    tell(look_at(load(merged), {}))
+    tell(look_at(load(merged), {}, {}))
 
 
-def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
-    """Everything that was found, right or wrong."""
+def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
+    """Everything that was found, right or wrong. `wrong` has the rules of which the profile asks what cannot be, and why."""
     yield from findings.experiments(config)
     yield from findings.data(config)
     yield from findings.corpora(config)
@@ -51,6 +51,7 @@ def look_at(config: Config, jobs: Jobs) -> Iterator[Finding]:
     yield from findings.backbones(config)
     yield from findings.comet(config)
     yield from findings.tokenisers(config)
+    yield from (Finding("WRONG", f"profile: {rule}", why) for rule, why in sorted(wrong.items()))
     yield from findings.gpu_build(jobs)
     yield from findings.gpu_decoding(config, jobs)
     yield from resources.memory(config, jobs)

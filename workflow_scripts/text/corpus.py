@@ -102,7 +102,7 @@ def held_out_pairs(name: str, settings: Corpus) -> list[Pair]:
     seen: set[tuple[str, str]] = set()
     pairs = []
     for pair in pairs_of(settings.train, settings):
-        if documents.get(pair.document) == name and _is_running(pair, settings):
+        if documents.get(pair.document) == name and is_running(pair, settings):
             key = (leak_key(pair.a), leak_key(pair.b))
             if key not in seen:
                 seen.add(key)
@@ -320,13 +320,13 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     keys: set[bytes] = set()
     for pair in read_pairs(settings.train, settings.languages, settings.documents):
         running[pair.document] += 0
-        if _is_running(pair, settings) and (key := _digest(leak_key(pair.a))) not in keys:
+        if is_running(pair, settings) and (key := _digest(leak_key(pair.a))) not in keys:
             keys.add(key)
             running[pair.document] += 1
     if sum(wanted.values()) > 0.5 * sum(running.values()):
         raise InputError(
             f"{_describe(settings.train)}: held_out asks for {sum(wanted.values())} running sentences of {sum(running.values())}; "
-            "give dev and test files of their own, or ask for fewer"
+            f"give dev and test files of their own, or ask for fewer ({what_is_held_out(settings)})"
         )
     order = sorted(running, key=lambda d: hashlib.blake2b(f"{settings.seed}\t{d}".encode()).digest())
     assigned: dict[str, str] = {}
@@ -353,11 +353,18 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     return assigned
 
 
-_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟։၊។][\"'»”’«“‘‹›)）」』]*$")
+_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟۔။։၊។][\"'»”’«“‘‹›)）」』]*$")
 _MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
 
 
-def _is_running(pair: Pair, settings: Corpus) -> bool:
+def what_is_held_out(settings: Corpus) -> str:
+    """What pairs can be held out, for a message."""
+    if settings.documents:
+        return f"summaries of documents with at least {settings.documents.min_words} words"
+    return f"such have at least {settings.held_out_min_words} words on both sides and end in a mark like a full stop"
+
+
+def is_running(pair: Pair, settings: Corpus) -> bool:
     """Whether a pair is a sentence, not a heading, menu path or table cell. For summarisation: whether both sides have text."""
     if settings.documents:
         document = pair.a if settings.documents.language == settings.languages[0] else pair.b

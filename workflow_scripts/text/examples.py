@@ -16,7 +16,7 @@ import regex
 from workflow_scripts.limits import Limits
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import read_lines, what_else
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
@@ -225,6 +225,7 @@ def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
                 place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
                 if place < 0:
                     known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
+                    known += what_else(Path(source.file or ""))
                     raise InputError(f"{source.file}, line 1: there is no column {column!r} for {what!r}; {known}")
                 places.setdefault(what, []).append(place)
             last = max(place for several in places.values() for place in several)
@@ -242,7 +243,8 @@ def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         try:
             row = json.loads(line)
-            dug = {what: [dig(row, str(key)) for key in keys] for what, keys in wanted.items()}
+            # `null` is no text
+            dug = {what: ["" if (value := dig(row, str(key))) is None else value for key in keys] for what, keys in wanted.items()}
             yield number, {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{source.file}, line {number}: not a JSON object with {wanted} ({error}): {line[:80]!r}") from None

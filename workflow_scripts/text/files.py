@@ -17,6 +17,13 @@ from typing import IO, Any, TypeVar, cast
 from workflow_scripts.stage import InputError, atomic
 
 
+def what_else(path: Path) -> str:
+    """Where a file was read as a TSV file and its name tells that it is none, what to do; for the end of a message."""
+    if ".csv" in path.suffixes:
+        return "; a CSV file is not read: write tabs between the columns"
+    return "; JSON is read with one object a line, from a file that ends in .jsonl" if ".json" in path.suffixes else ""
+
+
 def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
     """Yield the lines of `path` without line ends; a byte-order mark and `\\r` at the end of a line are dropped.
 

@@ -101,9 +101,13 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
     if not kept or (missing and part == "train" and not words):
         lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
-        raise InputError(
-            f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); is the file empty, or `labels` too long?"
-        )
+        way_out = "is the file empty, or `labels` too long?"
+        if not kept and source.held_out is not None and list(removed) == ["document of another part"]:
+            way_out = (
+                f"held_out {source.held_out} took none of its documents, which without a column `document` are blocks of lines; raise it, "
+                "change `seed`, or give the part a file"
+            )
+        raise InputError(f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); {way_out}")
     write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in kept))
     targets = settings.unit == "target" and settings.language_of_targets(part) == source.language
     texts = (text for e in kept for text in (*_sentences(e, unit), *([e.label] if targets else [])))

@@ -19,7 +19,7 @@ import regex
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import open_packed, packing, read_lines
+from workflow_scripts.text.files import open_packed, packing, read_lines, what_else
 from workflow_scripts.text.words import BREAK, sentences
 
 
@@ -191,9 +191,15 @@ def block_of(number: int) -> str:
 
 
 def dig(row: Any, key: int | str) -> Any:
-    """The value of a JSON object at a key; a key `a.b` is key b inside a. Raises `KeyError` or `TypeError` where there is none."""
+    """The value of a JSON object at a key; a key `a.b` is key b inside a.
+
+    Raises `KeyError` or `TypeError` where there is none, and `ValueError` for a text with half of a surrogate pair, which is no character.
+    """
     for part in str(key).split("."):
         row = row[part]
+    for text in row if isinstance(row, list) else [row]:
+        if isinstance(text, str) and not text.isascii():
+            text.encode()
     return row
 
 
@@ -227,7 +233,7 @@ def rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[int, dict[
     """The lines of a TSV file: line number, and column name → cell."""
     places = {name: column for name, column in columns.items() if isinstance(column, int) and column >= 1}
     if len(places) < len(columns):
-        raise InputError(f"{path}: columns of a TSV file are numbers from 1, got {columns}")
+        raise InputError(f"{path}: columns of a TSV file are numbers from 1, got {columns}{what_else(path)}")
     last = max(places.values())
     for number, line in enumerate(read_lines(path), 1):
         cells = line.split("\t")
@@ -270,11 +276,12 @@ def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str,
     for number, line in enumerate(read_lines(path), 1):
         try:
             row = json.loads(line)
-            a, b = (make(dig(row, columns[code])) for make, code in zip(clean, languages, strict=True))
+            texts = [dig(row, columns[code]) for code in languages]
+            if None in texts:
+                raise ValueError("null is no text")
+            a, b = (make(text) for make, text in zip(clean, texts, strict=True))
             # its name becomes a column of a TSV file
             document = clean_text(str(dig(row, columns["document"]))) if "document" in columns else block_of(number)
-            if "\\u" in line:
-                f"{a}{b}{document}".encode()  # half of a surrogate pair is not a character
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"{path}, line {number}: not a JSON object with {columns} ({error}): {line[:80]!r}") from None
         yield Pair(document, a, b, number)

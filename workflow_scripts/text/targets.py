@@ -18,7 +18,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import read_lines, what_else
 from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
 from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
@@ -167,7 +167,7 @@ def _is(cells: dict[str, Any], where: dict[str, str]) -> bool:
 
 def _joined(found: Any) -> str:
     """A cell as one line; the parts of a list, such as the pages of a book, are joined."""
-    return clean_text(" ".join(map(str, found)) if isinstance(found, list) else str(found))
+    return clean_text(" ".join(str(one) for one in (found if isinstance(found, list) else [found]) if one is not None))
 
 
 def _columns(source: "LabelledSource") -> dict[str, int | str]:
@@ -188,7 +188,8 @@ def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict
             places = {what: column if str(column).isdigit() else names.get(str(column), 0) for what, column in _wanted(source).items()}
             if missing := [what for what, place in places.items() if int(place) < 1]:
                 known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
-                raise InputError(f"{path}, line 1: there is no column {_wanted(source)[missing[0]]!r} for {missing[0]!r}; {known}")
+                column = _wanted(source)[missing[0]]
+                raise InputError(f"{path}, line 1: there is no column {column!r} for {missing[0]!r}; {known}{what_else(path)}")
             if source.header:
                 continue
         if len(cells) < (last := max(map(int, places.values()))):

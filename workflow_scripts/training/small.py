@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import regex
+
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.stage import InputError
@@ -43,18 +45,26 @@ def build_model(
         raise InputError(f"small models are made of the families {', '.join(MAKERS)}, not {family}")
     text = folder / "vocabulary.txt"
     write_lines(text, (line for source in (lines, *(read_sentences(path) for path in task_text)) for line in source))
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(text),
-        model_prefix=str(folder / "sentencepiece"),
-        vocab_size=small.vocabulary,
-        character_coverage=0.9995,
-        model_type="unigram",
-        num_threads=1,
-        max_sentence_length=16384,
-        hard_vocab_limit=False,
-        normalization_rule_name="identity",  # the text is NFC already
-        minloglevel=2,
-    )
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text),
+            model_prefix=str(folder / "sentencepiece"),
+            vocab_size=small.vocabulary,
+            character_coverage=0.9995,
+            model_type="unigram",
+            num_threads=1,
+            max_sentence_length=16384,
+            hard_vocab_limit=False,
+            normalization_rule_name="identity",  # the text is NFC already
+            minloglevel=2,
+        )
+    except RuntimeError as error:  # its words name a line of its own source
+        if not (needed := regex.search(r"required_chars\. \d+ vs (\d+)", str(error))):
+            raise
+        raise InputError(
+            f"backbone: vocabulary: {small.vocabulary} is less than the {needed[1]} characters and signs that the text needs; raise it, to "
+            "some thousands more than that"
+        ) from None
     maker = MAKERS[family]
     tokenizer = maker.tokenizer(folder / "sentencepiece.model", languages)
     set_seed(seed)
