@@ -170,7 +170,10 @@ def test_long_text_without_a_sentence_that_could_be_held_out_is_found(tmp_path):
         raw["lexicons"]["unsupervised"]["gold"] = {}
         said = [str(finding) for finding in amounts.amounts(config.load(raw))]
         assert (
-            any("there is none in the first 20,000 pairs; give dev and test files of their own (such have at least" in one for one in said)
+            any(
+                "there is none in the first 20,000 pairs; give dev and test files of their own (running sentences have at least" in one
+                for one in said
+            )
             == wrong
         )
 

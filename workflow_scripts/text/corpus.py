@@ -360,8 +360,8 @@ _MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
 def what_is_held_out(settings: Corpus) -> str:
     """What pairs can be held out, for a message."""
     if settings.documents:
-        return f"summaries of documents with at least {settings.documents.min_words} words"
-    return f"such have at least {settings.held_out_min_words} words on both sides and end in a mark like a full stop"
+        return f"documents have at least {settings.documents.min_words} words, and summaries"
+    return f"running sentences have at least {settings.held_out_min_words} words on both sides and end in a mark like a full stop"
 
 
 def is_running(pair: Pair, settings: Corpus) -> bool:
