@@ -62,6 +62,8 @@ def test_special_tokens_in_the_text_are_text_and_masks_are_masks(codec):
     if kind == "m2m100":
         with pytest.raises(InputError, match=r"M2M-100 .* has no <mask>, so it cannot restore"):
             codec.pieces(["das <mask> Fenster"], 50, masks=True)
+        # rows of switched words are noise without masks
+        assert codec.pieces(["das window"], 50, masks=True) == codec.pieces(["das window"], 50)
         return
     assert codec.pieces(["das <mask> Fenster"], 50, masks=True)[0].count(mask) == 1
     row = codec.pieces(["das <mask> </s> de_DE deu_Latn Fenster"], 50)[0]

@@ -115,6 +115,13 @@ def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
     assert inputs.backbone_languages(config, w) == ["de", "en", "es"] and f"{folder}/train.es" in inputs.backbone_task_text(config, w)
     # the other corpus must not have what the model is tested on
     assert translation.zero_shot_references(config, "other", "en") == ["results/corpora/help.de-en/test/pages.en"]
+    raw["arms"]["ras"] = [{"data": "task", "updates": 10, "switch": 0.3}]
+    raw["run"]["arms"] = ["finetune", "ras"]
+    with pytest.raises(
+        InputError, match=r"arms\.ras\.switch: switches words of one corpus, and experiments\.help-de-en learns from several"
+    ):
+        load(raw)
+    raw["run"]["arms"] = ["finetune"]
     raw["experiments"]["help-de-en"]["together_with"] = ["others", "help"]
     with pytest.raises(InputError, match=r"together_with: 'others' is not defined[\s\S]*'help' is the experiment's own corpus"):
         load(raw)

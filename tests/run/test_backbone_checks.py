@@ -63,6 +63,10 @@ def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
         ({"base": made(), "m2m": m2m(direction="many-to-one", bitext=["help"])}, r"all pairs share de and en; say which it is"),
         ({"base": made(), "m2m": m2m(direction="one-to-many", pivot="de")}, r"the pair es-en is without the pivot 'de'"),
         ({"base": made(), "m2m": m2m(direction="many")}, r"direction: input should be 'many-to-many', 'many-to-one' or 'one-to-many'"),
+        (
+            {"base": {"kind": "hub", "model": "x", "trim": True}, "m2m": m2m()},
+            r"backbones\.base\.trim: keeps the pieces of the experiments' text alone, and backbones\.m2m\.continued\.bitext is other text",
+        ),
         ({"base": made(bitext=["help"]), "m2m": m2m()}, r"base\.small\.text: no text for 'es', which backbones\.m2m\.continued\.bitext has"),
         ({"base": made(bitext=["spanish"])}, r"base\.small\.text: no text for 'de', which experiments\.help-de-en needs; it has \['es', 'en'\]"),
     ],

@@ -159,6 +159,18 @@ def test_the_model_of_an_arm_is_taken_over(tmp_path):
         run(tmp_path, Backbone(kind="arm"))
 
 
+def test_an_encoder_without_a_pooler_is_the_same_each_time(tmp_path):
+    """The hash of its weights is in the checkpoints of all that is trained from it."""
+    plain = small_encoder(tmp_path, "xlm-roberta")
+    found = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        fetch(Backbone(kind="hub", model=str(plain)), ("de", "en"), tmp_path / f"copy{seed}", encoder_will_do=True)
+        found.append(load_file(tmp_path / f"copy{seed}/model.safetensors"))
+    assert found[0].keys() == found[1].keys() and all(torch.equal(found[1][name], weight) for name, weight in found[0].items())
+    assert not any("pooler" in name for name in found[0])
+
+
 def test_a_veco_from_a_folder_keeps_its_cross_attention_where_its_head_is_kept(tmp_path):
     plain = small_encoder(tmp_path, "xlm-roberta")
     stack = load_stack(plain, cross=True, seed=3)

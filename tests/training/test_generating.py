@@ -14,14 +14,16 @@ from test_checkpoints import command, run_until
 from tiny_models import small_encoder
 
 from workflow_scripts.models import decoding
-from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.models.prompt_files import FILE, load_generator
+from workflow_scripts.models.prompts import make_generator
 from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA, effective
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import load_stack
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.generating import WithRoom, positions_guessed, positions_read, rows_with_room
+from workflow_scripts.training.generating import WithRoom, collate_sources, positions_guessed, positions_read, rows_with_room, summed
+from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
 SETTINGS = {**TINY, "max_length": 32, "attention_dropout": 0.1, "dropout": 0.1, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
@@ -159,6 +161,20 @@ def test_a_text_is_no_longer_than_was_asked_for(setup, trained, tmp_path):
         with decoding.translator(trained / "model", codec, 1, decoding.Decoding(max_length=length)) as translate:
             found = [ranked[0].text for ranked in translate(lines, ("de", "en"), 1)]
         assert found == codec.decode([each.ids[:length] for each in whole])
+
+
+@pytest.mark.parametrize("alignment", ["ctc", "mask_predict"])
+def test_a_part_without_rows_adds_nothing(setup, alignment):
+    """An update of fewer rows than devices has parts with nothing to guess."""
+    codec = load_codec(setup[1])
+    network = load_network(setup[1], "text", dropout=0, attention_dropout=0, seed=1)
+    generator = make_generator(network, codec, SGA(prompt_length=4, blank="<s>", alignment=alignment), True, 10)
+    losses = []
+    for part in split_batch([([0, 10, 11, 12, 2], [20, 21, 22])], 2):
+        batch = collate_sources(part, 1)
+        labels = batch.pop("labels")
+        losses.append(float(summed(generator(**batch), labels, torch.tensor(3)).detach()))
+    assert losses[0] > 0 and losses[1] == 0
 
 
 def test_ctc_has_neither_prompts_nor_denoising_nor_mask_predict():

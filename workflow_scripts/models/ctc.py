@@ -81,9 +81,9 @@ def emissions(
 
 
 def _portions(states: torch.Tensor, weight: torch.Tensor) -> list[slice]:
-    """The rows, as many at a time as have scores that fit into memory."""
+    """The rows, as many at a time as have scores that fit into memory; of no rows one empty portion."""
     rows = max(1, _ENTRIES // (states.shape[1] * len(weight)))
-    return [slice(start, start + rows) for start in range(0, len(states), rows)]
+    return [slice(start, start + rows) for start in range(0, max(1, len(states)), rows)]
 
 
 def _cast_once(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -33,6 +33,7 @@ def problems(config: Config) -> Iterator[str]:
         again = made_of(config.backbones, links[-1], starts(config))
         if again in links:
             yield f"{where}.from: {' from '.join([*links, str(again)])} is a circle; one of them must be small or of the hub"
+        yield from _trim_problems(config, name, links)
         objective = backbone.objective
         family = family_in(config, name)
         if backbone.pretraining and family:
@@ -44,6 +45,19 @@ def problems(config: Config) -> Iterator[str]:
         yield from _veco_problems(config, name, objective)
         if family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
             yield _cannot_write(config, name)
+
+
+def _trim_problems(config: Config, name: str, links: list[str]) -> Iterator[str]:
+    """Whether more pretraining reads text that a model's vocabulary was not cut down to."""
+    block, kind = config.backbones[name].pretraining, config.backbones[name].kind
+    if block and (block.bitext or any(path != "task" for path in block.text.values())):
+        for link in links:
+            if config.backbones[link].trim:
+                what = "bitext" if block.bitext else "text"
+                yield (
+                    f"backbones.{link}.trim: keeps the pieces of the experiments' text alone, and backbones.{name}.{kind}.{what} is other "
+                    "text, of which whole letters would be lost; leave `trim` out"
+                )
 
 
 def _cannot_write(config: Config, name: str) -> str:

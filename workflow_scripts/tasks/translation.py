@@ -259,6 +259,8 @@ def problems(config: Config, name: str) -> Iterator[str]:
             yield f"arms.{arm}: {where}, a {experiment.task}, counts updates; epochs are for tasks with labels"
         if phase.translations:
             yield f"arms.{arm}.translations: are those of text with labels; {where} learns from more languages by `together_with`"
+        if phase.switch is not None and experiment.together_with:
+            yield f"arms.{arm}.switch: switches words of one corpus, and {where} learns from several by `together_with`; leave one out"
         yield from _phase_problems(f"arms.{arm}", where, experiment, phase, config)
         if phase.data == "released" and (other := backbone_of(config, experiment, arm)) != experiment.backbone:
             yield f"arms.{arm} in {where}: `released` switches the pieces of {experiment.backbone!r}, but starts from {other!r}"

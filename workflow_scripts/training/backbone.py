@@ -264,7 +264,8 @@ def fetch(
     elif keep_head or family.decoder:
         network = load_model(local, Training(dropout=0.1), seed=0)
     else:
-        network = AutoModel.from_pretrained(local)
+        # XLM-R comes without a pooler, and one that is made up here would be another one each time
+        network = AutoModel.from_pretrained(local, **({"add_pooling_layer": False} if family.name == "xlmr" else {}))
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         if settings.trim:
             if not text:
