@@ -82,15 +82,13 @@ def per_seed(
         _, results = cast(Iterable[list[Result]], scores.values())
         for name, result in zip(hypotheses, results, strict=True):
             # sacreBLEU counts only resamples with a strictly greater difference; so it would call
-            # the difference between two equal outputs significant
-            equal = name != names[0] and result.score == results[0].score
-            # all resamples of a single sentence are that sentence
-            nothing_drawn = len(reference) == 1
+            # the difference between two equal outputs significant; and all resamples of a single sentence are that sentence
+            nothing_shown = name != names[0] and (result.score == results[0].score or len(reference) == 1)
             rows[name][metric] = {
                 "score": result.score,
                 "mean": result.mean,
                 "ci": result.ci,
-                "p": 1.0 if equal or (nothing_drawn and name != names[0]) else result.p_value,
+                "p": 1.0 if nothing_shown else result.p_value,
                 "signature": str(signature),
             }
     write_json(output, {"baseline": names[0], "systems": rows, "failed": failed, "settings": asdict(settings), "covers": COVERS["seed"]})

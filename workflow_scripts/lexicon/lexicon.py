@@ -209,16 +209,12 @@ def check_order(path: Path, pairs: list[tuple[str, str]], languages: tuple[str, 
 
     A pair occurs in the text of both languages with both words; in text of one alone, such as text with labels, with the word of this one.
     """
-    has = "both words in the text"
-    if all(counts):
-        here, turned = both_ways(pairs, *counts)
-    else:
-        side = 0 if counts[0] else 1
-        here, turned = (sum(pair[at] in counts[side] for pair in pairs) for at in (side, 1 - side))
-        has = f"their {language(languages[side]).name} word in the text"
+    every = {word for pair in pairs for word in pair}
+    here, turned = both_ways(pairs, *(side or every for side in counts))
     if turned > here:
+        looked_at = "both words" if all(counts) else f"their {language(languages[0 if counts[0] else 1]).name} word"
         raise InputError(
-            f"{path}: {here} of {len(pairs)} pairs have {has}, and {turned} when they are read the other way round; the "
+            f"{path}: {here} of {len(pairs)} pairs have {looked_at} in the text, and {turned} when they are read the other way round; the "
             f"first word of a line has to be {language(languages[0]).name}, the second {language(languages[1]).name}"
         )
 

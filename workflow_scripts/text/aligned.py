@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.stage import InputError, checksums, resource, run, write_json
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.files import place_of, read_lines, write_lines
 from workflow_scripts.text.parallel import clean_text
 
 
@@ -140,12 +140,7 @@ def _read_tsv(path: Path, settings: AlignedSource) -> tuple[list[str], list[str]
     for number, line in enumerate(read_lines(path), 1):
         cells = line.split("\t")
         if not places:
-            for column in (settings.columns[code] for code in settings.languages):
-                named = cells.index(str(column)) if settings.header and column in cells else -1
-                places.append(int(column) - 1 if str(column).isdigit() else named)
-                if places[-1] < 0:
-                    known = f"the header has {', '.join(cells)}" if settings.header else "without `header: true` columns are numbers from 1"
-                    raise InputError(f"{path}, line 1: there is no column {column!r}; {known}")
+            places = [place_of(settings.columns[code], cells, settings.header, path) for code in settings.languages]
             if settings.header:
                 continue
         if len(cells) <= max(places):

@@ -16,7 +16,7 @@ import regex
 from workflow_scripts.limits import Limits
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import read_lines, what_else
+from workflow_scripts.text.files import place_of, read_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
@@ -220,14 +220,8 @@ def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
     for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         cells = line.split("\t")
         if not places:
-            names = {name: place for place, name in enumerate(cells)} if source.header else {}
-            for what, column in ((what, column) for what, columns in wanted.items() for column in columns):
-                place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
-                if place < 0:
-                    known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
-                    known += what_else(Path(source.file or ""))
-                    raise InputError(f"{source.file}, line 1: there is no column {column!r} for {what!r}; {known}")
-                places.setdefault(what, []).append(place)
+            for what, columns in wanted.items():
+                places[what] = [place_of(column, cells, source.header, Path(source.file or ""), what) for column in columns]
             last = max(place for several in places.values() for place in several)
             if source.header:
                 continue

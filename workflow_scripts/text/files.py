@@ -10,18 +10,11 @@ import itertools
 import lzma
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from workflow_scripts.stage import InputError, atomic
-
-
-def what_else(path: Path) -> str:
-    """Where a file was read as a TSV file and its name tells that it is none, what to do; for the end of a message."""
-    if ".csv" in path.suffixes:
-        return "; a CSV file is not read: write tabs between the columns"
-    return "; JSON is read with one object a line, from a file that ends in .jsonl" if ".json" in path.suffixes else ""
 
 
 def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
@@ -99,6 +92,27 @@ def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 _BYTES = 1 << 16
+
+
+def place_of(column: int | str, cells: Sequence[str], header: bool, path: Path, what: str = "") -> int:
+    """The place, from 0, of a column that is given by its number, from 1, or by its name in the header, of which `cells` are those.
+
+    Raises `InputError` where there is none; `what` is read from it.
+    """
+    names = {name: place for place, name in enumerate(cells)} if header else {}
+    place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
+    if place < 0:
+        known = f"the header has {', '.join(cells)}" if header else "without `header: true` columns are numbers from 1"
+        wanted = f" for {what!r}" if what else ""
+        raise InputError(f"{path}, line 1: there is no column {column!r}{wanted}; {known}{what_else(path)}")
+    return place
+
+
+def what_else(path: Path) -> str:
+    """Where a file was read as a TSV file and its name tells that it is none, what to do; for the end of a message."""
+    if ".csv" in path.suffixes:
+        return "; a CSV file is not read: write tabs between the columns"
+    return "; JSON is read with one object a line, from a file that ends in .jsonl" if ".json" in path.suffixes else ""
 
 
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import place_of, read_lines
 from workflow_scripts.text.parallel import block_of, clean_text
 
 Span = tuple[int, int]
@@ -246,14 +246,8 @@ def _table_questions(path: Path, columns: Mapping[str, Any], header: bool, where
     for number, line in enumerate(read_lines(path, normalise=False), 1):
         at, cells = f"{path}, line {number}", line.split("\t")
         if not places:
-            names = {name: place for place, name in enumerate(cells, 1)} if header else {}
             wanted = {**columns, **{f"where {key}": key for key in where}}
-            for what, column in wanted.items():
-                place = int(column) if str(column).isdigit() else names.get(str(column), 0)
-                if place < 1:
-                    known = f"the header has {', '.join(cells)}" if header else "without `header: true` columns are numbers from 1"
-                    raise InputError(f"{at}: there is no column {column!r} for {what!r}; {known}")
-                places[what] = place - 1
+            places = {what: place_of(column, cells, header, path, what) for what, column in wanted.items()}
             if header:
                 continue
         if len(cells) <= max(places.values()):

@@ -18,7 +18,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import read_lines, what_else
+from workflow_scripts.text.files import place_of, read_lines
 from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
 from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
@@ -180,21 +180,16 @@ def _wanted(source: "LabelledSource") -> dict[str, int | str]:
 
 
 def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, str], str]]:
-    places: dict[str, int | str] = {}
+    places: dict[str, int] = {}
     for number, line in enumerate(read_lines(path), 1):
         cells = line.split("\t")
         if not places:
-            names = {name: place for place, name in enumerate(cells, 1)} if source.header else {}
-            places = {what: column if str(column).isdigit() else names.get(str(column), 0) for what, column in _wanted(source).items()}
-            if missing := [what for what, place in places.items() if int(place) < 1]:
-                known = f"the header has {', '.join(cells)}" if source.header else "without `header: true` columns are numbers from 1"
-                column = _wanted(source)[missing[0]]
-                raise InputError(f"{path}, line 1: there is no column {column!r} for {missing[0]!r}; {known}{what_else(path)}")
+            places = {what: place_of(column, cells, source.header, path, what) for what, column in _wanted(source).items()}
             if source.header:
                 continue
-        if len(cells) < (last := max(map(int, places.values()))):
-            raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}")
-        row = {what: cells[int(place) - 1] for what, place in places.items()}
+        if len(cells) <= (last := max(places.values())):
+            raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}")
+        row = {what: cells[place] for what, place in places.items()}
         yield number, row, row.get("document", block_of(number))
 
 
