@@ -4,7 +4,6 @@ What a job reads and is told is decided in `run/inputs.py` and `run/arms.py`; wh
 """
 
 import dataclasses
-import difflib
 import json
 import sys
 
@@ -20,6 +19,7 @@ shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARAL
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
+from workflow_scripts.names import instead
 from workflow_scripts.run import analyses, arms, inputs, searches, transfers
 from workflow_scripts.run.config import load, missing_files
 from workflow_scripts.run.digest import digest
@@ -138,8 +138,7 @@ def requested():
         ("groups", workflow.group_settings.overwrite_groups),
     ):
         for name in set(named) - set(known):
-            close = difflib.get_close_matches(name, known, n=1)
-            wrong[name] = f"{option} names it, and there is no such rule{f'; is it {close[0]}?' if close else ''}"
+            wrong[name] = f"{option} names a rule that is not there{instead(name, known)}"
     return jobs, wrong
 
 

@@ -141,6 +141,8 @@ def test_the_schema_is_generated():
         ("lexicons/unsupervised/gold", {"en-de": "x"}, "'en-de' must be in the order of the corpus's languages, 'de-en'"),
         ("run/seeds", [0], "different whole numbers from 1"),
         ("arms/csr/0/training", {"updates": 9}, "set `updates` of the phase itself instead"),
+        ("arms/csr/0/training", {"pairs": 5000}, r"arms\.csr\.training\.pairs: is for the task phase; a pretext phase restores all"),
+        ("backbones/bible/small/training/pairs", 5000, r"bible\.small\.training\.pairs: is for a task phase"),
         ("arms/csr/0/training", {"dropout": "much"}, "dropout: input should be a valid number"),
         ("experiments/help-de-en/training/max_length", 4000, "more than the backbone's 512 positions"),
         ("corpora/help/test/a b", {"held_out": 5}, "letters, digits"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_config import DEFAULT, changed
 from test_partitions import CLUSTER
-from tiny_models import manual_pairs, small_model
+from tiny_models import manual_pairs, small_m2m100, small_model
 
 from workflow_scripts.run import amounts, config, findings, partitions, preflight, resources
 from workflow_scripts.stage import InputError
@@ -239,6 +239,23 @@ def test_a_model_in_a_folder_must_know_the_languages(folder):
     raw["experiments"]["help-de-en"]["source"] = "cs"
     raw["lexicons"]["unsupervised"]["gold"] = {}
     assert "has no tag cs_CZ for 'cs'" in found(raw, "backbones.bible.model")
+
+
+def test_a_model_without_a_mask_restores_no_masks(tmp_path):
+    for kind in ("m2m100", "nllb"):
+        (tmp_path / kind).mkdir()
+        small_m2m100(tmp_path / kind, kind)
+    raw = changed("backbones/bible", {"kind": "hub", "model": str(tmp_path / "m2m100/model")})
+    raw["lexicons"]["pieces"] = {"unit": "piece", "backbone": "bible"}
+    raw["arms"]["released"] = [{"data": "released", "updates": 1000, "lexicon": "pieces"}, {"data": "task", "updates": 1000}]
+    for arms, masked in ((["finetune", "csr", "mask"], "arms.mask (mask)"), (["released"], "arms.released (released)")):
+        raw["run"]["arms"] = arms
+        said = f"its vocabulary (M2M-100 or NLLB) has no mask, so it cannot restore the text of {masked}; leave such arms out"
+        assert said in found(raw, "backbones.bible.model")
+    raw["run"]["arms"] = ["finetune", "csr", "random"]
+    assert found(raw, "backbones.bible.model").startswith("ok")
+    raw["run"]["arms"], raw["backbones"]["bible"]["model"] = ["mask"], str(tmp_path / "nllb/model")
+    assert found(raw, "backbones.bible.model").startswith("ok")
 
 
 def test_weights_that_are_cut_off_or_lack_a_part_are_found_before_the_run(folder, tmp_path):

@@ -380,7 +380,7 @@ def test_preflight_tells_what_a_profile_asks_for_that_cannot_be(tmp_path, comman
     (tmp_path / "mine/config.yaml").write_text(profile, encoding="utf-8")
     arguments = ["preflight", "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY), "--profile", str(tmp_path / "mine")]
     said = snakemake(tmp_path, *arguments, "--slurm-init-seconds-before-status-checks", "1", check=False)
-    assert "WRONG  profile: finetun: set-resources names it, and there is no such rule; is it finetune?" in said
+    assert "WRONG  profile: finetun: set-resources names a rule that is not there, did you mean 'finetune'?" in said
     assert re.search(r"WRONG  profile: backbone: .*24:00:00.* could not be parsed as minutes; a runtime is a number of minutes, or", said)
 
 

@@ -85,6 +85,8 @@ def _before_analyses(config: Config) -> Iterator[str]:
                 yield from undefined(f"arms.{name}.training", key, {f.name: 0 for f in dataclasses.fields(Training)})
             if "updates" in phase.training:
                 yield f"arms.{name}.training.updates: set `updates` of the phase itself instead"
+            if phase.training.get("pairs") and phase.data != "task":
+                yield f"arms.{name}.training.pairs: is for the task phase; a pretext phase restores all sentences of the corpus"
             try:
                 training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
             except ValidationError as error:
@@ -101,6 +103,8 @@ def _before_analyses(config: Config) -> Iterator[str]:
     for name, backbone in config.backbones.items():
         if backbone.small and backbone.small.d_model % backbone.small.heads:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
+        if backbone.pretraining and backbone.pretraining.training.pairs:
+            yield f"backbones.{name}.{backbone.kind}.training.pairs: is for a task phase; a backbone reads all of its text"
     yield from backbone_checks.problems(config)
     for name in config.run.experiments:
         if name in config.experiments:

@@ -25,7 +25,7 @@ from workflow_scripts.run.config import Config, backbones_used, bitext_used, dat
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import languages_known, writes_text
 from workflow_scripts.stage import InputError, read_json, resource, told
-from workflow_scripts.tasks.experiment import chain, lexicon_corpus, lexicons_used
+from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, experiments_needed, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons, is_learnt, transfer_lexicons
 from workflow_scripts.tasks.translation import Translation, translations
@@ -108,6 +108,18 @@ def used_corpora(config: Config) -> list[str]:
 def used_backbones(config: Config) -> dict[str, list[str]]:
     """Backbone → languages that it must know."""
     return {name: languages_known(config, name) for name in backbones_used(config)}
+
+
+def masked_phases(config: Config, backbone: str) -> list[str]:
+    """The phases of arms in which the backbone, or one that is made from it, restores text with masks."""
+    return [
+        f"arms.{arm} ({phase.data})"
+        for experiment in map(config.experiments.__getitem__, experiments_needed(config))
+        for arm in arms_of(config, experiment)
+        if backbone in chain(config, backbone_of(config, experiment, arm))
+        for phase in arm_phases(config, experiment, arm)
+        if phase.data in ("mask", "released")
+    ]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -323,7 +335,7 @@ def backbones(config: Config) -> Iterator[Finding]:
         elif not block.model:
             continue  # made of another backbone
         elif folder := located(block.model, block.revision):
-            yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name))
+            yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name), masked_phases(config, name))
         else:
             tagged = codes if writes_text(config, name) else []
             yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
@@ -369,7 +381,7 @@ def located(model: str, revision: str | None) -> Path | None:
         return None
 
 
-def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> str:
+def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str]) -> str:
     for what, patterns in (
         ("config.json", ["config.json"]),
         ("weights (model.safetensors or pytorch_model.bin)", ["*.safetensors", "pytorch_model*.bin"]),
@@ -389,6 +401,11 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool = False) -> 
         codec = load_codec(folder)
     except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({type(error).__name__}: {error}); copy the model again") from None
+    if masked and codec.tokenizer.mask_token is None:
+        raise InputError(
+            f"{folder}: its vocabulary ({family.title}) has no mask, so it cannot restore the text of {masked[0]}; leave such arms out, "
+            "or take an mBART or NLLB"
+        )
     unknown = codec.untagged(codes, encoder_will_do)
     lacks = f"; {' and '.join(unknown)} is read under another language's tag" if unknown else ""
     return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}"

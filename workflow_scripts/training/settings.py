@@ -48,7 +48,7 @@ class Training:
     """Longer rows are cut to so many pieces."""
     pairs: Positive | None = None
     """The task phase learns from so many pairs only, chosen at random once for all seeds: a low-resource setting. From as many of each
-    text that is learnt from as well. All by default. A pretext phase reads all of the text, and so does a backbone's pretraining."""
+    text that is learnt from as well. All by default. The experiment's pretext phases read all of the text."""
     evaluate_every: Positive = 1_000
     """Updates between two looks at the dev set, and two checkpoints."""
     loss_every: Natural | None = None
