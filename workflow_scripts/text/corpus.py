@@ -75,10 +75,11 @@ def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> 
         InputError: The set is empty, all of the dev set is in the test sets, the sides look swapped, or a file cannot be read.
     """
     source = settings.dev if name == "dev" else settings.test[name]
-    pairs = found = held_out_pairs(name, settings)
+    sets = held_out_pairs([name, *(settings.test if name == "dev" else ())], settings)
+    pairs = found = sets.pop(name)
     if name == "dev":
         # checkpoints are chosen on dev, so it must not contain test sentences
-        tests = [pair for test in settings.test for pair in held_out_pairs(test, settings)]
+        tests = [pair for test in sets.values() for pair in test]
         leaks_a, leaks_b = {leak_key(pair.a) for pair in tests} - {""}, {leak_key(pair.b) for pair in tests} - {""}
         pairs = [pair for pair in pairs if leak_key(pair.a) not in leaks_a and leak_key(pair.b) not in leaks_b]
     if found and not pairs:
@@ -93,21 +94,22 @@ def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> 
     write_pairs(output_a, output_b, ((p.a, p.b) for p in pairs))
 
 
-def held_out_pairs(name: str, settings: Corpus) -> list[Pair]:
-    """The pairs of the dev or test set `name`: those of its file, or the running sentences of its documents, each once."""
-    source = settings.dev if name == "dev" else settings.test[name]
-    if source.held_out is None:
-        return [p for p in pairs_of(source, settings) if p.a.strip() and p.b.strip()]
-    documents = assign_documents(settings)
-    seen: set[tuple[str, str]] = set()
-    pairs = []
-    for pair in pairs_of(settings.train, settings):
-        if documents.get(pair.document) == name and is_running(pair, settings):
-            key = (leak_key(pair.a), leak_key(pair.b))
-            if key not in seen:
-                seen.add(key)
-                pairs.append(pair)
-    return pairs
+def held_out_pairs(names: Sequence[str], settings: Corpus) -> dict[str, list[Pair]]:
+    """The pairs of each of the dev and test sets `names`: those of its file, or the running sentences of its documents, each once."""
+    sources = {name: settings.dev if name == "dev" else settings.test[name] for name in names}
+    found = {
+        name: [pair for pair in pairs_of(source, settings) if pair.a.strip() and pair.b.strip()]
+        for name, source in sources.items()
+        if source.held_out is None
+    }
+    # the training source can be large, and is read once for all sets
+    held: dict[str, dict[tuple[str, str], Pair]] = {name: {} for name in names if name not in found}
+    documents = assign_documents(settings) if held else {}
+    for pair in pairs_of(settings.train, settings) if held else ():
+        name = documents.get(pair.document, "")
+        if name in held and is_running(pair, settings):
+            held[name].setdefault((leak_key(pair.a), leak_key(pair.b)), pair)
+    return found | {name: [*pairs.values()] for name, pairs in held.items()}
 
 
 def train(
