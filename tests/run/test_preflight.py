@@ -40,7 +40,7 @@ def test_an_experiment_that_is_defined_but_not_run_is_told():
     raw = changed("experiments/mine", {"like": "help-de-en"})
     said = [str(finding) for finding in findings.experiments(config.load(raw))]
     assert said == ["note   run.experiments: mine is defined, but not run; run is help-de-en"]
-    # what stands before what is run is that of config.yaml, which every recipe is laid over
+    # config.yaml's own are there with every recipe
     raw["run"]["experiments"] = ["mine"]
     assert [str(finding) for finding in findings.experiments(config.load(raw))] == ["ok     run.experiments: mine"]
 

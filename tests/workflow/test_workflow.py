@@ -358,6 +358,7 @@ def test_the_slurm_profile_plans_the_whole_run(tmp_path):
 def test_preflight_finds_nothing_wrong_with_what_has_run(done):
     said = snakemake(done, "preflight", "--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "1")
     assert "ok     corpora.tiny.train: manual.tsv, 3,000 pairs" in said and "ok     disk" in said and "WRONG" not in said
+    assert "ok     run.experiments: tiny" in said  # config.yaml's own, which is not run, goes without saying
 
 
 def test_preflight_lists_all_that_is_wrong_and_ends(tmp_path, commands):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+import yaml
 
 from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.lexicon.vecmap import find_program
@@ -24,7 +25,7 @@ from workflow_scripts.models.families import FAMILIES, family_of
 from workflow_scripts.run.config import Config, backbones_used, bitext_used, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import languages_known, writes_text
-from workflow_scripts.stage import InputError, read_json, resource, told
+from workflow_scripts.stage import ROOT, InputError, read_json, resource, told
 from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, experiments_needed, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons, is_learnt, transfer_lexicons
@@ -127,13 +128,13 @@ def masked_phases(config: Config, backbone: str) -> list[str]:
 
 
 def experiments(config: Config) -> Iterator[Finding]:
-    """What is run; an overlay that defines experiments and asks for none would have those before it run, without a word."""
+    """What is run; an overlay that defines experiments and asks for none of them would have config.yaml's run, without a word."""
     wanted = config.run.experiments
-    names = [*config.experiments]
-    later = names[max(map(names.index, wanted)) + 1 :] if wanted else []
-    if later:
-        said = f"{', '.join(later)} is defined, but not run; run {'are' if len(wanted) > 1 else 'is'} {', '.join(wanted)}"
-        yield Finding("note", "run.experiments", said)
+    shipped = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["experiments"]
+    added = [name for name in config.experiments if name not in shipped]
+    if added and not {*added} & {*wanted}:
+        names = f"{', '.join(added)} {'are' if len(added) > 1 else 'is'} defined, but not run"
+        yield Finding("note", "run.experiments", f"{names}; run {'are' if len(wanted) > 1 else 'is'} {', '.join(wanted)}")
     elif wanted:
         yield Finding("ok", "run.experiments", ", ".join(wanted))
 
