@@ -11,6 +11,7 @@ import sys
 import tarfile
 import threading
 import zipfile
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -122,7 +123,8 @@ def test_a_file_is_downloaded_once(server, tmp_path):
     server.files["/words.txt"] = content = b"dog Hund\ncat Katze\n"
     data = Data(url=f"{server.url}/words.txt", sha256=sha256(content), licence="CC0", citation="Nobody 2020")
     assert acquired(tmp_path / "one", data).read_bytes() == content
-    assert acquired(tmp_path / "two", data).read_bytes() == content and len(server.requests) == 1
+    assert acquired(tmp_path / "two", replace(data, licence="", citation="")).read_bytes() == content and len(server.requests) == 1
+    assert not {"licence", "citation"} & read_json(tmp_path / "two/it.json").keys()  # an empty licence would look like none
     report = read_json(tmp_path / "one/it.json")
     assert (report["sha256"], report["bytes"], report["licence"], report["citation"]) == (sha256(content), 19, "CC0", "Nobody 2020")
     assert report["origin"] == {"kind": "url", "url": data.url, "sha256": data.sha256} and len(report["date"]) == 10

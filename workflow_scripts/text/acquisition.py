@@ -5,7 +5,7 @@ sacreBLEU, Debian's packages of LibreOffice's manual, or a concatenation of othe
 
 With `languages` the result is parallel text, in whatever format the data were before (Moses, TMX, IWSLT's XML, WMT's SGML): a TSV
 file with the columns document, first side and second side. Rows of a dataset become JSON lines. Anything else stays as it is. Next to
-the file, a JSON file of the same name records origin, size, SHA-256, licence, citation and date.
+the file, a JSON file of the same name records origin, size, SHA-256 and date, and licence and citation where they are given.
 """
 
 import datetime
@@ -122,10 +122,10 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
             "file": output.name,
             "bytes": output.stat().st_size,
             "sha256": found,
-            "licence": settings.licence,
-            "citation": settings.citation,
+            # in a run neither is given: the report takes both from the configuration
+            **{key: given for key in ("licence", "citation") if (given := getattr(settings, key))},
             "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-            "settings": asdict(settings),
+            "settings": {key: value for key, value in asdict(settings).items() if key not in ("licence", "citation")},
         },
     )
 
