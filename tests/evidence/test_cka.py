@@ -186,11 +186,13 @@ def test_models_and_languages_are_compared_from_files(tmp_path):
     job = {"models": models, "names": ("one", "other"), "texts": tuple(paths), "languages": ("de", "en"), "parallel": True}
     reports = []
     for block in (100, 20):
-        settings = Cka(texts=50, poolings=["mean", "first"], block=block, samples=50)
+        settings = Cka(texts=50, poolings=["mean", "first"], block=block, samples=50, device="cpu")
         cka.main(tmp_path / "cka.json", **job, settings=settings)
         reports.append(read_json(tmp_path / "cka.json"))
     direct, streamed = reports
-    assert direct["texts"] == 50 and direct["models"]["other"] == {"layers": 1, "width": 32, "family": "XLM-R"}
+    assert (
+        direct["texts"] == 50 and direct["device"] == "cpu" and direct["models"]["other"] == {"layers": 1, "width": 32, "family": "XLM-R"}
+    )
     assert [each["language"] for each in direct["poolings"]["mean"]["models"]] == ["de", "en"]
     assert [each["model"] for each in direct["poolings"]["mean"]["languages"]] == ["one", "other"]
     for pooling in ("mean", "first"):

@@ -63,10 +63,14 @@ def test_models_are_measured_layer_by_layer(tmp_path, kind):
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     model = small_encoder(tmp_path, kind) if kind == "bert" else small_model(tmp_path, kind)
     job = {"models": (model,), "names": ("one",), "texts": tuple(paths), "languages": ("de", "en")}
-    settings = Separability(texts=30, samples=20)
+    settings = Separability(texts=30, samples=20, device="cpu")
     separability.main(tmp_path / "out.json", **job, parallel=True, settings=settings)
     report = read_json(tmp_path / "out.json")
-    assert report["texts"] == 30 and report["chance"] == pytest.approx({"probe": 0.5, "between": 1 / 59, "retrieval": 1 / 30})
+    assert (
+        report["texts"] == 30
+        and report["device"] == "cpu"
+        and report["chance"] == pytest.approx({"probe": 0.5, "between": 1 / 59, "retrieval": 1 / 30})
+    )
     layers = report["models"]["one"]["by_layer"]
     assert [row["layer"] for row in layers] == [0, 1]
     for row in layers:

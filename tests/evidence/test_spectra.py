@@ -36,8 +36,10 @@ def moved(folder, start, factor):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_family_has_its_matrices_and_their_norms_are_those_of_frobenius(tmp_path, kind):
     model = tiny(tmp_path / "tiny", kind)
-    spectra.main(tmp_path / "spectra.json", models=(model,), names=("one",))
-    (found,) = read_json(tmp_path / "spectra.json")["models"].values()
+    spectra.main(tmp_path / "spectra.json", models=(model,), names=("one",), settings=Spectra(device="cpu"))
+    report = read_json(tmp_path / "spectra.json")
+    assert report["device"] == "cpu"
+    (found,) = report["models"].values()
     weights = weights_of(open_half("one", model))
     assert FAMILIES[KINDS[kind]].matrices.keys() == {"K", "Q", "V", "Out", "FC1", "FC2"}
     assert [(row["layer"], row["matrix"]) for row in found["by_matrix"]] == list(weights) and len(weights) == 6 * found["layers"]

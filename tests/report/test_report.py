@@ -23,6 +23,7 @@ from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import plane
 from workflow_scripts.report.headline import comparisons, headline
+from workflow_scripts.report.origins import cost
 from workflow_scripts.report.shown import PARTS
 from workflow_scripts.report.study import configured, evenly, signed, summary
 from workflow_scripts.run.config import load
@@ -493,6 +494,25 @@ def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
     assert "finetune 2 1,810 0.010 500 4.00" in text and "pretext 1 5 0.005 200 0.00" in text
     assert "decoding 2 3,600 0.000 500 0.50" in text and "backbone 1 1,800 0.000 500 0.50" in text
     assert "classification_significance 1 1,800 0.000 500 0.00" in text
+
+
+def test_gpu_hours_of_jobs_whose_models_are_not_trained_here(tmp_path):
+    root = tmp_path / "results"
+    said = {
+        "retrieval/nearest/hub.seed1": "runs/nearest/hub/seed1/predictions/flores.scores.json",
+        "translated/topics/train.de": "labelled/topics/translated/train.de.json",
+        "cka/inside": "analyses/inside/cka.json",
+        "spectra/inside": "analyses/inside/spectra.json",
+        "separability/inside": "analyses/inside/separability.json",
+        "speed/demo": "runs/demo/speed.json",
+    }
+    for job, file in said.items():
+        put(root / f"benchmarks/{job}.tsv", "s\th:m:s\tmax_rss\tcpu_time\n1800\t0:30:00\t500\t36\n")
+        put(root / file, {"device": "NVIDIA H100" if job == "speed/demo" else "cuda:0"})
+    put(root / "analyses/inside/spectra.json", {"device": "cpu"})
+    (root / "analyses/inside/separability.json").unlink()  # of a job that is being repeated
+    hours = {row["rule"]: row["gpu"] for row in cost(root)}
+    assert hours == {"retrieval": 0.5, "translated": 0.5, "cka": 0.5, "spectra": 0, "separability": 0, "speed": 0.5, "all": 2.0}
 
 
 @pytest.mark.parametrize(

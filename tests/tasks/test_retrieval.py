@@ -104,11 +104,12 @@ def files(text: Path, name: str) -> tuple[tuple[Path], ...]:
 
 @pytest.mark.parametrize("score", ["cosine", "margin"])
 def test_copies_of_sentences_are_found(models, text, tmp_path, score):
-    settings = Retrieval(score=score, layers=[0])
+    settings = Retrieval(score=score, layers=[0], device="cpu")
     sources, targets, gold = files(text, "all")
     # in a model without language tags a copy has the same vector
     retrieval.search(models["bert"], sources, targets, gold, tmp_path, testsets=("all",), languages=("en-de",), settings=settings)
     scores = read_json(tmp_path / "all.scores.json")
+    assert scores["device"] == "cpu"
     assert scores["accuracy"] == scores["high"] == scores["backwards"] == 100 and scores["chance"] == pytest.approx(100 / 60)
     assert set(scores["layers"]) == {"0", "1"} and scores["layers"]["1"] == 100 and scores["threshold"] is None
     found = [int(line.split("\t")[0]) for line in (tmp_path / "all.hyp").read_text().splitlines()]

@@ -36,6 +36,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
+from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
@@ -132,6 +133,7 @@ def main(
         },
         "text": [str(path) for path in texts],
         "checksums": checksums(texts),
+        "device": str(pick_device(settings.device)),
         "settings": asdict(settings),
     }
     write_json(output, report)

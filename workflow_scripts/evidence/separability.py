@@ -30,6 +30,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 
+from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
@@ -98,6 +99,7 @@ def main(
         "models": found,
         "text": [str(path) for path in texts],
         "checksums": checksums(texts),
+        "device": str(pick_device(settings.device)),
         "settings": asdict(settings),
     }
     write_json(output, report)

@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.states import Half, Side, open_half
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, run, write_json
@@ -74,7 +75,8 @@ def main(
                 row["moved"] = float(torch.linalg.norm((matrix - start[layer, kind]).double()))
             rows.append({**row, "curve": curve(values, settings.points)})
         found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_matrix": rows}
-    write_json(output, {"base": base, "side": side, "models": found, "settings": asdict(settings)})
+    where = str(pick_device(settings.device))
+    write_json(output, {"base": base, "side": side, "models": found, "device": where, "settings": asdict(settings)})
 
 
 Weights = dict[tuple[int, str], torch.Tensor]

@@ -59,11 +59,18 @@ ON_GPU |= {
     "labelling_prediction",
     "answering_prediction",
     "ranking_prediction",
-    "retrieval",
-    "translated",
     "generation_decoding",
 }
-"""Rules that use a GPU where there is one."""
+"""Rules that use a GPU where the training of their model did."""
+SAYS_WHERE = {
+    "retrieval": "runs/{folder}/{arm}/seed{seed}/predictions/*.scores.json",
+    "translated": "labelled/{folder}/translated/{job}.json",
+    "cka": "analyses/{job}/cka.json",
+    "spectra": "analyses/{job}/spectra.json",
+    "separability": "analyses/{job}/separability.json",
+    "speed": "runs/{job}/speed.json",
+}
+"""Rule → the report of a job in `results`, which says on which `device` it ran. It need not have a model that is trained here."""
 
 
 def cost(results: Path) -> list[dict[str, Any]]:
@@ -76,7 +83,7 @@ def cost(results: Path) -> list[dict[str, Any]]:
         with open(path, encoding="utf-8") as file:
             for row in csv.DictReader(file, delimiter="\t"):
                 seconds, cpu, memory = (_number(row.get(key)) for key in ("s", "cpu_time", "max_rss"))
-                gpus = gpus_of(results, rule, job) if rule in ON_GPU else 0
+                gpus = gpus_of(results, rule, job) if rule in ON_GPU | SAYS_WHERE.keys() else 0
                 jobs.append({"rule": rule, "seconds": seconds, "cpu": cpu / 3600, "memory": memory, "gpu": seconds * gpus / 3600})
     rows = []
     for rule in [*dict.fromkeys(job["rule"] for job in jobs), "all"] if jobs else []:
@@ -87,18 +94,20 @@ def cost(results: Path) -> list[dict[str, Any]]:
 
 
 def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
-    """How many GPUs a job had. A phase says it in its `training.json`; another job is taken to have had one if its model's training had."""
+    """How many GPUs a job had: what a phase's `training.json` or `SAYS_WHERE` says, else one if its model's training had one."""
     runs, experiment = results / "runs", benchmark.parent.name
     reports: Iterable[Path]
     arm, _, rest = benchmark.stem.rpartition(".seed")
     seed, _, last = rest.partition(".")
     if rule == "backbone":
         reports = [path for path in runs.glob("*/*/seed*/*/training.json") if f"/{benchmark.stem}/model" in read_json(path)["start"]]
+    elif rule in SAYS_WHERE:
+        reports = results.glob(SAYS_WHERE[rule].format(folder=experiment, job=benchmark.stem, arm=arm, seed=seed))
     elif rule == "representation_backbone":
         reports = runs.glob(f"{experiment}/*/seed*/*/training.json")
     else:
         reports = runs.glob(f"{experiment}/{arm}/seed{seed}/{last if rule in ('pretext', 'finetune') else '*'}/training.json")
-    found = [said.get("processes", 1) for said in map(read_json, reports) if said.get("device", "cpu").startswith("cuda")]
+    found = [said.get("processes", 1) for said in map(read_json, reports) if said.get("device", "cpu") != "cpu"]
     return max(found, default=0) if rule in ("pretext", "finetune") else min(1, len(found))
 
 

@@ -350,6 +350,7 @@ def search(
             "width": test.source[0].shape[1],
             "family": half.codec.family,
             "model": str(model),
+            "device": str(device),
             "settings": asdict(settings),
         }
         write_json(folder / f"{name}.scores.json", report)

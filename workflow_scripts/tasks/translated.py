@@ -15,6 +15,7 @@ from typing import Any
 
 import regex
 
+from workflow_scripts.device import pick_device
 from workflow_scripts.models.decoding import Decoding, one_line, positions, translator
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
@@ -71,7 +72,8 @@ def main(
     about: dict[str, Any] = {"part": "translated", "language": languages[1], "examples": len(made), "labels": labels}
     about |= mean_lengths(made, languages[1], target_languages[1]) if unit == "target" else {}
     source = {"translated": str(train), "decoding": asdict(settings)}
-    write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "source": source})
+    where = str(pick_device(settings.device))
+    write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "device": where, "source": source})
 
 
 def translated(table: list[Example], unit: str, translate: Translate, removed: Counter[str], targets: bool = False) -> list[Example]:
