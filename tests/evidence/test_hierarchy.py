@@ -87,6 +87,12 @@ def test_equal_arms_differ_by_nothing_and_arms_change_the_sign():
     assert (one["pairs"], one["seeds"], one["sentences"]) == (4, 20, 240)
 
 
+def test_one_sentence_shows_nothing():
+    (pair,) = study(np.random.default_rng(8), 5.0, pairs=1, seeds=1, sentences=1)
+    found = compare([pair], mean, "csr", "plain", samples=50)
+    assert found["p"] == 1 and found["low"] == found["high"] == pytest.approx(found["effect"]) and found["effect"] > 1
+
+
 def test_seeds_that_only_one_arm_has_are_left_out():
     pairs = study(np.random.default_rng(4), 1.0)
     whole = compare(pairs, mean, "csr", "plain", samples=20)
