@@ -43,3 +43,15 @@ def test_arms_are_compared_on_each_test_set_and_on_average():
         assert rows[AVERAGE, seed]["difference"] == pytest.approx(mean) and rows[AVERAGE, seed]["p"] < 0.05
     one = 100 * (counts["better", "de", 1][:, 0].mean() - counts["base", "de", 1][:, 0].mean())
     assert rows["de", 1]["difference"] == pytest.approx(one)
+
+
+def test_a_small_test_set_is_in_each_resample_of_the_average():
+    counts = {
+        (arm, testset, 1): answers(*right)
+        for arm, by in {"base": {"large": [1, 0] * 100, "small": [1, 0, 1]}, "other": {"large": [0, 1] * 100, "small": [0, 1, 0]}}.items()
+        for testset, right in by.items()
+    }
+    found = compare_everywhere(counts, share, ["base", "other"], ["large", "small"], [1], Significance(samples=500))
+    (average,) = [row for row in found["pairs"] if row["testset"] == AVERAGE and row["seed"] == 1]
+    # of 203 rows drawn from all of them, one resample in twenty would have none of the three
+    assert average["low"] < 0 < average["high"] and average["p"] > 0.05

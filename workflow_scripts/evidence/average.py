@@ -47,9 +47,10 @@ def compare_everywhere(
     for testset in [*testsets, *([AVERAGE] if len(testsets) > 1 else [])]:
         some = testsets if testset == AVERAGE else [testset]
         statistics = {(name, seed): side_by_side([counts[name, one, seed] for one in some]) for name in names for seed in seeds}
+        blocks = sizes_of([counts[names[0], one, seeds[0]] for one in some])
         for seed in [*seeds, None]:
             mine = {key: found for key, found in statistics.items() if seed in (None, key[1])}
-            for (arm, other), found in compare(mine, mean_score(score, len(some)), pairs, settings).items():
+            for (arm, other), found in compare(mine, mean_score(score, len(some)), pairs, settings, blocks=blocks).items():
                 rows.append({"testset": testset, "seed": seed, "arm": arm, "other": other, **found})
     covers = {"seed": COVERS["seed"], "seeds": COVERS["seed" if len(seeds) == 1 else settings.test]}
     return {"baseline": names[0], "pairs": rows, "covers": covers, "settings": asdict(settings)}
@@ -67,13 +68,18 @@ def side_by_side(counts: Sequence[np.ndarray]) -> np.ndarray:
 
     Rows are examples; test sets with as many examples share theirs, as translations of each other do, and have rows apart from the others'.
     """
-    sizes, width = list(dict.fromkeys(len(one) for one in counts)), counts[0].shape[1]
+    sizes, width = sizes_of(counts), counts[0].shape[1]
     first = dict(zip(sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
     made = np.zeros((sum(sizes), width * len(counts)))
     for place, one in enumerate(counts):
         at = first[len(one)]
         made[at : at + len(one), place * width : (place + 1) * width] = one
     return made
+
+
+def sizes_of(counts: Sequence[np.ndarray]) -> list[int]:
+    """How many rows test sets have in `side_by_side`, in its order."""
+    return list(dict.fromkeys(len(one) for one in counts))
 
 
 def mean_score(score: Score, testsets: int) -> Score:

@@ -170,8 +170,9 @@ def compare(pairs: list[Pair], score: Score, arm: str, other: str, samples: int 
         sentences += len(next(iter(mine.values())))
     found = mean_of_drawn(np.stack(drawn), rng, independent=True)
     effect = float(np.mean(effects))
-    # rounding depends on the order of a sum; of a single sentence, pair and seed there is nothing to draw, and nothing is shown
-    p = share(np.abs(found - found.mean()) >= abs(effect) - 1e-9) if np.ptp(found) > 1e-9 else 1.0
+    # of a single sentence, pair and seed there is nothing to draw, so it shows nothing; rounding depends on the order of a sum
+    drawn_from = max(len(pairs), seeds, sentences)
+    p = share(np.abs(found - found.mean()) >= abs(effect) - 1e-9) if found.any() and drawn_from > 1 else 1.0
     low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
     counts = {"pairs": len(pairs), "seeds": seeds, "sentences": sentences}
     students = student(effects if len(pairs) > 1 else by_seeds)

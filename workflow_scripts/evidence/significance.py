@@ -10,7 +10,7 @@ would make too little of their spread. Even so two or three seeds that differ by
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, Protocol, cast
@@ -161,7 +161,12 @@ def sentence_statistics(metric, hypotheses: list[str], references: list[str]) ->
 
 
 def compare(
-    statistics: dict[Key, np.ndarray], score: Score, pairs: list[tuple[str, str]], settings: TestSettings, seed: int = 1
+    statistics: dict[Key, np.ndarray],
+    score: Score,
+    pairs: list[tuple[str, str]],
+    settings: TestSettings,
+    seed: int = 1,
+    blocks: Sequence[int] = (),
 ) -> dict[tuple[str, str], dict[str, float | int | None]]:
     """Test the difference between the arms of each pair.
 
@@ -176,6 +181,7 @@ def compare(
         pairs: The arms to compare.
         settings: Method and number of resamples.
         seed: Seed of the resamples.
+        blocks: Where the rows are the sentences of several texts, one text after the other: how many each has.
 
     Returns:
         For each pair the number of seeds that both arms have, the difference averaged over them, its 95 % interval (`low` and `high`;
@@ -184,7 +190,7 @@ def compare(
     observed = {key: score(counts.sum(axis=0)) for key, counts in statistics.items()}
     bootstrap = settings.test == "bootstrap"
     one_seed = len({s for _, s in statistics}) == 1
-    drawn = drawn_scores(statistics, score, settings.samples, np.random.default_rng(seed)) if bootstrap else {}
+    drawn = drawn_scores(statistics, score, settings.samples, np.random.default_rng(seed), blocks) if bootstrap else {}
     result: dict[tuple[str, str], dict[str, float | int | None]] = {}
     for mine, other in pairs:
         seeds = [s for name, s in statistics if name == mine and (other, s) in statistics]
@@ -219,12 +225,20 @@ def share(counted: np.ndarray) -> float:
     return float((counted.sum() + 1) / (len(counted) + 1))
 
 
-def drawn_scores(statistics: dict[Key, np.ndarray], score: Score, samples: int, rng: np.random.Generator) -> dict[Key, np.ndarray]:
-    """The score of each system on each resample: sentences drawn with replacement, the same ones for all systems."""
+def drawn_scores(
+    statistics: dict[Key, np.ndarray], score: Score, samples: int, rng: np.random.Generator, blocks: Sequence[int] = ()
+) -> dict[Key, np.ndarray]:
+    """The score of each system on each resample: sentences drawn with replacement, the same ones for all systems.
+
+    Of `blocks` of sentences, each is drawn by itself: a small text could otherwise get no sentence at all, and have no score.
+    """
     sentences = len(next(iter(statistics.values())))
+    sizes = blocks or [sentences]
+    starts = np.cumsum([0, *sizes[:-1]])
     scores: dict[Key, list[float]] = {key: [] for key in statistics}
     for start in range(0, samples, _AT_ONCE):
-        drawn = rng.integers(sentences, size=(min(_AT_ONCE, samples - start), sentences))
+        rows = min(_AT_ONCE, samples - start)
+        drawn = np.concatenate([at + rng.integers(size, size=(rows, size)) for at, size in zip(starts, sizes, strict=True)], axis=1)
         times = np.stack([np.bincount(row, minlength=sentences) for row in drawn]).astype(np.float64)
         for key, counts in statistics.items():
             scores[key] += [score(sums) for sums in times @ counts]
