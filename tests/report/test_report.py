@@ -351,6 +351,11 @@ def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):
         ("other-csr", "other", "plain"),
         ("other", "finetune", "other"),
     ]
+    # one that starts from random weights, or switches words itself, is no plain arm, though it stands first
+    for name, change in (("scratch", {"start": "scratch"}), ("switching", {"switch": 0.35})):
+        config.arms[name] = [replace(config.arms["other"][0], **change)]
+        config.run.arms = ["finetune", name, "other-csr", "other"]
+        assert ("other-csr", "other", "plain") in comparisons(configured(tmp_path, "demo", config))
     # without a plain arm on its backbone, or where the baseline restores as well, more than restoring differs
     config.run.arms = ["finetune", "other-csr"]
     assert comparisons(configured(tmp_path, "demo", config)) == [("other-csr", "finetune", "other")]

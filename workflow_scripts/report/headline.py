@@ -58,8 +58,12 @@ def comparisons(study: Study) -> list[tuple[str, str, str]]:
         return [(arm, study.baseline, "other") for arm in study.arms if arm != study.baseline]
     found = []
     for arm in study.arms:
-        # what restoring is worth shows only between arms of one backbone
-        alike = [other for other in (study.baseline, *others) if study.backbones[other] == study.backbones[arm]]
+        # what restoring is worth shows only between arms of one backbone that learn the task in one way
+        alike = [
+            other
+            for other in (study.baseline, *others)
+            if study.backbones[other] == study.backbones[arm] and _way(study, other) == _way(study, arm)
+        ]
         if arm in switched:
             plain = alike[0] if alike else study.baseline
             restores = study.arms[plain][0].data != "task"
@@ -70,6 +74,13 @@ def comparisons(study: Study) -> list[tuple[str, str, str]]:
         elif arm in others:
             found.append((arm, study.baseline, "other"))
     return found
+
+
+def _way(study: Study, arm: str) -> tuple[object, ...]:
+    """How an arm learns its task: what its task phase starts from, whether it switches words or learns from translations, and how it
+    writes."""
+    phase = study.arms[arm][-1]
+    return phase.start, phase.switch, phase.translations, phase.generator
 
 
 def answer(study: Study, rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:
