@@ -1,12 +1,17 @@
 """Settings of the measurement of speed; the measurement itself runs in `tests/workflow/test_sga.py`."""
 
+import contextlib
+
 import pytest
 import yaml
+from sacrebleu import BLEU
 from tiny_models import small_model
 
-from workflow_scripts.evidence import speed
+from workflow_scripts.evidence import scores, speed
 from workflow_scripts.evidence.speed import Speed
+from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.report.tradeoff import points
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 
@@ -38,3 +43,28 @@ def test_documents_are_read_as_such(tmp_path, monkeypatch):
         assert len(read_json(tmp_path / "speed.json")["rows"]) == 4
     ends = [codec.encode([DOCUMENT], "de", 99)[0].count(codec.tokenizer.eos_token_id) for codec in read]
     assert ends == [2, 1]
+
+
+def test_a_metric_that_cannot_be_made_leaves_the_time_and_the_other(tmp_path, monkeypatch):
+    def fails(tokenize, lowercase):
+        if tokenize == "flores200":
+            raise OSError("no network")
+        return BLEU(tokenize=tokenize, lowercase=lowercase)
+
+    monkeypatch.setattr(scores, "BLEU", fails)
+    source, target = tmp_path / "source.de", tmp_path / "target.th"
+    source.write_text("Öffnen Sie die Datei.\n", "utf-8")
+    target.write_text("เปิดไฟล์\n", "utf-8")
+    monkeypatch.setattr(
+        speed, "translator", lambda *given: contextlib.nullcontext(lambda lines, *_: [[Hypothesis(-1.0, "เปิด")]] * len(lines))
+    )
+    given = {"arms": ("finetune",), "languages": ("de", "th"), "settings": Speed(repeats=1, beams=[1], device="cpu")}
+    found = {}
+    for tokenize in ("", "char"):
+        speed.main(tmp_path / "speed.json", (small_model(tmp_path),), source, target, tokenize=tokenize, **given)
+        found[tokenize] = read_json(tmp_path / "speed.json")
+    assert found[""]["failed"] == {"BLEU": "OSError: no network"} and not found["char"]["failed"]
+    assert all(row["BLEU"] is None and row["chrF"] > 0 and row["sentences_per_second"] > 0 for row in found[""]["rows"])
+    assert all(row["BLEU"] is not None for row in found["char"]["rows"])
+    (series,) = points({(row["arm"], "one"): row for row in found[""]["rows"]})
+    assert series["lines"] == [[]]

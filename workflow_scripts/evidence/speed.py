@@ -8,11 +8,12 @@ numbers of denoising iterations; 0 is its alignment alone.
 """
 
 import itertools
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 
@@ -21,7 +22,7 @@ from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.decoding import Decoding, positions, translator
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, run, told, write_json
 from workflow_scripts.text.files import read_lines
 
 
@@ -60,22 +61,22 @@ def main(
     arms: tuple[str, ...],
     languages: tuple[str, str],
     documents: bool = False,
+    tokenize: str = "",
     max_length: int = 200,
     threads: int = 1,
     settings: Speed = Speed(),
 ) -> None:
     """Write a row for each arm, way and kind of batch: sentences per second, and BLEU and chrF of what was written.
 
-    `models` are those of the `arms`, in the same order. Of `documents`, `</s>` stands between sentences. `max_length` is that of the
-    outputs in pieces. Raises `InputError` where there is no sentence.
+    `models` are those of the `arms`, in the same order. Of `documents`, `</s>` stands between sentences. `tokenize` is BLEU's tokeniser,
+    that of the language by default. `max_length` is that of the outputs in pieces. A metric that cannot be computed is None in each
+    row, and under `failed` with the reason. Raises `InputError` where there is no sentence.
     """
-    from workflow_scripts.evidence.scores import Scores, metrics
-
     torch.set_num_threads(threads)
     lines, references = (list(itertools.islice(read_lines(path), settings.sentences)) for path in (source, target))
     if not lines:
         raise InputError(f"{source}: is empty, there is nothing to write")
-    measures = {name: make() for name, make in metrics(languages[1], Scores(metrics=["BLEU", "chrF"])).items()}
+    measures, failed = measured(languages[1], tokenize)
     rows: list[dict[str, Any]] = []
     for arm, model in zip(arms, models, strict=True):
         codec = load_codec(model, documents)
@@ -89,8 +90,14 @@ def main(
                         begun = time.perf_counter()
                         found = [ranked[0].text for some in portions for ranked in translate(some, languages, 1)]
                         taken.append(time.perf_counter() - begun)
-                    row = {"arm": arm, "way": way.name, "batched": batched, "sentences_per_second": len(lines) * len(taken) / sum(taken)}
+                    row: dict[str, Any] = {
+                        "arm": arm,
+                        "way": way.name,
+                        "batched": batched,
+                        "sentences_per_second": len(lines) * len(taken) / sum(taken),
+                    }
                     row |= {name: measure.corpus_score(found, [references]).score for name, measure in measures.items()}
+                    row |= dict.fromkeys(failed)
                     rows.append({**row, "seconds": [round(seconds, 4) for seconds in taken]})
                     print(row, flush=True)
     device = pick_device(settings.device)
@@ -102,9 +109,25 @@ def main(
             "text": str(source),
             "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
             "threads": threads,
+            "failed": failed,
             "settings": asdict(settings),
         },
     )
+
+
+def measured(code: str, tokenize: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """BLEU and chrF for the language `code`; and of those that cannot be made here, the reasons: a tokeniser may have to be downloaded."""
+    from workflow_scripts.evidence.scores import Scores, metrics
+
+    measures: dict[str, Any] = {}
+    failed: dict[str, str] = {}
+    for name, make in metrics(code, Scores(metrics=["BLEU", "chrF"], tokenize=cast(Any, tokenize or None))).items():
+        try:
+            measures[name] = make()
+        except Exception as error:  # without one metric there is still the other, and the time
+            failed[name] = told(error)
+            print(f"{name} was not measured: {failed[name]}", file=sys.stderr)
+    return measures, failed
 
 
 def ways(model: Path, settings: Speed, max_length: int) -> Iterator[Way]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scipy import stats
+
 from workflow_scripts import paths
 from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
@@ -17,9 +19,6 @@ from workflow_scripts.tasks.translation import learnt_sources, lexicon_folder, z
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
-
-T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Two-sided 95 % quantiles of Student's t, for samples of 2 to 10 numbers."""
 
 
 @dataclass
@@ -256,7 +255,7 @@ def summary(values: list[float]) -> dict[str, Any]:
     """`n`, `mean`, `sd`, `min`, `max` and the 95 % `interval` of the mean (t distribution); `sd` and `interval` are None for one value."""
     n, mean = len(values), statistics.fmean(values)
     sd = statistics.stdev(values) if n > 1 else None
-    half = None if sd is None else T95[min(n - 2, len(T95) - 1)] * sd / n**0.5
+    half = None if sd is None else float(stats.t.ppf(0.975, n - 1)) * sd / n**0.5
     interval = None if half is None else (mean - half, mean + half)
     return {"n": n, "mean": mean, "sd": sd, "min": min(values), "max": max(values), "values": values, "interval": interval}
 

@@ -22,8 +22,8 @@ def speed(study: Study) -> dict[str, Any]:
     ]
     return {
         "rows": rows,
-        "charts": {"one at a time": points(study, alone), "in batches": points(study, batched)},
-        **{key: measured[key] for key in ("sentences", "device", "threads", "settings", "text")},
+        "charts": {"one at a time": points(alone), "in batches": points(batched)},
+        **{key: measured[key] for key in ("sentences", "device", "threads", "failed", "settings", "text")},
     }
 
 
@@ -37,12 +37,13 @@ def cost(study: Study, arm: str) -> dict[str, Any]:
     return {"trained": last.get("trained", last["parameters"]), "pretraining_tokens": study.pretraining[arm], "training_tokens": own}
 
 
-def points(study: Study, rows: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
+def points(rows: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
     """The series of a chart of BLEU against sentences per second."""
     found: dict[str, dict[str, Any]] = {}
     for (arm, way), row in rows.items():
         engine = way.partition(",")[0] if "," in way else ""
         name = f"{arm}, {engine}" if engine else arm
         series = found.setdefault(name, {"name": name, "colour": len(found), "lines": [[]]})
-        series["lines"][0].append((row["sentences_per_second"], row["BLEU"]))
+        if row["BLEU"] is not None:
+            series["lines"][0].append((row["sentences_per_second"], row["BLEU"]))
     return list(found.values())
