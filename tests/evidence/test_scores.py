@@ -65,3 +65,20 @@ def test_what_cannot_be_measured_is_said(files, monkeypatch):
     main(folder / "good", folder / "ref", folder / "s.json", language="en")
     result = read_json(folder / "s.json")
     assert result["failed"] == dict.fromkeys(("BLEU", "TER"), "RuntimeError: broken today") and set(result["metrics"]) == {"chrF"}
+
+
+@pytest.mark.parametrize(
+    "code, hypothesis, reference, edits, length",
+    [
+        ("th", "ฉันกินข้าว", "ฉันกินน้ำ", 3, 5),
+        ("ja", "わたしはいぬがすきです", "わたしはねこがすきです", 2, 11),
+        ("km", "ខ្ញុំទៅផ្ទះ", "ខ្ញុំទៅផ្សារ", 2, 4),
+        ("zh", "我喜欢狗", "我喜欢猫", 1, 4),
+    ],
+)
+def test_ter_counts_characters_where_words_have_no_spaces(tmp_path, code, hypothesis, reference, edits, length):
+    for name, line in (("hypothesis", hypothesis), ("reference", reference)):
+        (tmp_path / name).write_text(line + "\n", encoding="utf-8")
+    main(tmp_path / "hypothesis", tmp_path / "reference", tmp_path / "s.json", language=code, settings=Scores(metrics=["TER"]))
+    ter = read_json(tmp_path / "s.json")["metrics"]["TER"]
+    assert ter["value"] == pytest.approx(100 * edits / length) and "tok:char" in ter["signature"]

@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import regex
 from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.base import Metric, Signature
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, run, told, write_json
@@ -106,10 +107,26 @@ def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, C
     if "chrF" in settings.metrics:
         makers["chrF"] = partial(CHRF, lowercase=lowercase)
     if "TER" in settings.metrics and not lowercase:
-        # for scripts without spaces, TER counts characters
-        makers["TER"] = partial(TER, normalized=not language(code).spaced, asian_support=not language(code).spaced)
+        makers["TER"] = TER if language(code).spaced else partial(CharacterTER, normalized=True, asian_support=True)
     return {f"{name}, lower-cased": make for name, make in makers.items()} if lowercase else makers
 
+
+class CharacterTER(TER):
+    """TER that counts characters of scripts without spaces: sacreBLEU's `asian_support` separates Han alone, and leaves whole clauses of
+    Thai as single words."""
+
+    def _preprocess_segment(self, sent: str) -> str:
+        return super()._preprocess_segment(_CHARACTERS.sub(r" \g<0> ", sent))
+
+    def get_signature(self) -> Signature:
+        """sacreBLEU's signature, which says that characters are counted."""
+        signature = super().get_signature()
+        signature.update("tok", "char")
+        return signature
+
+
+# a letter with its marks: Thai and its like write vowels above, below and beside it
+_CHARACTERS = regex.compile(r"(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])\X")
 
 ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
 """The metrics for summaries; all of them ignore case."""
