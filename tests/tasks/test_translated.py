@@ -66,6 +66,10 @@ def test_real_answers_are_found_again_by_a_translation_that_changes_nothing():
         ("[[ ]] built", None),
         ("[[ a ]] and [[ b ]]", None),
         ("no marks", None),
+        # a translation that puts no blank before or after a mark wants none there
+        ("수도는 [[ 서울 ]]이다.", ("수도는 서울이다.", "서울")),
+        ("in the [[ 1960 ]]s .", ("in the 1960s .", "1960")),
+        ("$[[ 50 Millionen ]] kostet es", ("$50 Millionen kostet es", "50 Millionen")),
     ],
 )
 def test_marks_that_do_not_come_back_whole_give_no_answer(text, found):

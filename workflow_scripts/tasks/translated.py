@@ -153,10 +153,11 @@ def without_the_marks(text: str) -> tuple[str, Span | None]:
     if len(found) != 1 or not found[0][1] or any(text.count(mark) != 1 for mark in MARKS):
         return text, None
     before, after = text[: found[0].start()], text[found[0].end() :]
-    # the blanks around marks are ours, but for those between two words
+    # the blanks around marks are ours, but for those between two words; where the translation has none, it has put none there itself
+    apart = before[-1:].isspace(), after[:1].isspace()
     before, after, answer = before.rstrip(), after.strip(), found[0][1]
-    before += " " if _blank_after(before) else ""
-    glue = " " if _blank_before(after, before + answer) else ""
+    before += " " if apart[0] and _blank_after(before) else ""
+    glue = " " if apart[1] and _blank_before(after, before + answer) else ""
     return f"{before}{answer}{glue}{after}", (len(before), len(before) + len(answer))
 
 
