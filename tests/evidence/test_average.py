@@ -55,3 +55,18 @@ def test_a_small_test_set_is_in_each_resample_of_the_average():
     (average,) = [row for row in found["pairs"] if row["testset"] == AVERAGE and row["seed"] == 1]
     # of 203 rows drawn from all of them, one resample in twenty would have none of the three
     assert average["low"] < 0 < average["high"] and average["p"] > 0.05
+
+
+def test_models_that_are_the_same_for_all_seeds_are_tested_by_sentences_alone():
+    draw = np.random.default_rng(2)
+    once = {arm: answers(*(draw.random(100) < chance)) for arm, chance in (("base", 0.5), ("better", 0.8))}
+    counts = {(arm, "de", seed): right for arm, right in once.items() for seed in (1, 2)}
+    found = compare_everywhere(counts, share, ["base", "better"], ["de"], [1, 2], Significance(samples=200))
+    rows = {row["seed"]: row for row in found["pairs"]}
+    assert rows[None]["seeds"] == 1 and {**rows[None], "seed": 1} == rows[1]
+    assert found["covers"]["seeds"] == found["covers"]["seed"]
+    counts |= {("trained", "de", seed): answers(*(draw.random(100) < 0.7)) for seed in (1, 2)}
+    found = compare_everywhere(counts, share, ["base", "better", "trained"], ["de"], [1, 2], Significance(samples=200))
+    pairs = {(row["arm"], row["other"]): row["seeds"] for row in found["pairs"] if row["seed"] is None}
+    assert pairs == {("better", "base"): 1, ("trained", "base"): 2, ("trained", "better"): 2}
+    assert found["covers"]["seeds"] != found["covers"]["seed"]

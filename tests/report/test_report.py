@@ -22,10 +22,10 @@ from workflow_scripts.report.comparison import contrast, differences, measures
 from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import plane
-from workflow_scripts.report.headline import comparisons, headline
+from workflow_scripts.report.headline import answer, comparisons, headline
 from workflow_scripts.report.origins import cost
 from workflow_scripts.report.shown import PARTS
-from workflow_scripts.report.study import configured, evenly, signed, summary
+from workflow_scripts.report.study import configured, evenly, paired, signed, summary
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.experiment import Phase, Published
@@ -338,6 +338,28 @@ def test_a_lower_cased_corpus_is_called_so(tmp_path):
 def test_fewer_arms_say_only_what_can_be_said(tmp_path, arms, words):
     text = plain(report(results(tmp_path / "results", arms=arms), tmp_path, arms=arms)[0])
     assert words in text and "right words" not in text
+
+
+def test_a_model_that_is_scored_once_has_no_seeds():
+    rows = [
+        {"arm": arm, "seed": seed, "testset": "x", "metric": "accuracy", "value": value, "once": arm != "trained"}
+        for arm, values in (("base", [50.0]), ("better", [58.0]), ("trained", [60.0, 62.0]))
+        for seed, value in enumerate(values, 1)
+    ]
+    tested = [
+        {"testset": "x", "metric": "accuracy", "arm": arm, "other": "base", "low": 2.0, "high": 14.0, "p": 0.01}
+        for arm in ("better", "trained")
+    ]
+    assert answer(rows, tested, "better", "base", "x", "accuracy") == (
+        "Yes, by 8.00 points of accuracy",
+        "better has 58.00, base 50.00, a difference of +8.00 (95 % interval +2.00 to +14.00, p = 0.010).",
+    )
+    assert paired(rows, "trained", "base", "x", "accuracy") == [(60.0, 50.0), (62.0, 50.0)]
+    assert paired(rows, "base", "trained", "x", "accuracy") == [(50.0, 60.0), (50.0, 62.0)]
+    assert (
+        "trained has 61.00 ± 1.41, base 50.00, a difference of +11.00 (+10.00 to +12.00 over 2 seeds"
+        in answer(rows, tested, "trained", "base", "x", "accuracy")[1]
+    )
 
 
 def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):

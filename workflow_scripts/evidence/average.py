@@ -43,16 +43,22 @@ def compare_everywhere(
     by line: for their average, the same lines are drawn from all of them.
     """
     pairs = [(mine, other) for at, mine in enumerate(names) for other in names[:at]]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for testset in [*testsets, *([AVERAGE] if len(testsets) > 1 else [])]:
         some = testsets if testset == AVERAGE else [testset]
         statistics = {(name, seed): side_by_side([counts[name, one, seed] for one in some]) for name in names for seed in seeds}
         blocks = sizes_of([counts[names[0], one, seeds[0]] for one in some])
         for seed in [*seeds, None]:
             mine = {key: found for key, found in statistics.items() if seed in (None, key[1])}
-            for (arm, other), found in compare(mine, mean_score(score, len(some)), pairs, settings, blocks=blocks).items():
-                rows.append({"testset": testset, "seed": seed, "arm": arm, "other": other, **found})
-    covers = {"seed": COVERS["seed"], "seeds": COVERS["seed" if len(seeds) == 1 else settings.test]}
+            found_for = compare(mine, mean_score(score, len(some)), pairs, settings, blocks=blocks)
+            if seed is None and len(seeds) > 1:
+                # two models that are the same for all seeds, such as backbones, say nothing of other trainings
+                first = {key: found for key, found in statistics.items() if key[1] == seeds[0]}
+                same = [pair for pair in pairs if all(is_one(statistics, name, seeds) for name in pair)]
+                found_for |= compare(first, mean_score(score, len(some)), same, settings, blocks=blocks) if same else {}
+            rows += [{"testset": testset, "seed": seed, "arm": arm, "other": other, **found} for (arm, other), found in found_for.items()]
+    several = any(row["seeds"] > 1 for row in rows)
+    covers = {"seed": COVERS["seed"], "seeds": COVERS[settings.test if several else "seed"]}
     return {"baseline": names[0], "pairs": rows, "covers": covers, "settings": asdict(settings)}
 
 
@@ -75,6 +81,11 @@ def side_by_side(counts: Sequence[np.ndarray]) -> np.ndarray:
         at = first[len(one)]
         made[at : at + len(one), place * width : (place + 1) * width] = one
     return made
+
+
+def is_one(statistics: dict[tuple[str, int], np.ndarray], name: str, seeds: Sequence[int]) -> bool:
+    """Whether an arm has the same counts with all seeds."""
+    return all(np.array_equal(statistics[name, seed], statistics[name, seeds[0]]) for seed in seeds)
 
 
 def sizes_of(counts: Sequence[np.ndarray]) -> list[int]:

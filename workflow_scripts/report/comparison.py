@@ -10,7 +10,7 @@ from workflow_scripts.evidence.trivial import TRIVIAL, Kind
 from workflow_scripts.report import tables
 from workflow_scripts.report.curves import updates_in_all
 from workflow_scripts.report.headline import headline
-from workflow_scripts.report.study import Study, digits, spread, summary
+from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.tasks.table import task_of
@@ -311,9 +311,8 @@ def bucket_accuracy(study: Study, testset: str) -> dict[str, Any]:
 
 def contrast(rows: Rows, arm: str, other: str, testset: str, metric: str) -> dict[str, Any] | None:
     """`arm` − `other`, paired by seed; None where no seed has both."""
-    value = {(r["arm"], r["seed"]): r["value"] for r in rows if r["testset"] == testset and r["metric"] == metric}
-    shared = [score - value[other, seed] for (name, seed), score in value.items() if name == arm and (other, seed) in value]
-    return summary(shared) if shared else None
+    pairs = paired(rows, arm, other, testset, metric)
+    return summary([mine - theirs for mine, theirs in pairs]) if pairs else None
 
 
 def grouped(rows: Rows, *keys: str):

@@ -10,7 +10,7 @@ import itertools
 from typing import Any
 
 from workflow_scripts.evidence.scores import LOWER_IS_BETTER
-from workflow_scripts.report.study import Study, digits, signed, spread, summary
+from workflow_scripts.report.study import Study, digits, paired, signed, spread, summary
 
 Rows = list[dict[str, Any]]
 
@@ -36,7 +36,7 @@ def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], me
     found = []
     for arm, other, kind in comparisons(study):
         answers = [
-            (where(study, testset), answer(study, rows, over_seeds, arm, other, testset, metric))
+            (where(study, testset), answer(rows, over_seeds, arm, other, testset, metric))
             for testset, metric in itertools.product(testsets, metrics)
         ]
         said = [{"claim": place + claim, "numbers": numbers} for place, (claim, numbers) in answers]
@@ -83,15 +83,16 @@ def _way(study: Study, arm: str) -> tuple[object, ...]:
     return phase.start, phase.switch, phase.translations, phase.generator
 
 
-def answer(study: Study, rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:
+def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:
     """What a metric says of `arm` against `other` on a test set: the claim, and the numbers behind it."""
     called = NAMES.get(metric, metric)
-    value = {(r["arm"], r["seed"]): r["value"] for r in rows if (r["testset"], r["metric"]) == (testset, metric)}
-    seeds = [seed for seed in study.seeds if (arm, seed) in value and (other, seed) in value]
-    if not seeds:
+    pairs = paired(rows, arm, other, testset, metric)
+    if not pairs:
         return f"Not known in {called}", "a score is missing (see below)."
-    mine, theirs = ([value[name, seed] for seed in seeds] for name in (arm, other))
-    gap = summary([a - b for a, b in zip(mine, theirs, strict=True)])
+    mine, theirs = ([pair[side] for pair in pairs] for side in (0, 1))
+    gap = summary([a - b for a, b in pairs])
+    once = {row["arm"] for row in rows if row.get("once")}
+    mine, theirs = (side[:1] if name in once else side for side, name in ((mine, arm), (theirs, other)))
     both = f"{arm} has {spread(mine, digits(metric))}, {other} {spread(theirs, digits(metric))}"
     if not any(gap["values"]):
         return f"No difference in {called}", f"{both}."

@@ -12,9 +12,8 @@ from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, contrast, correct, grouped, interval_and_p, markers, with_ties
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.headline import headline
-from workflow_scripts.report.measures import measure
+from workflow_scripts.report.measures import measure, seeds_scored
 from workflow_scripts.report.study import Study, evenly, spread, summary
-from workflow_scripts.tasks.experiment import trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
@@ -101,12 +100,16 @@ def scores(study: Study) -> dict[str, Any]:
 def measures(study: Study, pairs: Rows) -> Rows:
     """One row per test set (and their average), seed and arm: score, 95 % interval, chance, difference from the baseline, p, marker.
 
+    An arm that is scored `once` for all seeds has rows of the first.
     `p` is corrected, as configured, for the comparisons of all arms and test sets with that seed, and by itself for those of the average.
     """
     tested = {(row["testset"], row["arm"], row["seed"]): row for row in pairs if row["other"] == study.baseline}
     metric, others = measure(study).metric, measure(study).others
     rows: Rows = []
     for seed, arm in itertools.product(study.seeds, study.arms):
+        if seed not in seeds_scored(study, arm):
+            continue
+        once = {"once": measure(study).same_for_all_seeds(arm)}
         found = {testset: found_scores(study, arm, testset, seed) for testset in study.testsets}
         if len(found) > 1:
             mean = {key: sum(one[key] for one in found.values()) / len(found) for key in (metric, *others, "chance")}
@@ -116,6 +119,7 @@ def measures(study: Study, pairs: Rows) -> Rows:
             rows.append(
                 {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": _family(testset), "value": one[metric]}
                 | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
+                | once
                 | {"difference": against.get("difference"), "p_single": with_ties(against.get("p"), against.get("difference"))}
             )
     correct(study, rows, "family", "seed")
@@ -295,9 +299,6 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
         cell = part["scores"]["table"]["cells"][arm, testset] if "scores" in part else None
         tested = over_seeds.get(arm)
         markers = [row["marker"] for row in cell["seeds"] if row["marker"]] if cell else []
-        # a backbone that is only asked for neighbours is one and the same for all seeds
-        if cell and cell["sd"] == 0 and not trains(study.settings):
-            cell, markers = {**cell, "n": 1}, markers[:1]
         rows.append(
             {
                 "study": study,

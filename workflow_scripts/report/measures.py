@@ -152,3 +152,8 @@ MEASURES: dict[str, Callable[[Study], Measure]] = {
 def measure(study: Study) -> Measure:
     """What the scores of an experiment are called."""
     return MEASURES[study.settings.task](study)
+
+
+def seeds_scored(study: Study, arm: str) -> list[int]:
+    """The seeds under which an arm is scored: all, or the first alone where it is one and the same model for all of them."""
+    return study.seeds[:1] if measure(study).same_for_all_seeds(arm) else study.seeds

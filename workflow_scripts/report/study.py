@@ -260,6 +260,18 @@ def summary(values: list[float]) -> dict[str, Any]:
     return {"n": n, "mean": mean, "sd": sd, "min": min(values), "max": max(values), "values": values, "interval": interval}
 
 
+def paired(rows: list[dict[str, Any]], arm: str, other: str, testset: str, metric: str) -> list[tuple[float, float]]:
+    """The scores of `arm` and `other` with each seed that both have; one that is scored `once` has the same with all seeds of the other."""
+    sides = [[r for r in rows if (r["arm"], r["testset"], r["metric"]) == (name, testset, metric)] for name in (arm, other)]
+    mine, theirs = ({r["seed"]: r["value"] for r in side} for side in sides)
+    once = [any(r.get("once") for r in side) for side in sides]
+    if once == [True, False]:
+        mine = dict.fromkeys(theirs, *mine.values())
+    if once == [False, True]:
+        theirs = dict.fromkeys(mine, *theirs.values())
+    return [(score, theirs[seed]) for seed, score in mine.items() if seed in theirs]
+
+
 def evenly(items: Sequence, number: int) -> list:
     """At most `number` of `items`, evenly spaced from the first."""
     return [items[i * len(items) // number] for i in range(number)] if len(items) > number else list(items)

@@ -15,7 +15,7 @@ from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import labels, tables
 from workflow_scripts.report.comparison import correct
-from workflow_scripts.report.measures import measure
+from workflow_scripts.report.measures import measure, seeds_scored
 from workflow_scripts.report.study import Study, configured, spread, summary, under
 from workflow_scripts.run import transfers
 from workflow_scripts.run.config import Config
@@ -74,7 +74,7 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
     cells = {}
     chance = dict.fromkeys(testsets, 0.0)
     for model, (own, arm) in runs.items():
-        by_seed = {testset: [labels.found_scores(own, arm, testset, seed) for seed in _seeds(own, arm)] for testset in own.testsets}
+        by_seed = {testset: [labels.found_scores(own, arm, testset, seed) for seed in seeds_scored(own, arm)] for testset in own.testsets}
         values = {testset: [one[metric] for one in found] for testset, found in by_seed.items()}
         chance |= {testset: found[0]["chance"] for testset, found in by_seed.items()}
         if AVERAGE in testsets:
@@ -108,10 +108,6 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
 def by_seed_interval(values: list[float], others: list[float]) -> tuple[float, float] | None:
     """Student's 95 % interval of the mean difference of two models' scores, seed by seed; None without several seeds that both have."""
     return summary([a - b for a, b in zip(values, others, strict=True)])["interval"] if len(values) == len(others) else None
-
-
-def _seeds(study: Study, arm: str) -> list[int]:
-    return study.seeds[:1] if measure(study).same_for_all_seeds(arm) else study.seeds
 
 
 def against_base(study: Study, base: str, called: dict[str, str], pairs: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
