@@ -19,10 +19,10 @@ rule speed:
         arms=of(arms.arms),
         languages=of(arms.trained_direction),
         documents=of(arms.documents),
-        tokenize=lambda w: CONFIG.experiments[w.experiment].scores.tokenize or "",
+        tokenize=lambda w: ["--tokenize", tokenize] if (tokenize := CONFIG.experiments[w.experiment].scores.tokenize) else [],
         max_length=of(arms.longest_output),
         settings=settings_of("speed"),
     shell:
         "python -m workflow_scripts.evidence.speed --output {output:q} --models {input.models:q} --source {input.source:q} "
         "--target {input.target:q} --arms {params.arms:q} --languages {params.languages:q} {params.documents} "
-        "--tokenize {params.tokenize:q} --max-length {params.max_length} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.tokenize:q} --max-length {params.max_length} --settings {params.settings:q} > {log:q} 2>&1"
