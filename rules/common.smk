@@ -3,8 +3,7 @@
 What a job reads and is told is decided in `run/inputs.py` and `run/arms.py`; where files are, in `workflow_scripts/paths.py`.
 """
 
-import dataclasses
-import json
+import hashlib
 import sys
 
 from snakemake.exceptions import WorkflowError
@@ -21,7 +20,7 @@ from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses, arms, inputs, searches, transfers
-from workflow_scripts.run.config import load, missing_files
+from workflow_scripts.run.config import dumped, load, missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
 from workflow_scripts.run.loading import check_files

@@ -1,4 +1,5 @@
-# the report reads it from a file: of a hundred experiments it is too long for a command line
+# The report reads it from a file: of a hundred experiments it is too long for a command line. The parameter is a digest,
+# since Snakemake prints parameters that changed, and stores them.
 rule configuration:
     output:
         "results/configuration.json",
@@ -6,10 +7,10 @@ rule configuration:
         "results/logs/configuration.log",
     localrule: True
     params:
-        content=json.dumps(dataclasses.asdict(CONFIG), indent=1, ensure_ascii=False),
+        digest=hashlib.sha256(dumped(CONFIG).encode()).hexdigest(),
     run:
         with atomic(Path(output[0])) as file:
-            print(params.content, file=file)
+            print(dumped(CONFIG), file=file)
 
 
 rule report:

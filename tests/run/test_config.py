@@ -587,7 +587,7 @@ def test_the_task_chooses_the_kind_of_experiment(tmp_path):
     assert task_of(experiment).answers == "labels" and task_of(loaded.experiments["help-de-en"]).answers == "text"
     assert switched_into(loaded, "help-modules") == ["de"] and arms_of(loaded, experiment) == loaded.run.arms
     written = tmp_path / "configuration.json"
-    written.write_text(json.dumps(dataclasses.asdict(loaded)), encoding="utf-8")
+    written.write_text(config.dumped(loaded), encoding="utf-8")
     again = config.read(written)
     assert again.experiments["help-modules"] == experiment
 

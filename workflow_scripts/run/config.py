@@ -144,6 +144,11 @@ def load(raw: dict[str, Any]) -> Config:
     return config
 
 
+def dumped(config: Config) -> str:
+    """A checked configuration as JSON, for `read`."""
+    return json.dumps(dataclasses.asdict(config), indent=1, ensure_ascii=False)
+
+
 def read(path: Path) -> Config:
     """A configuration that was checked before and written out as JSON (`results/configuration.json`)."""
     return _adapter().validate_python(read_json(path))
