@@ -192,6 +192,18 @@ def test_pairs_without_text_on_both_sides_are_counted(folder, tmp_path):
     assert found(raw, "corpora.help.dev").endswith("300 pairs, of which 2 without text on both sides are left out")
 
 
+def test_text_in_a_third_language_is_told():
+    raw = changed("corpora/help/languages", ["nl", "en"])
+    raw["corpora"]["help"]["train"]["columns"] = {"document": 1, "en": 3, "nl": 4}
+    raw["experiments"]["help-de-en"]["source"] = "nl"
+    raw["backbones"]["bible"]["small"]["text"]["nl"] = "task"
+    raw["lexicons"]["unsupervised"]["gold"] = {}
+    read, *notes = [finding for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.train"]
+    assert read.verdict == "ok" and [(note.verdict, note.said.partition(";")[0]) for note in notes] == [
+        ("note", "the Dutch side reads as German")
+    ]
+
+
 def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw = changed("analyses", {"own": {"models": ["bible"], "text": {"de": str(folder / "de"), "en": str(folder / "blank")}}})
     assert not list(findings.analysed(config.load(raw)))
@@ -278,7 +290,12 @@ def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):
     raw["corpora"]["help"] |= {"languages": ["pl", "en"], "train": {"file": "x.tsv", "columns": {"pl": 1, "en": 2}}}
     raw["experiments"]["help-de-en"]["source"] = "pl"
     raw["lexicons"]["unsupervised"]["gold"] = {}
-    assert "does not know pl" in found(raw, "backbones.bible.model")
+    assert "does not know pl; facebook/mbart-large-50 knows twice" in found(raw, "backbones.bible.model")
+    raw["backbones"]["bible"]["model"] = "facebook/mbart-large-50"
+    assert "network" in found(raw, "backbones.bible.model")
+    raw["corpora"]["help"] |= {"languages": ["da", "en"], "train": {"file": "x.tsv", "columns": {"da": 1, "en": 2}}}
+    raw["experiments"]["help-de-en"]["source"] = "da"
+    assert "mbart-large-50 does not know da; NLLB knows 200" in found(raw, "backbones.bible.model")
     mistyped = changed("backbones/bible", {"kind": "hub", "model": "./mymodel"})
     assert "neither a folder that is there nor a model's id (owner/name)" in found(mistyped, "backbones.bible.model")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.identification import check_languages
-from workflow_scripts.text.parallel import Source, read_pairs
+from workflow_scripts.text.identification import check_languages, reads_as
+from workflow_scripts.text.parallel import Pair, Source, read_pairs
 
 
 def test_swapped_languages_of_one_script():
@@ -26,3 +26,19 @@ def test_swapped_scripts(tmp_path):
     swapped = Source(file=source.file, columns={"ru": 2, "en": 1})
     with pytest.raises(InputError, match=r"r\.tsv, line 1: the Russian side is written in Latin script"):
         check_languages(list(read_pairs(swapped, ("ru", "en"))), ("ru", "en"), "r.tsv")
+
+
+def test_a_language_may_have_two_scripts():
+    latin = [Pair("", "Otvorite datoteku i izaberite prozor", "Open the file, choose the window", number) for number in range(1, 60)]
+    cyrillic = [pair._replace(a="Отворите датотеку и изаберите прозор") for pair in latin]
+    for pairs in (latin, cyrillic):
+        check_languages(pairs, ("sr", "en"), "manual")
+
+
+def test_a_third_language_is_named():
+    source = Source(file="resources/libreoffice-help/en-de.tsv.xz", columns={"document": 1, "en": 3, "de": 4})
+    german = [pair.b for pair in read_pairs(source, ("en", "de"))][:400]
+    assert reads_as(german, "nl") == "German" and reads_as(german, "de") == ""
+    assert reads_as(german[:80], "nl") == "" and reads_as(german, "tpi") == ""
+    danish = ["Åbn filen, og vælg det vindue, som du ikke længere har brug for, før du lukker programmet igen."] * 200
+    assert reads_as(danish, "sv") and not reads_as(danish, "nb")

@@ -122,6 +122,8 @@ def test_a_break_between_sentences_is_no_word(code, line, expected):
         ("Мир. Труд… «Май.» Всё", ["Мир.", "Труд…", "«Май.»", "Всё"]),
         ("Er sagte: „Ich komme.“ Dann ging er.", ["Er sagte: „Ich komme.“", "Dann ging er."]),
         ("Sagte er: »Komm!« ›Gleich.‹ Dann ging er.", ["Sagte er: »Komm!«", "›Gleich.‹", "Dann ging er."]),
+        ("ሰላም። እንዴት ነህ፧ ደህና", ["ሰላም።", "እንዴት ነህ፧", "ደህና"]),
+        ("བཀྲ་ཤིས། བདེ་ལེགས།", ["བཀྲ་ཤིས།", "བདེ་ལེགས།"]),
         ("no end", ["no end"]),
         (" ", []),
     ],
@@ -131,11 +133,15 @@ def test_sentences_of_running_text(text, expected):
 
 
 def test_language_table():
-    assert len(LANGUAGES) == 61 and sum(row.in_cc25 for row in LANGUAGES.values()) == 25
+    assert list(LANGUAGES) == sorted(LANGUAGES) and len(LANGUAGES) == 200
     assert language("de").tag == "de_DE" and language("ko").bleu_tokenizer == "ko-mecab" and not language("zh").spaced
+    assert language("no").nllb == "nob_Latn" and language("sr").scripts == ("Cyrillic", "Latin") and language("lo").segments_clauses
     assert fold("Straße", "de") == "straße"
     with pytest.raises(InputError, match=r"did you mean 'de'"):
         language("German")
+    for code in ("deu", "deu_Latn", "de_DE"):
+        with pytest.raises(InputError, match=r"did you mean 'de'"):
+            language(code)
 
 
 def test_the_compiled_segmenter_follows_its_pattern():

@@ -50,7 +50,8 @@ class Codec:
         )
 
     def _tag_names(self, code: str) -> list[str]:
-        return [form.format(**vars(language(code))) for form in self.form.tags]
+        names = (form.format(**vars(language(code))) for form in self.form.tags)
+        return [name for name in names if name]
 
     def untagged(self, codes: Sequence[str], only_reads: bool) -> list[str]:
         """The languages of `codes` that have no tag.

@@ -8,6 +8,7 @@ import functools
 import itertools
 import json
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -37,7 +38,7 @@ from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.examples import LabelledSource, read_any
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.identification import check_languages
+from workflow_scripts.text.identification import check_languages, reads_as
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
@@ -189,6 +190,8 @@ def corpora(config: Config) -> Iterator[Finding]:
         for part, source in sources_of(corpus).items():
             if source.held_out is None and not is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
+                for said in _third_languages(source, corpus):
+                    yield Finding("note", f"corpora.{name}.{part}", said)
 
 
 def at_hand(corpus: Corpus) -> Corpus:
@@ -212,6 +215,17 @@ def _parallel_text(source: Source, corpus: Corpus) -> str:
     check_languages(whole[:2000], corpus.languages, where)
     lost = f", of which {len(pairs) - len(whole):,} without text on both sides are left out" if len(whole) < len(pairs) else ""
     return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs{lost}"
+
+
+def _third_languages(source: Source, corpus: Corpus) -> Iterator[str]:
+    """The sides that look like text in neither language of the corpus. What cannot be read is told by `_parallel_text`."""
+    try:
+        pairs = list(itertools.islice(read_pairs(source_at_hand(source), corpus.languages, corpus.documents), 2000))
+    except InputError:
+        return
+    for side, code in enumerate(corpus.languages):
+        if other := reads_as([(pair.a, pair.b)[side] for pair in pairs], code):
+            yield f"the {language(code).name} side reads as {other}; if it is, name the right file or column, or {code} is the wrong code"
 
 
 def labelled(config: Config) -> Iterator[Finding]:
@@ -441,8 +455,10 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
     from huggingface_hub.utils import validate_repo_id
 
     # the published models' languages are known without their files
-    if "cc25" in model and (unknown := [code for code in codes if not language(code).in_cc25]):
-        raise InputError(f"{model} does not know {' and '.join(unknown)}; facebook/mbart-large-50 knows twice as many languages")
+    known = next((number for name, number in (("mbart-large-cc25", 25), ("mbart-large-50", 50)) if name in model), 0)
+    if known and (unknown := [code for code in codes if (language(code).mbart or sys.maxsize) > known]):
+        others = "facebook/mbart-large-50 knows twice as many languages, NLLB" if known == 25 else "NLLB"
+        raise InputError(f"{model} does not know {' and '.join(unknown)}; {others} knows 200 (facebook/nllb-200-distilled-600M)")
     download = f"run `hf download {model}{f' --revision {revision}' if revision else ''}`"
     try:
         validate_repo_id(model)

@@ -355,7 +355,8 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     return assigned
 
 
-_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟۔။։၊។][\"'»”’«“‘‹›)）」』]*$")
+_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟۔။։၊។།።፧᱾][\"'»”’«“‘‹›)）」』]*$")
+_UNMARKED = ("lo", "th")  # no mark ends their sentences
 _MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
 
 
@@ -372,7 +373,7 @@ def is_running(pair: Pair, settings: Corpus) -> bool:
         document = pair.a if settings.documents.language == settings.languages[0] else pair.b
         return pair.a != "" != pair.b and number_of_words(document, settings.documents.language) >= settings.documents.min_words
     for line, code in zip((pair.a, pair.b), settings.languages, strict=True):
-        if code != "th" and not _SENTENCE_END.search(line):
+        if code not in _UNMARKED and not _SENTENCE_END.search(line):
             return False
         if _MENU_PATH.search(line) or number_of_words(line, code) < settings.held_out_min_words:
             return False

@@ -1,15 +1,16 @@
-"""identification: are the two sides of a parallel text in the languages that the configuration says, or swapped?
+"""identification: are the two sides of a parallel text in the languages that the configuration says, swapped, or in a third language?
 
-Languages with different scripts are told apart by their letters, others by langid.py (Lui and Baldwin 2012).
+Languages that share no script are told apart by their letters, others by langid.py (Lui and Baldwin 2012).
 """
 
 import functools
+from collections import Counter
 from typing import Any
 
 import regex
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.languages import language
+from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.parallel import Pair
 
 _LINES_PER_VOTE = 20
@@ -18,17 +19,17 @@ _LINES_PER_VOTE = 20
 def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -> None:
     """Raise `InputError` if the two sides look swapped; `where` is the text's name in the message.
 
-    If the languages have different scripts, letters of the wrong script are counted. Otherwise langid.py (in the package py3langid),
+    If the languages share no script, letters of the wrong script are counted. Otherwise langid.py (in the package py3langid),
     restricted to the two languages, classifies blocks of 20 lines, and the text is refused if most blocks look swapped. Nothing is
     checked if langid.py does not know one of the languages.
     """
     a, b = (language(code) for code in languages)
     sides = [[p.a for p in pairs], [p.b for p in pairs]]
-    if a.script != b.script:
+    if set(a.scripts).isdisjoint(b.scripts):
         for mine, other, lines in ((a, b, sides[0]), (b, a, sides[1])):
-            own, foreign = (sum(_script_count(line, row.script) for line in lines) for row in (mine, other))
+            own, foreign = (sum(_letters(line, row.scripts) for line in lines) for row in (mine, other))
             if foreign > 2 * own and foreign > 20:
-                line = next(p.line for p, text in zip(pairs, lines, strict=True) if _script_count(text, other.script))
+                line = next(p.line for p, text in zip(pairs, lines, strict=True) if _letters(text, other.scripts))
                 raise InputError(
                     f"{where}, line {line}: the {mine.name} side is written in {other.script} script; "
                     f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
@@ -50,14 +51,36 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
         )
 
 
+_ALIKE = ({"no", "nb", "nn", "da"}, {"hr", "bs", "sr"}, {"id", "ms"}, {"gl", "pt"}, {"zh", "yue"}, {"ar", "ary", "arz"})
+"""Languages that a text may well be in without langid.py telling them apart."""
+
+
+def reads_as(lines: list[str], code: str) -> str:
+    """The name of the language that nine of ten blocks of lines read as, where it is not `code` nor hard to tell from it; else empty.
+
+    It is empty, too, where langid.py does not know `code`, and for less than five blocks.
+    """
+    if (identifier := _identifier()) is None or code not in identifier.nb_classes:
+        return ""
+    blocks = [" ".join(lines[start : start + _LINES_PER_VOTE]) for start in range(0, len(lines), _LINES_PER_VOTE)]
+    votes = Counter(identifier.classify(block)[0] for block in blocks if len(block) >= 100)
+    if votes.total() < 5:
+        return ""
+    [(winner, number)] = votes.most_common(1)
+    if winner not in LANGUAGES or any({code, winner} <= alike for alike in [{code}, *_ALIKE]):
+        return ""
+    return language(winner).name if number >= 0.9 * votes.total() else ""
+
+
 @functools.cache
 def _identifier(*codes: str) -> Any:
-    """langid.py's identifier, restricted to `codes`; None if it is not installed or does not know one of them."""
+    """langid.py's identifier, restricted to `codes` if there are any; None if it is not installed or does not know one of them."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
         identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
-        identifier.set_languages(list(codes))
+        if codes:
+            identifier.set_languages(list(codes))
     except (ImportError, ValueError):
         return None
     return identifier
@@ -66,5 +89,5 @@ def _identifier(*codes: str) -> Any:
 _SCRIPTS = {"Japanese": r"[\p{Hiragana}\p{Katakana}\p{Han}]"}
 
 
-def _script_count(line: str, script: str) -> int:
-    return len(regex.findall(_SCRIPTS.get(script, rf"\p{{{script}}}"), line))
+def _letters(line: str, scripts: tuple[str, ...]) -> int:
+    return sum(len(regex.findall(_SCRIPTS.get(script, rf"\p{{{script}}}"), line)) for script in scripts)

@@ -1,8 +1,8 @@
 """words: divides text into words. All stages use this segmenter.
 
 Words are nearly those of Unicode's UAX #29 and have at least one letter or digit. Chinese, Japanese and Thai, which are written without
-spaces, are segmented with a dictionary. For Khmer and Burmese there is none here: what stands between two blanks, often a whole clause,
-counts as one word.
+spaces, are segmented with a dictionary. For Khmer, Lao and Burmese there is none here: what stands between two blanks, often a whole
+clause, counts as one word.
 """
 
 import functools
@@ -107,7 +107,7 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
 
 _SENTENCE_END = regex.compile(
     # a closing mark of a script with spaces, but that of an initial (J. Smith, U.S.), before what can begin a sentence
-    r"""(?<=[.!?…؟۔։।]["'»”’«“‘‹›)\]]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
+    r"""(?<=[.!?…؟۔։།።፧᱾।]["'»”’«“‘‹›)\]]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
     # one of a script without
     r"""|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])"""
 )
