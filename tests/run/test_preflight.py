@@ -456,3 +456,13 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     Path("results/data").mkdir(parents=True)
     Path("results/data/web.tsv.zst").touch()
     assert found(raw, "data.web") == "ok     data.web: results/data/web.tsv.zst"
+
+
+def test_debians_packages_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROSSGAP_CACHE", str(tmp_path))
+    index = tmp_path / "debian/bookworm/Packages.xz"
+    index.parent.mkdir(parents=True)
+    index.touch()
+    raw = changed("data", {"manual": {"debian": {"packages": {"en": "libreoffice-help-en-us", "de": "libreoffice-help-de"}}}})
+    raw["corpora"]["help"]["train"] = {"data": "manual"}
+    assert found(raw, "data.manual").endswith("is to be made of Debian's packages libreoffice-help-en-us, libreoffice-help-de")

@@ -161,6 +161,8 @@ def _to_acquire(block: Data) -> str:
             size += size_of(url) or 0
         except Unreachable as reason:
             raise InputError(f"{url} cannot be reached ({reason}); get it where there is network, and put it at {place}") from None
+    if not missing and block.debian:  # their index is there, and perhaps they are, too
+        return f"is to be made of Debian's packages {', '.join(block.debian.packages.values())}"
     if not missing:
         return f"is to be had from mtdata: {block.mtdata}" if block.mtdata else "is to be made of what is there"
     if block.lines or not block.url:
