@@ -131,6 +131,23 @@ def test_references_of_other_test_sets_do_not_leak(tmp_path):
     assert list(report["held_out"]) == ["dev"]
 
 
+def test_pairs_of_dev_and_test_files_that_are_left_out_are_counted(tmp_path):
+    test = ["Ein Haus.\tA house.", "\tHere is nothing.", "Ein Baum.\tA tree."]
+    files = {
+        "dev": [*test[:1], "Ein Weg.\tA way."],
+        "test": test,
+        "train": ["Ein Boot fährt.\tA boat goes.", "Ein Zug fährt.\tA train goes."],
+    }
+    sources = {name: Source(file=str(write(tmp_path / f"{name}.tsv", rows)), columns={"de": 1, "en": 2}) for name, rows in files.items()}
+    settings = Corpus(("de", "en"), sources["train"], sources["dev"], {"news": sources["test"]})
+    sides = [[tmp_path / f"{name}.{code}" for name in ("dev", "news")] for code in ("de", "en")]
+    for name, *outputs in zip(("dev", "news"), *sides, strict=True):
+        held_out(*outputs, name=name, settings=settings)
+    train(*map(tuple, sides), tmp_path / "t.de", tmp_path / "t.en", tmp_path / "corpus.json", settings=settings)
+    report = read_json(tmp_path / "corpus.json")
+    assert report["held_out"] == {"dev": 1, "news": 2} and report["left_out"] == {"dev": 1, "news": 1} and report["kept"] == 2
+
+
 def test_text_can_be_lower_cased(tmp_path):
     pairs, report = clean(tmp_path, ["Ein Haus\tA HOUSE", "ein haus\ta house"], lowercase=True)
     assert pairs == [("ein haus", "a house")] and report["removed"]["duplicate"] == 1

@@ -10,7 +10,8 @@ Two commands, in this order:
     makes the training text from everything else: cleaned, deduplicated (Zan et al., section IV-B), and without
     any pair that equals a dev or test pair on either side.
 
-Every pair that was read is either kept, or counted under exactly one reason in ``corpus.json``.
+Every pair of the training source is either kept, or counted under exactly one reason in ``corpus.json``. Of dev and test sets that are
+files of their own it says how many pairs are left out: those without text on both sides, and of dev those that a test set has, too.
 
 For summarisation, a pair consists of a document, its sentences joined by ``</s>``, and its summary. Sides that
 are too long are then cut instead of removed; the summaries of test sets are never cut.
@@ -177,6 +178,9 @@ def train(
         check_languages(sample, languages, _describe(settings.train))
 
     sizes = write_pairs(output_a, output_b, kept())
+    sets = {"dev": settings.dev, **settings.test}
+    held = {Path(path).with_suffix("").name: sum(1 for _ in read_lines(path)) for path in held_out_a}
+    of_files = {name: source for name in held if (source := sets.get(name)) and source.held_out is None}
     write_json(
         report,
         {
@@ -191,7 +195,8 @@ def train(
                 if settings.documents
                 else {}
             ),
-            "held_out": {Path(path).with_suffix("").name: sum(1 for _ in read_lines(path)) for path in held_out_a},
+            "held_out": held,
+            "left_out": {name: sum(1 for _ in pairs_of(source, settings)) - held[name] for name, source in of_files.items()},
             "settings": {k: v for k, v in asdict(settings).items() if k not in ("train", "dev", "test")},
         },
     )
