@@ -386,6 +386,19 @@ def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):
     assert ("csr-again", "csr", "other") in comparisons(configured(tmp_path, "demo", config))
 
 
+def test_a_control_restores_as_long_as_the_arm(tmp_path):
+    config = configuration(arms=("finetune", "csr", "random"))
+    config.run.arms += ["short", "short-mask"]
+    for name, data in (("short", "codeswitch"), ("short-mask", "mask")):
+        config.arms[name] = [replace(config.arms["csr"][0], data=data, updates=3), replace(config.arms["csr"][1], updates=9)]
+    assert comparisons(configured(tmp_path, "demo", config)) == [
+        ("csr", "finetune", "baseline"),
+        ("csr", "random", "random"),
+        ("short", "finetune", "baseline"),
+        ("short", "short-mask", "mask"),
+    ]
+
+
 def test_equal_outputs_get_no_marker(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0)
     study = configured(root, "demo", configuration())

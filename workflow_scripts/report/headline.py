@@ -70,7 +70,7 @@ def comparisons(study: Study) -> list[tuple[str, str, str]]:
             kind = "other" if not alike or restores else "baseline" if plain == study.baseline else "plain"
             found.append((arm, plain, kind))
             controls = [(control, kind) for kind in ("mask", "random") for control in study.of_kind(kind)]
-            found += [(arm, control, kind) for control, kind in controls if study.backbones[control] == study.backbones[arm]]
+            found += [(arm, control, kind) for control, kind in controls if _dose(study, control) == _dose(study, arm)]
         elif arm in others:
             found.append((arm, study.baseline, "other"))
     return found
@@ -81,6 +81,11 @@ def _way(study: Study, arm: str) -> tuple[object, ...]:
     writes."""
     phase = study.arms[arm][-1]
     return phase.start, phase.switch, phase.translations, phase.generator
+
+
+def _dose(study: Study, arm: str) -> tuple[object, ...]:
+    """What an arm and its controls have in common: they start from one backbone, and train each phase as long and in the same way."""
+    return study.backbones[arm], _way(study, arm), [(phase.start, phase.updates, phase.epochs) for phase in study.arms[arm]]
 
 
 def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:
