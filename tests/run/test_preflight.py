@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_config import DEFAULT, changed
+from test_config import DEFAULT, changed, classified
 from test_partitions import CLUSTER
 from tiny_models import manual_pairs, small_m2m100, small_model
 
@@ -200,8 +200,20 @@ def test_text_in_a_third_language_is_told():
     raw["lexicons"]["unsupervised"]["gold"] = {}
     read, *notes = [finding for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.train"]
     assert read.verdict == "ok" and [(note.verdict, note.said.partition(";")[0]) for note in notes] == [
-        ("note", "the Dutch side reads as German")
+        ("note", "the Dutch text reads as German")
     ]
+
+
+def test_other_text_in_another_language_is_told():
+    raw = changed("backbones/bible/small/text/de", "resources/bible/en.txt.xz")
+    notes = [finding for finding in findings.backbones(config.load(raw)) if "reads as" in finding.said]
+    assert [(note.verdict, note.about) for note in notes] == [("note", "backbones.bible.small.text.de")]
+    assert notes[0].said.startswith("the German text reads as English")
+    checked = config.load(classified())
+    assert not [finding for finding in findings.labelled(checked) if "reads as" in finding.said]
+    checked.labelled["modules"].test["de"].language = "nl"
+    told = [finding.about for finding in findings.labelled(checked) if "the Dutch text reads as German" in finding.said]
+    assert told == ["labelled.modules.test.de"]
 
 
 def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):

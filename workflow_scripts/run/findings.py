@@ -10,10 +10,10 @@ import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import yaml
@@ -35,13 +35,14 @@ from workflow_scripts.text import aligned as alignments
 from workflow_scripts.text.acquisition import Data, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.text.examples import LabelledSource, read_any
+from workflow_scripts.text.examples import Example, LabelledSource, read_any
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.identification import check_languages, reads_as
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source, read_pairs
+from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training.pretraining import Pretraining, known_family, objective_for
 from workflow_scripts.training.ready import differences, made_from
@@ -181,6 +182,8 @@ def is_awaited(*paths: str) -> bool:
 # ---------------------------------------------------------------------------------------------
 # text, word lists, vectors
 
+T = TypeVar("T")
+
 _HEAD = 100_000
 """Number of pairs that are read from each corpus."""
 
@@ -192,8 +195,9 @@ def corpora(config: Config) -> Iterator[Finding]:
         for part, source in sources_of(corpus).items():
             if source.held_out is None and not is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
-                for said in _third_languages(source, corpus):
-                    yield Finding("note", f"corpora.{name}.{part}", said)
+                pairs = _beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
+                for side, code in enumerate(corpus.languages):
+                    yield from _foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
 
 
 def at_hand(corpus: Corpus) -> Corpus:
@@ -219,15 +223,19 @@ def _parallel_text(source: Source, corpus: Corpus) -> str:
     return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs{lost}"
 
 
-def _third_languages(source: Source, corpus: Corpus) -> Iterator[str]:
-    """The sides that look like text in neither language of the corpus. What cannot be read is told by `_parallel_text`."""
+def _beginning(read: Callable[..., Iterable[T]], *arguments: Any) -> list[T]:
+    """What stands at the beginning of a text; nothing where it cannot be read, which is told elsewhere."""
     try:
-        pairs = list(itertools.islice(read_pairs(source_at_hand(source), corpus.languages, corpus.documents), 2000))
+        return list(itertools.islice(read(*arguments), 2000))
     except InputError:
-        return
-    for side, code in enumerate(corpus.languages):
-        if other := reads_as([(pair.a, pair.b)[side] for pair in pairs], code):
-            yield f"the {language(code).name} side reads as {other}; if it is, name the right file or column, or {code} is the wrong code"
+        return []
+
+
+def _foreign(about: str, lines: list[str], code: str) -> Iterator[Finding]:
+    """A note where a text does not look like one in its language."""
+    if other := reads_as(lines, code):
+        said = f"the {language(code).name} text reads as {other}; if it is, name the right file or column, or {code} is the wrong code"
+        yield Finding("note", about, said)
 
 
 def labelled(config: Config) -> Iterator[Finding]:
@@ -237,6 +245,9 @@ def labelled(config: Config) -> Iterator[Finding]:
         for part, source in sources_of(block).items():
             if source.file and not is_awaited(*source.paths()):
                 yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
+                examples = _beginning(_examples, source, block)
+                lines = [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
+                yield from _foreign(f"labelled.{name}.{part}", lines, block.language_of(part.replace(".", "/")))
 
 
 def aligned(config: Config) -> Iterator[Finding]:
@@ -254,11 +265,8 @@ def _aligned_text(source: AlignedSource) -> str:
 
 
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    names = ("file", "targets", "queries", "documents")
-    files: dict[str, Any] = {key: path and resource(path) for key in names for path in [getattr(source, key)]}
     learnt = source == block.train and block.unit == "text"
-    source = dataclasses.replace(source, **files, language=source.language or block.language)
-    examples = list(itertools.islice(read_any(block.unit, source, block.labels, Counter(), Counter()), _HEAD))
+    examples = list(itertools.islice(_examples(source, block), _HEAD))
     if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
     counts = Counter(label for example in examples for label in example.labels(block.unit))
@@ -267,6 +275,13 @@ def _labelled_text(source: LabelledSource, block: Labelled) -> str:
     told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
     number = f"{'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples"
     return f"{source.file}, {number}{': ' if told else ''}{told}"
+
+
+def _examples(source: LabelledSource, block: Labelled) -> Iterator[Example]:
+    names = ("file", "targets", "queries", "documents")
+    files: dict[str, Any] = {key: path and resource(path) for key in names for path in [getattr(source, key)]}
+    source = dataclasses.replace(source, **files, language=source.language or block.language)
+    return read_any(block.unit, source, block.labels, Counter(), Counter())
 
 
 def lexicons(config: Config) -> Iterator[Finding]:
@@ -345,6 +360,9 @@ def backbones(config: Config) -> Iterator[Finding]:
             text = block.pretraining.text
             for code in (code for code in codes if code in text and not is_awaited(text[code])):
                 yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
+                if text[code] != "task":
+                    lines = _beginning(read_lines, Path(resource(text[code])))
+                    yield from _foreign(f"backbones.{name}.{block.kind}.text.{code}", lines, code)
             if block.kind == "small" and block.pretraining.ready and not any(map(is_awaited, text.values())):
                 yield _ready_made(config, name, Path(resource(block.pretraining.ready)))
         elif block.kind == "arm":
