@@ -140,17 +140,22 @@ def _index(suite: str, mirror: str) -> Path:
     return index
 
 
+_MANUAL = "libreoffice-help-"
+
+
 def _look_up(name: str, index: Path, where: str) -> tuple[str, str]:
-    """A package's path on the mirror, and its SHA-256."""
+    """A package's path on the mirror, and its SHA-256. The error for one that is not there names the manual's packages that are."""
     wanted = False
     fields: dict[str, str] = {}
+    manuals: list[str] = []
     with open_packed(index) as file:
         for raw in file:
             key, _, value = raw.decode("utf-8").rstrip("\n").partition(": ")
             if key == "Package":
                 wanted = value == name
+                manuals += [value] if value.startswith(_MANUAL) and value != f"{_MANUAL}common" else []
             elif wanted and key in ("Filename", "SHA256"):
                 fields[key] = value
             if len(fields) == 2:
                 return fields["Filename"], fields["SHA256"]
-    raise InputError(f"{where}: has no package {name}; https://packages.debian.org/{index.parent.name}/ lists what there is")
+    raise InputError(f"{where}: has no package {name}; the manual is there as {', '.join(sorted(set(manuals))) or 'no package at all'}")
