@@ -21,7 +21,7 @@ from workflow_scripts.noise.codeswitch import main as codeswitch
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines, write_lines
 
-WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_]*(?:[.,:'’·][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
+WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_]*(?:[.,:'’·\u00ad][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
 
 
 def main(corpus: str, lexicon: str, a: str, b: str, *sizes: str) -> None:

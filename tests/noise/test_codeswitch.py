@@ -53,6 +53,39 @@ def test_case_and_punctuation_survive():
     assert counts["words"] == 16 and counts["replaced"] in (5, 6)
 
 
+def test_replacements_have_the_capitals_of_their_own_language():
+    spellings = {"datei": "Datei", "pdf": "PDF"}, {"pdf": "PDF", "acrobat": "Acrobat"}
+    candidates = {"die": ["the"], "datei": ["file"], "pdf": ["acrobat"], "als": ["pdf"], "ist": ["is"], "neu": ["new"]}
+
+    def switched(line, *capitals):
+        return switch_lines([line], Lookup(candidates, "de", "en", *capitals), noise=Noise(rate=1))[0][0]
+
+    line = "Die Datei als PDF ist neu. Neu ist die DATEI, die datei Als pdf."
+    assert switched(line, spellings) == "The file PDF Acrobat is new. New is the FILE, the file PDF Acrobat."
+    assert switched(line) == "The File pdf ACROBAT is new. New is the FILE, the file Pdf acrobat."
+
+
+def test_the_stage_learns_capitals_from_the_text_and_can_copy_them(corpora, tmp_path):
+    """In this text *Datei* and *Fenster* always have a capital, *file* and *window* never."""
+    inputs = [corpora / name for name in ("train.de", "train.en", "dev.de", "dev.en", "de-en.tsv", "en-de.tsv")]
+    main(*inputs, tmp_path / "copied", languages=("de", "en"), seed=5, tokens=1, settings=CodeSwitch(capitals="copied"))
+    own, copied = ({"de": "", "en": ""} for _ in range(2))
+    for texts, folder in ((own, corpora / "codeswitch"), (copied, tmp_path / "copied")):
+        for code in texts:
+            texts[code] = " ".join(noised for noised, _ in rows(folder, f"round0.{code}.tsv.zst"))
+    assert {"file", "window"} <= words_in(own["de"]) and not {"File", "Window"} & words_in(own["de"])
+    assert {"Datei", "Fenster"} <= words_in(own["en"]) and not {"datei", "fenster"} & words_in(own["en"])
+    assert {"File", "Window"} <= words_in(copied["de"]) and {"datei", "fenster"} <= words_in(copied["en"])
+    # what is chosen does not hang on how it is spelt
+    assert all(own[code].lower() == copied[code].lower() for code in own)
+    assert {"Open", "Sentence"} <= words_in(own["de"]) and {"Öffnen", "Satz"} <= words_in(own["en"])
+
+
+def words_in(text):
+    """The distinct words of a text, as they are spelt."""
+    return set(words_of([text], "en").strings())
+
+
 def test_counted_words_really_changed():
     for i in range(200):
         switched, counts = switch(first=i)

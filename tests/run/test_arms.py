@@ -91,7 +91,7 @@ def test_a_phase_that_switches_words_reads_the_lexicon_of_its_direction():
     config = load(with_arm({"data": "task", "updates": 4200, "switch": 0.3}))
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1")
     assert arms.switching_lexicon(config, w) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
-    assert json.loads(arms.task_flags(config, w)[1])["rate"] == 0.3
+    assert json.loads(arms.task_flags(config, w)[1])["noise"]["rate"] == 0.3
 
 
 def with_another_corpus():

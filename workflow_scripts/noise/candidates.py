@@ -11,6 +11,7 @@ import numpy as np
 
 from workflow_scripts.noise import philox
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.spelling import Spellings
 from workflow_scripts.text.word_lists import read_lexicon
 from workflow_scripts.text.words import fold
 
@@ -70,10 +71,14 @@ class Lookup(dict):
 
     limit = 1_000_000
 
-    def __init__(self, candidates: Candidates, code: str, into: str = ""):
+    def __init__(self, candidates: Candidates, code: str, into: str = "", spellings: tuple[Spellings, Spellings] | None = None):
+        """Candidates of words of the language `code` in the language `into`. `spellings` are those of both; without them words and
+        candidates are in lower case, and `usual` has no word."""
         super().__init__()
         self.code, self.into = code, into
-        self.rows = [[], *candidates.values()]
+        own, others = spellings or ({}, {})
+        self.rows = [[], *([others.get(c, c) for c in row] for row in candidates.values())]
+        self.usual = ["", *(own.get(word, word) if spellings else "" for word in candidates)]
         self.choices = np.array([len(row) for row in self.rows])
         self.folded = {word: number for number, word in enumerate(candidates, 1)}
 
@@ -99,6 +104,7 @@ class Lookups:
         self.lookups = lookups
         self.code = lookups[0].code
         self.rows = [row for lookup in lookups for row in lookup.rows]
+        self.usual = [word for lookup in lookups for word in lookup.usual]
         self.choices = np.concatenate([lookup.choices for lookup in lookups])
         self.starts = np.cumsum([0, *(len(lookup.rows) for lookup in lookups[:-1])])
         self.languages = [lookup.into for lookup in lookups for _ in lookup.rows]

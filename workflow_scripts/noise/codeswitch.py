@@ -32,6 +32,7 @@ from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
+from workflow_scripts.text.spelling import begins_sentence, read_vocabulary
 from workflow_scripts.text.words import Words, count_words, is_part_of_word, upper, words_of
 
 Kind = Literal["codeswitch", "mask", "random", "released"]
@@ -43,6 +44,10 @@ class CodeSwitch:
 
     noise: Noise = field(default_factory=Noise)
     """How many words are replaced, and in spans of what length."""
+    capitals: Literal["own", "copied"] = "own"
+    """How replacements are capitalised: with the capitals that they mostly have in the text of their own language (*Datei*, *PDF*), or
+    with those of the words that they replace. Those in the place of a word that is not capitalised as usual, such as the first of a
+    sentence, take over its capitals in any case, and so do all of a language that has no text of its own."""
     frequency_bin: Annotated[int, Limits(ge=2)] = 50
     """For the control `random`: number of words of similar frequency among which candidates are permuted."""
 
@@ -93,9 +98,8 @@ def main(
         raise InputError("--model is for the kind released, which needs it")
     codec = load_codec(model, documents) if model else None
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
-    running_words = sum(
-        len(words_of(lines, code).starts) for text, code in zip(sides[0], languages, strict=True) for lines in chunks(read_lines(text))
-    )
+    vocabularies = [read_vocabulary(text, code) for text, code in zip(sides[0], languages, strict=True)]
+    running_words = sum(vocabulary.counts.total() for vocabulary in vocabularies)
     if not running_words:
         raise InputError(f"{text_a}: no words to switch")
     # the released noise uses only every second sentence of each side
@@ -104,9 +108,9 @@ def main(
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
         candidates = load_candidates(lexicon)
         if kind == "random":
-            counts = count_words(sides[0][1 - side], languages[1 - side])
-            candidates = permute_candidates(candidates, counts, settings.frequency_bin, seed)
-        lookup = Lookup(candidates, code, languages[1 - side])
+            candidates = permute_candidates(candidates, vocabularies[1 - side].counts, settings.frequency_bin, seed)
+        spellings = (vocabularies[side].spellings, vocabularies[1 - side].spellings) if settings.capitals == "own" else None
+        lookup = Lookup(candidates, code, languages[1 - side], spellings)
         total: Counter[str] = Counter()
         for name, source, number in _parts(text, dev, rounds):
             rows: Iterator[tuple[str, str, dict[str, float]]]
@@ -217,7 +221,8 @@ def switch_lines(
     """Replace (or mask) words of sentences.
 
     Which words are replaced depends only on the settings, `seed`, `stream` and the number of the sentence, so that all kinds replace the
-    same words. Replacements are capitalised like the word that they replace, by the rules of their own language.
+    same words. A replacement has the capitals of its row of candidates; in the place of a word that begins a sentence, or is not
+    capitalised as usual, it takes over those of this word, by the rules of its own language.
 
     Args:
         lines: The sentences.
@@ -245,15 +250,18 @@ def switch_lines(
     }
     if kind == "mask":
         return span_noise.mask(words, hits.words), counts
+    numbers = (array.tolist() for array in (hits.words, rows[hits.words], hits.picks, begins_sentence(words)[hits.words]))
     new = [
         match_case(surface[word], lookup.rows[row][pick], lookup.language_of(row))
-        for word, row, pick in zip(hits.words.tolist(), rows[hits.words].tolist(), hits.picks.tolist(), strict=True)
+        if begins or surface[word] != lookup.usual[row]
+        else lookup.rows[row][pick]
+        for word, row, pick, begins in zip(*numbers, strict=True)
     ]
     return replace_words(words, hits.words, new, spaced=language(lookup.code).spaced), counts
 
 
 def match_case(model: str, word: str, code: str = "") -> str:
-    """`word`, a word of language `code`, capitalised like `model`: all capitals, first letter only, or unchanged.
+    """`word`, a word of language `code`, capitalised like `model`: all capitals, the first letter, or unchanged.
 
     Running text in Georgian has no capitals, though Unicode has some.
     """

@@ -62,8 +62,8 @@ def started_from(said: dict[str, Any]) -> str:
 def written(said: dict[str, Any], translations: bool = False) -> str:
     """What else a phase learns from, how it writes if not piece by piece, what it trains, and which rows it could not learn from."""
     parts = ["and on the translations of this text"] if translations else []
-    if noise := said.get("switch"):
-        parts.append(f"{noise['rate']:.0%} of the source's words switched by the lexicon")
+    if switch := said.get("switch"):
+        parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
     if generator := said.get("generator"):
         sga = said["sga"]
         alignment = "CTC" if sga["alignment"] == "ctc" else "mask-predict"

@@ -130,11 +130,12 @@ def task_flags(config: Config, w: Wildcards) -> list[str]:
     """The flags of a task phase that writes text at once, switches its source's words or learns from more text; none otherwise."""
     experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
     at_once = ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
-    noise = ["--switch", as_json(dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch or 0.0))]
+    noise = dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch or 0.0)
+    switch = ["--switch", as_json(dataclasses.replace(experiment.codeswitch, noise=noise))]
     pairs = [text.languages for text in _more_text(config, w)]
     sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
     more = ["--more-languages", *sources, "--more-target-languages", *targets] if pairs else []
-    return (at_once if phase.generator != "autoregressive" else []) + (noise if phase.switch is not None else []) + more
+    return (at_once if phase.generator != "autoregressive" else []) + (switch if phase.switch is not None else []) + more
 
 
 def more_text(config: Config, w: Wildcards) -> dict[str, list[str]]:

@@ -28,6 +28,8 @@ MASK = "<mask>"
 BREAK = "</s>"
 """The break between the sentences of a document; it is not a word."""
 
+SOFT_HYPHEN = "\u00ad"
+
 
 class Words(NamedTuple):
     """The words of many lines."""
@@ -151,7 +153,7 @@ def _locate(line: str, tokens: Iterable[str]) -> Iterator[Span]:
 
 def fold(word: str, code: str) -> str:
     """`word` in lower case and without soft hyphens, as in embeddings and lexicons; by Turkish rules for Turkish and Azerbaijani."""
-    word = word.replace("\u00ad", "")
+    word = word.replace(SOFT_HYPHEN, "")
     if code in ("tr", "az"):
         word = word.replace("İ", "i").replace("I", "ı")
     return word.lower()

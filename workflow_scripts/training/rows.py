@@ -17,8 +17,8 @@ from workflow_scripts.training.flat import Chained, Lines, Rows, encoded, length
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
+    from workflow_scripts.noise.codeswitch import CodeSwitch
     from workflow_scripts.noise.masking import Masking
-    from workflow_scripts.noise.spans import Noise
 
 
 class Rounds(Protocol):
@@ -73,16 +73,21 @@ class SwitchedText(Rounds):
         codec: Codec,
         settings: Training,
         lexicon: Path,
-        noise: "Noise",
+        switch: "CodeSwitch",
         seed: int,
     ):
         from workflow_scripts.noise.candidates import Lookup, load_candidates
+        from workflow_scripts.text.spelling import read_vocabulary
 
         plain = ParallelText(source, target, languages, codec, settings)
         lines = list(read_lines(source))
         self._lines, self._targets = [lines[i] for i in plain.chosen], plain.epoch(0).sides[1]
         self._encode = partial(codec.encode, code=languages[0], max_length=settings.max_length)
-        self._lookup, self._noise, self._seed = Lookup(load_candidates(lexicon), *languages), noise, seed
+        spellings = None
+        if switch.capitals == "own":
+            spellings = read_vocabulary(source, languages[0]).spellings, read_vocabulary(target, languages[1]).spellings
+        self._lookup = Lookup(load_candidates(lexicon), *languages, spellings)
+        self._noise, self._seed = switch.noise, seed
         self.rows = plain.rows
 
     def epoch(self, number: int) -> Rows:

@@ -30,7 +30,7 @@ from workflow_scripts.device import keep_memory, pick_precision
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.sga import SGA, Generator, effective
 from workflow_scripts.models.tokenisation import Codec, load_codec
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import from_plain, is_first_process, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
@@ -109,12 +109,12 @@ def translate(
     """Train a model to write the target of the training text from its source; see `Phase`. Raises as `restore` does.
 
     A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the settings `sga`, one JSON value.
-    Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of the noise, `switch`, one JSON value as
-    well. `more_sources` (in `more_languages`) and `more_targets` (in `more_target_languages`) are learnt together with this text.
+    Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of `CodeSwitch`, `switch`, one JSON value
+    as well. `more_sources` (in `more_languages`) and `more_targets` (in `more_target_languages`) are learnt together with this text.
     """
     phase, settings = _with_choice(phase, settings, "finetune")
     source, target = phase.languages
-    noise = from_plain(Noise, json.loads(switch)) if switch else None
+    switching = from_plain(CodeSwitch, json.loads(switch)) if switch else None
     more = list(zip(more_sources, more_targets, zip(more_languages, more_target_languages, strict=True), strict=True))
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
@@ -122,8 +122,8 @@ def translate(
         rows = encode_pairs(dev_source, dev_target, pair, codec, settings.max_length)
         dev = [Dev(rows, target, list(read_lines(dev_target)))]
         parts: list[Rounds] = []
-        if noise and lexicon:
-            parts += [SwitchedText(train_source, train_target, pair, codec, settings, lexicon, noise, phase.seed)]
+        if switching and lexicon:
+            parts += [SwitchedText(train_source, train_target, pair, codec, settings, lexicon, switching, phase.seed)]
         else:
             parts += [ParallelText(train_source, train_target, pair, codec, settings)]
         parts += [ParallelText(*text, codec, settings) for text in more]
@@ -140,8 +140,8 @@ def translate(
         chosen = effective(generator, from_plain(SGA, json.loads(sga)))
         opened = partial(open_generator, writing=generator, sga=chosen)
         method = Method(train=train_generator, open=opened, about={"generator": generator, "sga": asdict(chosen)})
-    if noise:
-        method = method._replace(about={**method.about, "switch": asdict(noise)})
+    if switching:
+        method = method._replace(about={**method.about, "switch": asdict(switching)})
     train_phase(phase, settings, text, read, method)
 
 
