@@ -135,10 +135,12 @@ def test_a_model_that_is_not_to_be_had_says_what_to_do(tmp_path, monkeypatch):
         run(tmp_path, Backbone(kind="hub", model="nobody/nothing"))
 
 
-def test_denoised_rows_restore_their_line():
+def test_lines_are_noised_anew_in_each_round_and_each_of_them_alone():
     lines = manual_pairs(50)[0]
-    rows = [row.split("\t") for row in denoised(lines, "de", Small().noise, 1, 0)]
-    assert [original for _, original in rows] == lines and sum("<mask>" in noised for noised, _ in rows) > 45
+    settings = {"code": "de", "noise": Small().noise, "seed": 1}
+    first, second = denoised(lines, 0, [0, 2], **settings)
+    assert len(first) == len(lines) and sum("<mask>" in noised for noised in first) > 45 and first != second
+    assert list(denoised(lines[30:], 30, [2, 0], **settings)) == [second[30:], first[30:]]
 
 
 def test_a_tab_in_the_text_does_not_end_the_noised_half(tmp_path):

@@ -88,9 +88,9 @@ class Lookup(dict):
         self[word] = number = self.folded.get(fold(word, self.code), 0)
         return number
 
-    def numbers(self, surface: list[str], *_: object) -> np.ndarray:
-        """The row number of each word; further arguments, which only `Lookups` needs, have no effect."""
-        return np.fromiter(map(self.__getitem__, surface), np.int64, len(surface))
+    def numbers(self, surface: list[str]) -> np.ndarray:
+        """The row number of each word (1 × words)."""
+        return np.fromiter(map(self.__getitem__, surface), np.int64, len(surface))[None]
 
     def language_of(self, row: int) -> str:
         """Language of the candidates in a row."""
@@ -109,20 +109,25 @@ class Lookups:
         self.starts = np.cumsum([0, *(len(lookup.rows) for lookup in lookups[:-1])])
         self.languages = [lookup.into for lookup in lookups for _ in lookup.rows]
 
-    def numbers(self, surface: list[str], before: np.ndarray, seed: int, stream: int, first: int) -> np.ndarray:
-        """The row number of each word. For a sentence, both sides of a round draw the same language.
-
-        `before` has the number of words before each sentence, and in all; `seed`, `stream` and `first` (number of the first sentence)
-        key the random choice as in `spans.choose_words`.
-        """
-        drawn = philox.integers(len(before) - 1, len(self.lookups), seed, _LANGUAGES + stream // 2, first)
-        of_word = np.repeat(drawn, np.diff(before))
-        found = (self.lookups[language][word] for language, word in zip(of_word.tolist(), surface, strict=True))
-        return np.fromiter(found, np.int64, len(surface)) + self.starts[of_word]
+    def numbers(self, surface: list[str]) -> np.ndarray:
+        """The row number of each word in each language (languages × words)."""
+        return np.concatenate([lookup.numbers(surface) + start for lookup, start in zip(self.lookups, self.starts, strict=True)])
 
     def language_of(self, row: int) -> str:
         """Language of the candidates in a row."""
         return self.languages[row]
+
+
+def draw_language(numbers: np.ndarray, before: np.ndarray, seed: int, stream: int, first: int) -> np.ndarray:
+    """Of row numbers in several languages (languages × words) those of the language that is drawn for each sentence.
+
+    For a sentence, both sides of a round draw the same language. `before` has the number of words before each sentence, and in all;
+    `seed`, `stream` and `first` (number of the first sentence) key the random choice as in `spans.choose_words`.
+    """
+    if len(numbers) == 1:
+        return numbers[0]
+    drawn = philox.integers(len(before) - 1, len(numbers), seed, _LANGUAGES + stream // 2, first)
+    return numbers[np.repeat(drawn, np.diff(before)), np.arange(numbers.shape[1])]
 
 
 # random streams from here on draw languages; streams of the noise have smaller numbers

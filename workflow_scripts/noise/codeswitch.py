@@ -18,19 +18,21 @@ The kind ``released`` is the noise of the authors' published code, for compariso
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from workflow_scripts.limits import Limits
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise import spans as span_noise
-from workflow_scripts.noise.candidates import Lookup, Lookups, load_candidates, load_lookups, permute_candidates
+from workflow_scripts.noise.candidates import Lookup, Lookups, draw_language, load_candidates, load_lookups, permute_candidates
 from workflow_scripts.noise.released import released_side
+from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text.files import chunks, read_lines, write_lines
+from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.spelling import begins_sentence, read_vocabulary
 from workflow_scripts.text.words import Words, count_words, is_part_of_word, upper, words_of
@@ -111,14 +113,14 @@ def main(
             candidates = permute_candidates(candidates, vocabularies[1 - side].counts, settings.frequency_bin, seed)
         spellings = (vocabularies[side].spellings, vocabularies[1 - side].spellings) if settings.capitals == "own" else None
         lookup = Lookup(candidates, code, languages[1 - side], spellings)
-        total: Counter[str] = Counter()
-        for name, source, number in _parts(text, dev, rounds):
-            rows: Iterator[tuple[str, str, dict[str, float]]]
+        for source, files in _parts(text, dev, rounds, output, code):
+            total: Counter[str] = Counter()  # that of the training text, which comes last, is told
             if codec:
-                rows = released_side(source, codec, candidates, seed, number, side, settings.noise)
+                for number, path in files.items():
+                    write_lines(path, _count(released_side(source, codec, candidates, seed, number, side, settings.noise), total))
             else:
-                rows = switched_side(source, lookup, kind, seed, number, side, settings.noise)
-            write_lines(output / f"{name}.{code}.tsv.zst", _count(rows, Counter() if name == "dev" else total))
+                noised = partial(switched, lookup=lookup, kind=kind, seed=seed, side=side, noise=settings.noise, total=total)
+                write_rounds(files, partial(read_lines, source), noised)
         report[code] = _shares(total)
     write_json(
         output / "codeswitch.json",
@@ -161,10 +163,10 @@ def one_sided(
         raise InputError(f"{text}: no words to switch")
     lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if kind == "random" else None))
     rounds = max(1, -(-tokens // counts.total()))
-    total: Counter[str] = Counter()
-    for name, source, number in _parts(text, dev, rounds):
-        rows = switched_side(source, lookup, kind, seed, number, 0, settings.noise)
-        write_lines(output / f"{name}.{language}.tsv.zst", _count(rows, Counter() if name == "dev" else total))
+    for source, files in _parts(text, dev, rounds, output, language):
+        total: Counter[str] = Counter()  # that of the training text, which comes last, is told
+        noised = partial(switched, lookup=lookup, kind=kind, seed=seed, side=0, noise=settings.noise, total=total)
+        write_rounds(files, partial(read_lines, source), noised)
     write_json(
         output / "codeswitch.json",
         {
@@ -184,29 +186,36 @@ def one_sided(
 _DEV_ROUND = 1 << 30
 
 
-def _parts(text: Path, dev: Path, rounds: int) -> list[tuple[str, Path, int]]:
-    """Output files of one language: name, source text, number of the round."""
-    return [("dev", dev, _DEV_ROUND), *((f"round{r}", text, r) for r in range(rounds))]
+def _parts(text: Path, dev: Path, rounds: int, output: Path, code: str) -> list[tuple[Path, dict[int, Path]]]:
+    """The text of dev and training, in this order, and the files of its rounds."""
+    return [
+        (dev, {_DEV_ROUND: output / f"dev.{code}.tsv.zst"}),
+        (text, {number: output / f"round{number}.{code}.tsv.zst" for number in range(rounds)}),
+    ]
 
 
 # ---------------------------------------------------------------------------------------------
 # sentences
 
 
-def switched_side(
-    text: Path, lookup: Lookup | Lookups, kind: Kind, seed: int, round_number: int, side: int, noise: Noise
-) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """Each line of `text` as (noised, original, counts) for one round.
-
-    The counts are those of `switch_lines` for a chunk of lines. They come with its first line; the other lines have none.
-    """
-    first = 0
-    for lines in chunks(read_lines(text)):
-        noised, counts = switch_lines(lines, lookup, kind, seed, 2 * round_number + side, first, noise)
-        for new, line in zip(noised, lines, strict=True):
-            yield new, line, counts
-            counts = {}
-        first += len(lines)
+def switched(
+    lines: list[str],
+    first: int,
+    rounds: list[int],
+    *,
+    lookup: Lookup | Lookups,
+    kind: Kind,
+    seed: int,
+    side: int,
+    noise: Noise,
+    total: Counter[str],
+) -> Iterator[list[str]]:
+    """The noised lines of each round, as `rounds.write_rounds` asks for them; `total` adds up the counts of `switch_lines`."""
+    found = find_words(lines, lookup)
+    for number in rounds:
+        noised, counts = switch_words(found, lookup, kind, seed, 2 * number + side, first, noise)
+        total.update(counts)
+        yield noised
 
 
 def switch_lines(
@@ -237,9 +246,34 @@ def switch_lines(
         The new sentences, and the numbers of all words, of words with candidates, of replaced words, and of words that were to be
         replaced.
     """
+    return switch_words(find_words(lines, lookup), lookup, kind, seed, stream, first, noise)
+
+
+class Found(NamedTuple):
+    """What is known of lines before they are noised, the same in all rounds."""
+
+    words: Words
+    surface: list[str]
+    """Each word as it is spelt."""
+    numbers: np.ndarray
+    """Rows of the lookup (languages × words)."""
+    begins: np.ndarray
+    """Whether a sentence begins with a word."""
+
+
+def find_words(lines: list[str], lookup: Lookup | Lookups) -> Found:
+    """The words of lines, and their candidates."""
     words = words_of(lines, lookup.code)
     surface = words.strings()
-    rows = lookup.numbers(surface, words.before, seed, stream, first)
+    return Found(words, surface, lookup.numbers(surface), begins_sentence(words))
+
+
+def switch_words(
+    found: Found, lookup: Lookup | Lookups, kind: Kind, seed: int, stream: int, first: int, noise: Noise
+) -> tuple[list[str], dict[str, float]]:
+    """`switch_lines`, once the words have been found."""
+    words, surface = found.words, found.surface
+    rows = draw_language(found.numbers, words.before, seed, stream, first)
     choices = lookup.choices[rows]
     hits = span_noise.choose_words(choices, words.before, noise, seed, stream, first)
     counts = {
@@ -250,7 +284,7 @@ def switch_lines(
     }
     if kind == "mask":
         return span_noise.mask(words, hits.words), counts
-    numbers = (array.tolist() for array in (hits.words, rows[hits.words], hits.picks, begins_sentence(words)[hits.words]))
+    numbers = (array.tolist() for array in (hits.words, rows[hits.words], hits.picks, found.begins[hits.words]))
     new = [
         match_case(surface[word], lookup.rows[row][pick], lookup.language_of(row))
         if begins or surface[word] != lookup.usual[row]

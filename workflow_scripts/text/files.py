@@ -144,14 +144,23 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) -> int:
     """Write pairs into two files that are parallel line by line, and return their number. If an error occurs, neither file is written."""
     count = 0
-    with atomic(path_a, "wb") as file_a, atomic(path_b, "wb") as file_b:
-        with _writer(path_a, file_a) as write_a, _writer(path_b, file_b) as write_b:
-            for a, b in pairs:
-                write_a(a)
-                write_b(b)
-                count += 1
-        file_a.flush()  # before the other one gets its name
+    with writers([path_a, path_b]) as (write_a, write_b):
+        for a, b in pairs:
+            write_a(a)
+            write_b(b)
+            count += 1
     return count
+
+
+@contextlib.contextmanager
+def writers(paths: Sequence[Path]) -> Iterator[list[Callable[[str], object]]]:
+    """For each of the files, what writes a line into it (compressed if its suffix is .zst). If an error occurs, none of them is written."""
+    with contextlib.ExitStack() as open_files:
+        files = [open_files.enter_context(atomic(path, "wb")) for path in paths]
+        with contextlib.ExitStack() as stack:
+            yield [stack.enter_context(_writer(path, file)) for path, file in zip(paths, files, strict=True)]
+        for file in files:  # before the first one gets its name
+            file.flush()
 
 
 T = TypeVar("T")

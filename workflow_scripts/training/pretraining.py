@@ -32,6 +32,7 @@ from workflow_scripts.limits import Limits, Positive
 from workflow_scripts.models.families import FAMILIES, Family, family_of
 from workflow_scripts.names import instead
 from workflow_scripts.noise.masking import Masking
+from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, is_first_process
 from workflow_scripts.text.corpus import leak_key
@@ -131,9 +132,12 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
     total = sum(len(words_of([*dev[code], *text], code).starts) for code, text in train.items())
     rounds = max(1, -(-block.training.updates * block.training.batch_tokens // total))
     for side, (code, text) in enumerate(train.items()):
-        write_lines(folder / f"dev.{code}.tsv.zst", denoised(dev[code], code, block.noise, seed, 2**31 + side))
-        for number in range(rounds):
-            write_lines(folder / f"round{number}.{code}.tsv.zst", denoised(text, code, block.noise, seed, number * len(train) + side))
+        # random streams; that of dev is reserved, training never reaches it
+        dev_file = {2**31 + side: folder / f"dev.{code}.tsv.zst"}
+        files = {number * len(train) + side: folder / f"round{number}.{code}.tsv.zst" for number in range(rounds)}
+        noised = partial(denoised, code=code, noise=block.noise, seed=seed)
+        write_rounds(dev_file, partial(iter, dev[code]), noised)
+        write_rounds(files, partial(iter, text), noised)
 
     codes = tuple(train)
 
@@ -146,11 +150,11 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
     return Material({path.name: path for path in sorted(folder.glob("*.tsv.zst"))}, read)
 
 
-def denoised(lines: list[str], code: str, noise: Noise, seed: int, stream: int) -> Iterator[str]:
-    """Rows ``noised TAB original`` of mBART's noise."""
-    changed = denoise(words_of(lines, code), noise, seed, stream, spaced=language(code).spaced)
-    for noised, line in zip(changed, lines, strict=True):
-        yield f"{noised}\t{line}"
+def denoised(lines: list[str], first: int, streams: list[int], code: str, noise: Noise, seed: int) -> Iterator[list[str]]:
+    """The lines, of which the first is number `first` in its text, with mBART's noise by each of these random streams."""
+    words = words_of(lines, code)
+    for stream in streams:
+        yield denoise(words, noise, seed, stream, first, spaced=language(code).spaced)
 
 
 def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
