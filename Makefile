@@ -13,8 +13,10 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 # by its path, since it is no stage and needs nothing but Python; in place of the shell, so that a signal to make reaches it
-HERE := $(dir $(realpath $(firstword $(MAKEFILE_LIST))))
-RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)workflow_scripts/run/progress.py")
+HERE := $(shell dirname "$$(realpath '$(strip $(MAKEFILE_LIST))')")
+RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)/workflow_scripts/run/progress.py")
+# where the run is: here, or what --directory in ARGS names; as a word of the shell
+AT = "$$(realpath -m -- "$$(printf '%s\n' $(ARGS) | sed -n 's/^--directory=//p; /^\(-d\|--directory\)$$/ {n; p}' | tail -n 1 | grep . || echo .)")"
 
 .PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint picture resume setup clean
 
@@ -53,20 +55,21 @@ picture: setup $(VENV)/.browser
 	. $(BIN)/activate && python tests/picture.py results/report.html docs/images/report.png
 
 # After a killed run: unless another Snakemake is at work here, stop what that run left behind (training writes a checkpoint),
-# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm".
+# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm";
+# in another folder: make resume ARGS="--directory FOLDER".
 # Like make demo it says every minute how far it is, or with VERBOSE=1 all that Snakemake says.
 resume: setup
 	@for pid in $$(pgrep -x snakemake; pgrep -f '[p]ython[^ ]* .*-m snakemake( |$$)'); do \
-	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
+	  if [ "$$(readlink /proc/$$pid/cwd)" = $(AT) ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
 	done
-	@lock=$$(ls .snakemake/locks/*.lock 2>/dev/null | head -n 1); [ -z "$$lock" ] || \
-	for host in $$(find .snakemake/log -name '*.snakemake.log' -newer "$$lock" -exec sed -n '1,15s/^  Host: //p' {} \;); do \
+	@lock=$$(ls $(AT)/.snakemake/locks/*.lock 2>/dev/null | head -n 1); [ -z "$$lock" ] || \
+	for host in $$(find $(AT)/.snakemake/log -name '*.snakemake.log' -newer "$$lock" -exec sed -n '1,15s/^  Host: //p' {} \;); do \
 	  if [ "$$host" != "$$(uname -n)" ]; then \
 	    echo "a snakemake on $$host was at work here; give this command there, or see that it is gone and run snakemake --unlock $(ARGS)"; exit 1; \
 	  fi; \
 	done
 	@for pid in $$(pgrep -f '[w]orkflow_scripts\.'); do \
-	  if [ "$$(readlink /proc/$$pid/cwd)" = "$(CURDIR)" ]; then \
+	  if [ "$$(readlink /proc/$$pid/cwd)" = $(AT) ]; then \
 	    echo "stopping process $$pid, which the killed run has left behind"; kill $$pid 2>/dev/null; timeout 300 tail --pid=$$pid -f /dev/null; \
 	  fi; \
 	done

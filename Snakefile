@@ -1,11 +1,16 @@
 """Crossgap: code-switching restore between pretraining and finetuning, from raw text to a report."""
 
+from pathlib import Path
+
 from snakemake.utils import min_version
+
+from workflow_scripts.stage import ROOT
 
 min_version("9.20")
 
 
-configfile: "config.yaml"
+# the one here, which a run in another folder (--directory) goes by where it has none of its own
+configfile: "config.yaml" if Path("config.yaml").exists() else str(ROOT / "config.yaml")
 
 
 report: "docs/captions/workflow.rst"

@@ -10,9 +10,6 @@ from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import InputFiles, Wildcards
 from snakemake.settings.types import DeploymentMethod
 
-# Snakemake puts a Snakefile's folder on the path of modules, also where another workflow uses it (workflow.basedir is then the other's).
-from workflow_scripts.stage import ROOT
-
 # Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory.
 shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 

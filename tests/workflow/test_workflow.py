@@ -355,6 +355,13 @@ def test_the_slurm_profile_plans_the_whole_run(tmp_path):
     assert "report" in planned(said)
 
 
+def test_a_folder_without_a_configuration_goes_by_the_one_beside_the_snakefile(tmp_path):
+    config = write_config(tmp_path, {"run": {"arms": ["finetune"]}})
+    assert {"corpus", "finetune", "report"} <= planned(snakemake(tmp_path, "--configfile", config, "-n"))
+    (tmp_path / "config.yaml").write_text("corpora: {}\n", encoding="utf-8")
+    assert "run.seeds: is missing" in snakemake(tmp_path, "--configfile", config, "-n", check=False)
+
+
 def test_preflight_finds_nothing_wrong_with_what_has_run(done):
     said = snakemake(done, "preflight", "--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "1")
     assert "ok     corpora.tiny.train: manual.tsv, 3,000 pairs" in said and "ok     disk" in said and "WRONG" not in said

@@ -157,7 +157,7 @@ _SIGNS = (
     (
         r"No space left on device|Disk quota exceeded|File too large|PytorchStreamWriter failed|unexpected pos \d+ vs",
         "the disk is full, or a quota used up",
-        "make room (df -h, quota), or run in a folder on another disk (--directory)",
+        "make room (df -h, quota), or run in a folder on another disk (--directory FOLDER, where files of your own are looked for)",
     ),
     (r"training has diverged", "training diverged", "{error} ({settings} in the configuration)"),
     (r"nor available from the Hugging Face hub", "the model is not there", "{error}"),

@@ -122,7 +122,7 @@ def disk(config: Config) -> Iterator[Finding]:
     need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
     told = f"about {gigabytes(need)} for a whole run, of which {gigabytes(there)} are there; {gigabytes(free)} free"
     if need - min(there, need) > free:
-        yield Finding("WRONG", "disk", f"{told}; make room, or run in a folder on a larger disk (snakemake --directory)")
+        yield Finding("WRONG", "disk", f"{told}; make room, or run in a folder on a larger disk (snakemake --directory FOLDER, where files of your own are looked for)")
     else:
         yield Finding("ok", "disk", told)
 
