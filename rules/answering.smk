@@ -23,6 +23,7 @@ rule answering_finetune:
     conda:
         "../envs/crossgap.yaml"
     resources:
+        gpu=GPU,
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
@@ -61,6 +62,8 @@ rule answering_prediction:
         experiment=experiments_with(task="answering"),
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(arms.tested_languages),

@@ -19,6 +19,7 @@ rule backbone:
     conda:
         "../envs/crossgap.yaml"
     resources:
+        gpu=GPU,
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:

@@ -10,6 +10,8 @@ rule cka:
         "results/benchmarks/cka/{analysis}.tsv"
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         told=of(analyses.told, "cka"),
         settings=analysis_settings("cka"),

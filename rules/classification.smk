@@ -74,6 +74,7 @@ rule classification_finetune:
     conda:
         "../envs/crossgap.yaml"
     resources:
+        gpu=GPU,
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
@@ -107,6 +108,8 @@ rule classification_prediction:
         experiment=experiments_with(task="classification"),
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(arms.tested_languages),

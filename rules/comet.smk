@@ -35,6 +35,8 @@ rule comet:
         "results/benchmarks/comet/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     conda:
         "../envs/comet.yaml"
+    resources:
+        gpu=GPU,
     params:
         environment=lambda w, input: flags(input, "environment"),
         settings=lambda w: as_json(CONFIG.experiments[w.experiment].comet or Comet()),

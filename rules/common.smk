@@ -21,6 +21,7 @@ from workflow_scripts.run.config import dumped, load, missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
 from workflow_scripts.run.loading import check_files
+from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
 from workflow_scripts.tasks.table import task_name, task_of
 
@@ -38,6 +39,12 @@ try:
         raise InputError("config:\n" + "\n".join(f"  {line}" for line in missing))
 except InputError as error:
     raise WorkflowError(str(error)) from None
+
+
+# Without a cluster all jobs find the same GPU, so one of those that use it runs at a time. On Slurm the profile says what each asks for.
+GPU = int(bool(workflow.is_main_process and workflow.resource_settings.nodes is None and gpu_here()))
+if GPU and "gpu" not in workflow.global_resources:
+    workflow.register_resource("gpu", 1)
 
 
 def of(ask, *more):

@@ -12,6 +12,8 @@ rule decoding:
         experiment=experiments_with(text="corpora"),
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         languages=of(arms.test_direction),
         documents=of(arms.documents),
@@ -35,6 +37,8 @@ rule n_best:
         "results/benchmarks/decoding/{experiment}/{arm}.seed{seed}.{testset}.nbest.tsv"
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         languages=of(arms.test_direction),
         documents=of(arms.documents),

@@ -33,6 +33,8 @@ rule generation_decoding:
         experiment=experiments_with(text="labelled", answers="text"),
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(arms.tested_directions, 0),

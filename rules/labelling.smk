@@ -23,6 +23,7 @@ rule labelling_finetune:
     conda:
         "../envs/crossgap.yaml"
     resources:
+        gpu=GPU,
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
@@ -62,6 +63,8 @@ rule labelling_prediction:
         experiment=experiments_with(task="labelling"),
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(arms.tested_languages),

@@ -19,6 +19,8 @@ rule representation:
         "results/benchmarks/representation/{experiment}/{arm}.seed{seed}.{phase}.tsv"
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         languages=of(arms.direction),
         documents=of(arms.documents),

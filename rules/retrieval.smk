@@ -23,6 +23,8 @@ rule retrieval:
         experiment=experiments_with(task="retrieval"),
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         testsets=lambda w: arms.testsets(CONFIG, w.experiment),
         languages=of(searches.languages),

@@ -10,6 +10,8 @@ rule separability:
         "results/benchmarks/separability/{analysis}.tsv"
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         told=of(analyses.told, "separability"),
         settings=analysis_settings("separability"),

@@ -9,6 +9,8 @@ rule spectra:
         "results/benchmarks/spectra/{analysis}.tsv"
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         told=of(analyses.told, "spectra"),
         settings=analysis_settings("spectra"),

@@ -15,6 +15,8 @@ rule speed:
     conda:
         "../envs/crossgap.yaml"
     threads: 1024  # all cores that there are: Snakemake gives no job more
+    resources:
+        gpu=GPU,
     params:
         arms=of(arms.arms),
         languages=of(arms.trained_direction),

@@ -20,6 +20,7 @@ rule pretext:
     conda:
         "../envs/crossgap.yaml"
     resources:
+        gpu=GPU,
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
@@ -67,6 +68,7 @@ rule finetune:
     conda:
         "../envs/crossgap.yaml"
     resources:
+        gpu=GPU,
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:

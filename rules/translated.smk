@@ -15,6 +15,8 @@ rule translated:
         name=r"[\w-]+",
     conda:
         "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
     params:
         unit=lambda w: CONFIG.labelled[w.labelled].unit,
         language=lambda w: CONFIG.labelled[w.labelled].language,

@@ -125,6 +125,8 @@ def test_the_schema_is_generated():
         ("corpora/help/languages", ["de", "eng"], "unknown language 'eng'"),
         ("corpora/help/languages", ["de", "de"], "one language twice"),
         ("corpora/help/languages", ["de", "fr"], "nothing is said about fr"),
+        ("corpora/help/dev", {"file": "dev.tsv"}, r"dev: nothing is said about de, en; give `columns`; for example those of `train`, {'document'"),
+        ("corpora/help/train/columns", {"de": 1, "en": 2, "document": 1}, r"document is column 1, .* set document to null"),
         ("corpora/help/train/files", {"de": "a", "en": "b"}, "has `file` and `files`, where one belongs; .* set the other to null"),
         ("corpora/help/dev", {}, "or `held_out`"),
         ("corpora/help/test/dev", {"held_out": 5}, "cannot be called dev"),
@@ -163,6 +165,7 @@ def test_the_schema_is_generated():
         ("experiment", {}, r"experiment: unknown key, did you mean 'experiments'"),
         ("experiments/help-de-en/epochs", 3, r"epochs: unknown key; .*arms\.NAME have a key of this name"),
         ("corpora/help/held_out", 3, r"help\.held_out: unknown key, did you mean 'held_out_min_words'"),
+        ("arms/csr/0/codeswitch", {}, r"codeswitch: unknown key, did you mean 'switch'\? \(experiments\.NAME has a key of this name\)"),
         ("corpora/help/liek", "other", r"help\.liek: unknown key, did you mean 'like'"),
         ("corpora/help/test", {"held_out": 5}, r"corpora\.help\.test: holds test sets by name; write `test: \{NAME: \{held_out: …\}\}`"),
         (

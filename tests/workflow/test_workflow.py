@@ -6,8 +6,10 @@ import csv
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -360,6 +362,32 @@ def test_a_folder_without_a_configuration_goes_by_the_one_beside_the_snakefile(t
     assert {"corpus", "finetune", "report"} <= planned(snakemake(tmp_path, "--configfile", config, "-n"))
     (tmp_path / "config.yaml").write_text("corpora: {}\n", encoding="utf-8")
     assert "run.seeds: is missing" in snakemake(tmp_path, "--configfile", config, "-n", check=False)
+
+
+def test_one_job_at_a_time_uses_this_machines_gpu(tmp_path, commands, monkeypatch):
+    commands("nvidia-smi", "40960")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    config = ["--configfile", str(ROOT / "config.yaml"), write_config(lay_out(tmp_path), TINY)]
+    wanted = ["results/corpora/tiny.en-de/dev.en", *config, "--cores", "2"]
+    assert re.search(r"Provided resources:.* gpu=\D*1\b", snakemake(tmp_path, *wanted))
+    assert re.search(r"Provided resources:.* gpu=\D*3\b", snakemake(tmp_path, *wanted, "--forcerun", "held_out", "--resources", "gpu=3"))
+    # those that have one on Slurm
+    profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))["set-resources"]
+    rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rules").glob("*.smk"))
+    using = {name for name, block in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", rules, flags=re.M | re.S) if "gpu=GPU," in block}
+    assert using | {"representation_backbone"} == {rule for rule, asked in profile.items() if asked.get("gpu")}
+
+
+def test_another_model_in_the_folder_of_a_backbone_is_taken(tmp_path):
+    lay_out(tmp_path)
+    shutil.copytree(ROOT / "resources/backbones/bible", tmp_path / "own")
+    content = changed("backbones/tiny", {"kind": "hub", "model": "own"})
+    arguments = ["results/backbones/tiny/model", "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, content), "--cores", "1"]
+    snakemake(tmp_path, *arguments)
+    assert not planned(snakemake(tmp_path, *arguments, "-n"))
+    time.sleep(1.1)  # a time of a file may be whole seconds
+    (tmp_path / "own/model.safetensors").touch()
+    assert planned(snakemake(tmp_path, *arguments, "-n")) == {"backbone"}
 
 
 def test_preflight_finds_nothing_wrong_with_what_has_run(done):

@@ -75,7 +75,7 @@ def write_report(
     studies = [configured(results, name, settings) for name in settings.run.experiments]
     sections = [section(each) for each in studies]
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):
-        raise InputError(f"{next(iter(sections[0]['failed'].values()))}; the report is made of a finished run (snakemake --cores all)")
+        raise InputError(f"no part of the report can be made: {next(iter(sections[0]['failed'].values()))}")
     made = templates(settings)
     for number, part in enumerate(sections):
         render_parts(made, part, first=not number or bool(pages))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.report.study import Study, summary
+from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase
 from workflow_scripts.training.settings import DEV_SCORES
 
@@ -64,7 +65,7 @@ def updates_made(study: Study, arm: str, seed: int, phase: Phase) -> int | None:
     """
     try:
         return int(_curve_rows(study, arm, seed, phase)[-1]["update"])
-    except (OSError, IndexError):
+    except (InputError, IndexError):
         return None
 
 
@@ -75,7 +76,7 @@ def updates_in_all(study: Study, arm: str) -> list[int]:
 
 
 def _curve_rows(study: Study, arm: str, seed: int, phase: Phase) -> list[dict[str, str]]:
-    with open(study.seed(arm, seed) / phase.name / "curve.tsv", encoding="utf-8") as file:
+    with open(study.there(study.seed(arm, seed) / phase.name / "curve.tsv"), encoding="utf-8") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 

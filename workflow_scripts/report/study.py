@@ -125,11 +125,15 @@ class Study:
         """What was said of the backbone that an arm, or a model that is looked up, starts from."""
         return self.json(under(self.run.parents[1], paths.backbone_folder(self.backbones[arm])) / "backbone.json")
 
-    def json(self, path: Path) -> dict[str, Any]:
-        """Read a JSON file and note it for the provenance; raises `InputError` where it is missing."""
+    def there(self, path: Path) -> Path:
+        """`path`; raises `InputError` where it is missing."""
         if not path.exists():
             raise InputError(f"{path} is missing; the report is made of a finished run (snakemake --cores all)")
-        if path not in self.read:
+        return path
+
+    def json(self, path: Path) -> dict[str, Any]:
+        """Read a JSON file and note it for the provenance; raises `InputError` where it is missing."""
+        if self.there(path) not in self.read:
             self.read.append(path)
         return read_json(path)
 

@@ -67,10 +67,10 @@ def _keys(problem: ErrorDetails) -> list[str]:
     return [str(part) for part in loc if not str(part).startswith(("constrained-", "literal["))]
 
 
-def _nearest(name: str, known: Any) -> str | None:
-    """The known name that is most alike, whatever its case."""
+def _nearest(name: str, known: Any, cutoff: float = 0.61) -> str | None:
+    """The known name that is most alike, whatever its case; none where all are less alike than `cutoff`."""
     by_case = {str(one).lower(): str(one) for one in known}
-    found = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.61)  # corpus is near corpora; epochs and each are not alike
+    found = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=cutoff)  # corpus is near corpora; epochs and each are not alike
     return by_case[found[0]] if found else None
 
 
@@ -81,9 +81,14 @@ def _known_key(loc: tuple[int | str, ...], config: type) -> str:
         own |= {"like"} if loc[0] in ALIKE else set()
         own |= {"each"} if loc[0] in DEFINITIONS else set()
     if near := _nearest(key, own):
-        return f", did you mean {near!r}?"
+        near = f", did you mean {near!r}?"
+        if _nearest(key, own, 0.8):
+            return near
     places = list(dict.fromkeys(place for place, name in _places(config) if name == key))
-    return f"; {' and '.join(places[:3])} {'has' if len(places) == 1 else 'have'} a key of this name" if places else ""
+    elsewhere = f"{' and '.join(places[:3])} {'has' if len(places) == 1 else 'have'} a key of this name" if places else ""
+    if not elsewhere:
+        return near or ""
+    return f"{near} ({elsewhere})" if near else f"; {elsewhere}"
 
 
 def _nameless(problem: ErrorDetails, config: type) -> str | None:

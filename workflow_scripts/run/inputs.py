@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Protocol
 
 from workflow_scripts import paths
@@ -309,8 +310,12 @@ def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
 
 
 def backbone_text(config: Config, w: Wildcards) -> list[str]:
-    """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy."""
-    block = config.backbones[w.backbone].pretraining
+    """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy; or the files of a model in a folder."""
+    named = config.backbones[w.backbone]
+    # what a run has made is a folder as a whole, of which Snakemake takes no single file
+    if named.kind == "hub" and named.model and (folder := Path(named.model)).is_dir() and folder.parts[:1] != ("results",):
+        return sorted(str(path) for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    block = named.pretraining
     ready = [f"{resource(block.ready)}/ready.json"] if block and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
 

@@ -107,7 +107,21 @@ def _spelt_section(section: str, blocks: Any) -> Any:
         if isinstance(block, dict) and section in WITH_PARTS:
             parts = {part: _spelt(f"{section}.{name}.{part}", block[part]) for part in NAMED_PARTS if isinstance(block.get(part), dict)}
             spelt[name] = {**block, **parts}
+    spelt = {name: _without_nulls(block) for name, block in spelt.items()}
     return _with_likes(section, spelt) if section in ALIKE else spelt
+
+
+def _without_nulls(block: Any) -> Any:
+    """`block` without the keys of a user's own that are null: so a recipe drops a column, or a test set, of what it is laid over."""
+    if isinstance(block, list):
+        return [_without_nulls(each) for each in block]
+    if not isinstance(block, dict):
+        return block
+    kept = {
+        key: {name: each for name, each in value.items() if each is not None} if key in BY_NAME and isinstance(value, dict) else value
+        for key, value in block.items()
+    }
+    return {key: _without_nulls(value) for key, value in kept.items()}
 
 
 WITH_PARTS = ("corpora", "labelled", "aligned")

@@ -1,10 +1,12 @@
-"""partitions: whether Slurm can place the jobs that a profile asks for.
+"""partitions: whether Slurm can place the jobs that a profile asks for, and whether there is a GPU here.
 
 A job that asks for more than any node of its partition has would wait for ever, or be refused hours into the run.
 """
 
+import functools
 import getpass
 import math
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -92,6 +94,15 @@ def minutes(limit: str) -> float:
     days, _, clock = limit.rpartition("-")
     hours, whole, seconds = ([0, 0, *map(int, clock.split(":"))])[-3:]
     return 1440 * int(days or 0) + 60 * hours + whole + seconds / 60
+
+
+@functools.cache
+def gpu_here() -> float:
+    """The memory in bytes of this machine's GPU, of several the smallest; 0 where there is none, or it is hidden from this run."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):
+        return 0.0
+    answer = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
+    return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)
 
 
 def said(*command: str) -> str | None:

@@ -1,6 +1,5 @@
 """resources: compares the memory, disk and Slurm jobs that a run needs with what there is."""
 
-import functools
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
 from workflow_scripts.run.findings import Finding, Jobs, gigabytes, shape_of, translated, used_backbones, used_corpora, used_lexicons
-from workflow_scripts.run.partitions import Nodes, check_job, gpus_of, read_accounts, read_partitions, said
+from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, read_accounts, read_partitions
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import Trained, arms_of, of_training, seeds_of
 from workflow_scripts.tasks.table import task_of
@@ -96,23 +95,15 @@ def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) 
 def given_memory(job: dict[str, Any], device: str) -> Given:
     """The memory of the GPU that a job asks for or this machine has; else that of the job or the machine."""
     gpus, model = gpus_of(job)
+    if device != "cpu" and "slurm_partition" not in job and (size := gpu_here()):
+        return Given("the GPU here has", size, 1)
     if device != "cpu" and gpus:
         if size := gpu_gigabytes(model):
             return Given(f"a GPU {model} has", size * 1e9, gpus)
         return Given(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
-    if device != "cpu" and "slurm_partition" not in job and (size := _this_gpu()):
-        return Given("the GPU here has", size, 1)
     if "mem_mb" in job:
         return Given("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
     return Given("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)
-
-
-@functools.cache
-def _this_gpu() -> float:
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):
-        return 0.0  # there may be one, but it is hidden from this run
-    answer = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
-    return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)
 
 
 def disk(config: Config) -> Iterator[Finding]:

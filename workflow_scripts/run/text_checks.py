@@ -115,9 +115,16 @@ def corpus_problems(where: str, corpus: Corpus) -> Iterator[str]:
         if sum(kinds[:2]) != 1:
             continue
         if missing := [code for code in corpus.languages if code not in columns]:
-            yield f"{where}.{part}: nothing is said about {', '.join(missing)}; it has {dict(columns)}"
+            example = f"; for example those of `train`, {dict(corpus.train.columns)}" if source.file and part != "train" else ""
+            given = f"it has {dict(columns)}" if columns else f"give `columns`{example}"
+            yield f"{where}.{part}: nothing is said about {', '.join(missing)}; {given}"
         elif columns[corpus.languages[0]] == columns[corpus.languages[1]]:
             yield f"{where}.{part}: both languages are read from {columns[corpus.languages[0]]!r}; a text cannot be its own translation"
+        elif twice := [name for name in ("document", "heading") if columns.get(name) in [columns[code] for code in corpus.languages]]:
+            yield (
+                f"{where}.{part}: {twice[0]} is column {columns[twice[0]]!r}, from which a language is read; a recipe keeps the keys of what it "
+                f"is laid over: set {twice[0]} to null, or give the corpus a name of its own"
+            )
         extra = ["document", *(["heading"] if source.summary == "heading" else [])] if source.columns else []
         if unknown := columns.keys() - {*corpus.languages, *extra}:
             yield f"{where}.{part}: {', '.join(sorted(unknown))} is no language of the corpus" + "".join(f" nor `{name}`" for name in extra)
