@@ -230,13 +230,15 @@ def _read_tsv(path: Path, columns: dict[str, int | str], languages: tuple[str, s
 
 
 def rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The lines of a TSV file: line number, and column name → cell. An empty line has empty cells."""
+    """The lines of a TSV file: line number, and column name → cell. Empty lines are passed over."""
     places = {name: column for name, column in columns.items() if isinstance(column, int) and column >= 1}
     if len(places) < len(columns):
         raise InputError(f"{path}: columns of a TSV file are numbers from 1, got {columns}{what_else(path)}")
     last = max(places.values())
     for number, line in enumerate(read_lines(path), 1):
-        cells = line.split("\t") if line else [""] * last
+        if not line:
+            continue
+        cells = line.split("\t")
         if len(cells) < last:
             raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}")
         yield number, {name: cells[place - 1] for name, place in places.items()}
