@@ -125,7 +125,11 @@ def test_the_schema_is_generated():
         ("corpora/help/languages", ["de", "eng"], "unknown language 'eng'"),
         ("corpora/help/languages", ["de", "de"], "one language twice"),
         ("corpora/help/languages", ["de", "fr"], "nothing is said about fr"),
-        ("corpora/help/dev", {"file": "dev.tsv"}, r"dev: nothing is said about de, en; give `columns`; for example those of `train`, {'document'"),
+        (
+            "corpora/help/dev",
+            {"file": "dev.tsv"},
+            r"dev: nothing is said about de, en; give `columns`; for example those of `train`, {'document'",
+        ),
         ("corpora/help/train/columns", {"de": 1, "en": 2, "document": 1}, r"document is column 1, .* set document to null"),
         ("corpora/help/train/files", {"de": "a", "en": "b"}, "has `file` and `files`, where one belongs; .* set the other to null"),
         ("corpora/help/dev", {}, "or `held_out`"),

@@ -186,6 +186,16 @@ def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
         findings._labelled_text(source, block)
 
 
+def test_files_for_another_reader_are_noted(tmp_path):
+    raw = changed("corpora/help/dev", {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}})
+    (tmp_path / "dev.tsv").write_text('"Eine Zeile"\t"A line"\n' * 20)
+    notes = [str(finding) for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    assert len(notes) == 2 and notes[1].startswith("note") and "in quotation marks, which are read as text" in notes[1]
+    (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
+    notes = [str(finding) for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    assert any("has 1 line(s); if these should be more" in note for note in notes)
+
+
 def test_pairs_without_text_on_both_sides_are_counted(folder, tmp_path):
     (tmp_path / "some.en").write_text("\n".join(["", "", *(folder / "en").read_text().splitlines()[2:]]) + "\n")
     raw = changed("corpora/help/dev", {"files": {"de": str(folder / "de"), "en": str(tmp_path / "some.en")}})

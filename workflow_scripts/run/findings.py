@@ -41,7 +41,7 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.identification import check_languages, reads_as
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.parallel import Source, read_pairs
+from workflow_scripts.text.parallel import Pair, Source, read_pairs
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training.pretraining import Pretraining, known_family, objective_for
@@ -196,8 +196,18 @@ def corpora(config: Config) -> Iterator[Finding]:
             if source.held_out is None and not is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
                 pairs = _beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
+                yield from _odd(f"corpora.{name}.{part}", pairs)
                 for side, code in enumerate(corpus.languages):
                     yield from _foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
+
+
+def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
+    """Notes where a file was written for another reader: one that takes off quotation marks, or ends lines in another way."""
+    cells = [text for pair in pairs for text in (pair.a, pair.b)]
+    if sum(text[:1] == text[1:][-1:] == '"' for text in cells) > len(cells) / 2:
+        yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
+    if 0 < len(pairs) < 10:
+        yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
 
 
 def at_hand(corpus: Corpus) -> Corpus:

@@ -95,8 +95,8 @@ def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) 
 def given_memory(job: dict[str, Any], device: str) -> Given:
     """The memory of the GPU that a job asks for or this machine has; else that of the job or the machine."""
     gpus, model = gpus_of(job)
-    if device != "cpu" and "slurm_partition" not in job and (size := gpu_here()):
-        return Given("the GPU here has", size, 1)
+    if device != "cpu" and "slurm_partition" not in job and (here := gpu_here()):
+        return Given("the GPU here has", here, 1)
     if device != "cpu" and gpus:
         if size := gpu_gigabytes(model):
             return Given(f"a GPU {model} has", size * 1e9, gpus)
@@ -113,7 +113,11 @@ def disk(config: Config) -> Iterator[Finding]:
     need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
     told = f"about {gigabytes(need)} for a whole run, of which {gigabytes(there)} are there; {gigabytes(free)} free"
     if need - min(there, need) > free:
-        yield Finding("WRONG", "disk", f"{told}; make room, or run in a folder on a larger disk (snakemake --directory FOLDER, where files of your own are looked for)")
+        yield Finding(
+            "WRONG",
+            "disk",
+            f"{told}; make room, or run where there is more (snakemake --directory FOLDER; files of your own are then looked for there)",
+        )
     else:
         yield Finding("ok", "disk", told)
 

@@ -122,8 +122,8 @@ def corpus_problems(where: str, corpus: Corpus) -> Iterator[str]:
             yield f"{where}.{part}: both languages are read from {columns[corpus.languages[0]]!r}; a text cannot be its own translation"
         elif twice := [name for name in ("document", "heading") if columns.get(name) in [columns[code] for code in corpus.languages]]:
             yield (
-                f"{where}.{part}: {twice[0]} is column {columns[twice[0]]!r}, from which a language is read; a recipe keeps the keys of what it "
-                f"is laid over: set {twice[0]} to null, or give the corpus a name of its own"
+                f"{where}.{part}: {twice[0]} is column {columns[twice[0]]!r}, from which a language is read; a recipe keeps the keys of "
+                f"what it is laid over: set {twice[0]} to null, or give the corpus a name of its own"
             )
         extra = ["document", *(["heading"] if source.summary == "heading" else [])] if source.columns else []
         if unknown := columns.keys() - {*corpus.languages, *extra}:
