@@ -61,7 +61,7 @@ NOT_TRIED = {
     "rm -rf results": "is about a finished demo",
     "python -m workflow_scripts.<": "is a pattern, not a command",
     "python -m workflow_scripts.evidence.lengths": "is about a stage that the reader is to write",
-    "snakemake --cores all results/…": "has a gap",
+    "snakemake results/…": "has a gap",
 }
 """Beginnings of commands → why they are not tried."""
 
