@@ -18,8 +18,8 @@ def small_products_too(monkeypatch):
 
 @pytest.fixture(params=[True, False], ids=["onednn", "without"])
 def with_and_without(request, monkeypatch):
-    if not request.param:
-        monkeypatch.setattr(products, "has_onednn", lambda: False)
+    there = torch.backends.mkldnn.is_available()
+    monkeypatch.setattr(products, "has_onednn", lambda: there and request.param)
 
 
 def drawn(*shape: int, seed: int = 1, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -34,6 +34,14 @@ def test_products_of_any_layout(rows, width, columns, turned):
     a, b = (matrix.T.contiguous().T if other else matrix for matrix, other in zip((a, b), turned, strict=True))
     found = product(a, b)
     assert found.shape == (rows, columns) and torch.allclose(found.double(), a.double() @ b.double(), atol=1e-5)
+
+
+@pytest.mark.parametrize("capability", ["AVX512", "AVX2", "DEFAULT"])
+def test_onednn_multiplies_where_there_is_avx512(monkeypatch, capability):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+    monkeypatch.setattr(products, "machine", lambda: "x86_64")
+    assert products.has_onednn.__wrapped__() == (capability == "AVX512")
 
 
 def test_the_smaller_matrix_is_the_one_that_is_copied(monkeypatch):

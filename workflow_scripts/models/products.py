@@ -1,7 +1,7 @@
 """products: matrix products of float32 on a CPU, up to twice as fast.
 
 PyTorch multiplies float32 matrices on a CPU with MKL, which takes AVX-512 on Intel's processors alone. oneDNN, which
-PyTorch brings along, takes it on all that have it, and is not slower elsewhere (docs/performance.md).
+PyTorch brings along, takes it on all that have it. Without AVX-512 MKL is faster (docs/performance.md), and multiplies.
 """
 
 from collections.abc import Iterator
@@ -77,5 +77,6 @@ def suits_onednn(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 @cache
 def has_onednn() -> bool:
-    """Whether this PyTorch can be asked for oneDNN's products."""
-    return machine() == "x86_64" and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    """Whether this PyTorch can be asked for oneDNN's products, and the processor has AVX-512 (or `ATEN_CPU_CAPABILITY` leaves it that)."""
+    there = machine() == "x86_64" and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return there and torch.backends.cpu.get_cpu_capability() == "AVX512"
