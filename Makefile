@@ -59,17 +59,17 @@ picture: setup $(VENV)/.browser
 # in another folder: make resume ARGS="--directory FOLDER".
 # Like make demo it says every minute how far it is, or with VERBOSE=1 all that Snakemake says.
 resume: setup
-	@for pid in $$(pgrep -x snakemake; pgrep -f '[p]ython[^ ]* .*-m snakemake( |$$)'); do \
-	  if [ "$$(readlink /proc/$$pid/cwd)" = $(AT) ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
+	@at=$(AT); for pid in $$(pgrep -x snakemake; pgrep -f '[p]ython[^ ]* .*-m snakemake( |$$)'); do \
+	  if [ "$$(readlink /proc/$$pid/cwd)" = "$$at" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
 	done
-	@lock=$$(ls $(AT)/.snakemake/locks/*.lock 2>/dev/null | head -n 1); [ -z "$$lock" ] || \
-	for host in $$(find $(AT)/.snakemake/log -name '*.snakemake.log' -newer "$$lock" -exec sed -n '1,15s/^  Host: //p' {} \;); do \
+	@at=$(AT); lock=$$(ls "$$at"/.snakemake/locks/*.lock 2>/dev/null | head -n 1); [ -z "$$lock" ] || \
+	for host in $$(find "$$at"/.snakemake/log -name '*.snakemake.log' -newer "$$lock" -exec sed -n '1,15s/^  Host: //p' {} \;); do \
 	  if [ "$$host" != "$$(uname -n)" ]; then \
 	    echo "a snakemake on $$host was at work here; give this command there, or see that it is gone and run snakemake --unlock $(ARGS)"; exit 1; \
 	  fi; \
 	done
-	@for pid in $$(pgrep -f '[w]orkflow_scripts\.'); do \
-	  if [ "$$(readlink /proc/$$pid/cwd)" = $(AT) ]; then \
+	@at=$(AT); for pid in $$(pgrep -f '[w]orkflow_scripts\.'); do \
+	  if [ "$$(readlink /proc/$$pid/cwd)" = "$$at" ]; then \
 	    echo "stopping process $$pid, which the killed run has left behind"; kill $$pid 2>/dev/null; timeout 300 tail --pid=$$pid -f /dev/null; \
 	  fi; \
 	done

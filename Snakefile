@@ -1,16 +1,15 @@
 """Crossgap: code-switching restore between pretraining and finetuning, from raw text to a report."""
 
-from pathlib import Path
-
 from snakemake.utils import min_version
 
-from workflow_scripts.stage import ROOT
+# Snakemake puts a Snakefile's folder on the path of modules, also where another workflow uses it (workflow.basedir is then the other's).
+from workflow_scripts.stage import resource
 
 min_version("9.20")
 
 
 # the one here, which a run in another folder (--directory) goes by where it has none of its own
-configfile: "config.yaml" if Path("config.yaml").exists() else str(ROOT / "config.yaml")
+configfile: resource("config.yaml")
 
 
 report: "docs/captions/workflow.rst"

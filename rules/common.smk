@@ -10,6 +10,8 @@ from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import InputFiles, Wildcards
 from snakemake.settings.types import DeploymentMethod
 
+from workflow_scripts.stage import ROOT
+
 # Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory.
 shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
 

@@ -80,15 +80,13 @@ def _known_key(loc: tuple[int | str, ...], config: type) -> str:
     if len(loc) - (loc[0] == "experiments") == 3:
         own |= {"like"} if loc[0] in ALIKE else set()
         own |= {"each"} if loc[0] in DEFINITIONS else set()
-    if near := _nearest(key, own):
-        near = f", did you mean {near!r}?"
-        if _nearest(key, own, 0.8):
-            return near
+    near = _nearest(key, own)
+    hint = f", did you mean {near!r}?" if near else ""
     places = list(dict.fromkeys(place for place, name in _places(config) if name == key))
-    elsewhere = f"{' and '.join(places[:3])} {'has' if len(places) == 1 else 'have'} a key of this name" if places else ""
-    if not elsewhere:
-        return near or ""
-    return f"{near} ({elsewhere})" if near else f"; {elsewhere}"
+    if _nearest(key, own, 0.8) or not places:
+        return hint
+    elsewhere = f"{' and '.join(places[:3])} {'has' if len(places) == 1 else 'have'} a key of this name"
+    return f"{hint} ({elsewhere})" if hint else f"; {elsewhere}"
 
 
 def _nameless(problem: ErrorDetails, config: type) -> str | None:

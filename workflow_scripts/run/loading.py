@@ -111,17 +111,16 @@ def _spelt_section(section: str, blocks: Any) -> Any:
     return _with_likes(section, spelt) if section in ALIKE else spelt
 
 
-def _without_nulls(block: Any) -> Any:
-    """`block` without the keys of a user's own that are null: so a recipe drops a column, or a test set, of what it is laid over."""
+def _without_nulls(block: Any, own: bool = False) -> Any:
+    """`block` without the keys of a user's own that are null: so a recipe drops a column, or a test set, of what it is laid over.
+
+    With `own` those of the block itself are the user's.
+    """
     if isinstance(block, list):
         return [_without_nulls(each) for each in block]
     if not isinstance(block, dict):
         return block
-    kept = {
-        key: {name: each for name, each in value.items() if each is not None} if key in BY_NAME and isinstance(value, dict) else value
-        for key, value in block.items()
-    }
-    return {key: _without_nulls(value) for key, value in kept.items()}
+    return {key: _without_nulls(value, key in BY_NAME) for key, value in block.items() if not (own and value is None)}
 
 
 WITH_PARTS = ("corpora", "labelled", "aligned")

@@ -95,12 +95,12 @@ def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) 
 def given_memory(job: dict[str, Any], device: str) -> Given:
     """The memory of the GPU that a job asks for or this machine has; else that of the job or the machine."""
     gpus, model = gpus_of(job)
-    if device != "cpu" and "slurm_partition" not in job and (here := gpu_here()):
-        return Given("the GPU here has", here, 1)
     if device != "cpu" and gpus:
         if size := gpu_gigabytes(model):
             return Given(f"a GPU {model} has", size * 1e9, gpus)
         return Given(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
+    if device != "cpu" and "slurm_partition" not in job and (here := gpu_here()):
+        return Given("the GPU here has", here, 1)
     if "mem_mb" in job:
         return Given("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
     return Given("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)
