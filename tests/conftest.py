@@ -1,5 +1,6 @@
 """Test modules may import each other's helpers; all tests run from the repository's root."""
 
+import gc
 import os
 import random
 import sys
@@ -58,6 +59,13 @@ def pytest_collection_modifyitems(items):
     names = "recovery workflow checkpoints summarisation inference pretraining module documentation classification"
     first = [f"test_{name}.py" for name in names.split()]
     items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_old_is_collected():
+    """Each training collects garbage, for which Python would look at all that a million imported functions refer to."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

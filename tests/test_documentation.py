@@ -169,6 +169,8 @@ def called(main, line: list[str], folder: Path, environment: dict[str, str], pro
         mock.patch.dict(os.environ, {"COLUMNS": "200", **environment}),
         mock.patch.object(sys, "path", [*sys.path]),
         mock.patch.object(sys, "argv", [program, *line]),
+        # half of a dry run's time; test_recipes.py reads what is printed of each job
+        mock.patch("snakemake.executors.dryrun.Executor.printjob"),
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(said),
         pytest.raises(SystemExit) as end,

@@ -106,9 +106,13 @@ def preload() -> None:
     for module in pkgutil.walk_packages(workflow_scripts.__path__, "workflow_scripts."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
+    from workflow_scripts.run import config
+    from workflow_scripts.text import identification
     from workflow_scripts.text.words import words_of
 
     words_of(["Öffnen Sie die Datei."], "de")  # numba loads half of itself with the first function
+    config._adapter()
+    identification._identifier("de", "en")
     gc.collect()
     gc.freeze()
 
@@ -182,6 +186,8 @@ def become(request: dict, streams: list[int]) -> tuple[str, list[str]]:
     os.environ.update(request["environment"])
     sys.path[0] = request["folder"]
     np.random.seed()  # as in a new process; Python's own generator sees to itself
+    if request["module"] == "snakemake" and "CROSSGAP_WARM" in os.environ:
+        sys.executable = python()  # with which it starts itself for a rule that is written in Python
     return request["module"], request["arguments"]
 
 

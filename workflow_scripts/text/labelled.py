@@ -200,7 +200,7 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
     tests = max((source.held_out or 0.0 for source in settings.test.values()), default=0.0)
     if part.startswith(("train", "translations")):
         return tests <= place < 1 - (settings.dev.held_out or 0.0)
-    own = _source(settings, part).held_out
+    own = settings.source_of(part).held_out
     if own is None:
         return True
     return place >= 1 - own if part.startswith(("dev", "more_dev")) else place < own
