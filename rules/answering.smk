@@ -20,6 +20,7 @@ rule answering_finetune:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
         experiment=experiments_with(task="answering"),
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     resources:

@@ -34,6 +34,7 @@ rule classification_codeswitch:
         "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
     wildcard_constraints:
         experiment=experiments_with(text="labelled"),
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     params:
@@ -71,6 +72,7 @@ rule classification_finetune:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
         experiment=experiments_with(task="classification"),
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     resources:

@@ -13,6 +13,7 @@ rule codeswitch:
         "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
     wildcard_constraints:
         experiment=experiments_with(text="corpora"),
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     params:

@@ -49,6 +49,10 @@ if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", 1)
 
 
+# Trainings, and what they wait for, go before jobs that only measure, which fill the gaps: the last training starts sooner.
+AHEAD = 5
+
+
 def of(ask, *more):
     """What `ask`, of `inputs`, answers for a job: an input function or a parameter of a rule."""
 

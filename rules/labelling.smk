@@ -20,6 +20,7 @@ rule labelling_finetune:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
         experiment=experiments_with(task="labelling"),
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     resources:

@@ -20,6 +20,7 @@ rule ranking_finetune:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
         experiment=experiments_with(task="ranking"),
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     resources:

@@ -17,6 +17,7 @@ rule pretext:
         "results/logs/training/{experiment}/{arm}.seed{seed}.pretext.log",
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.pretext.tsv"
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     resources:
@@ -65,6 +66,7 @@ rule finetune:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
         experiment=experiments_with(answers="text"),
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     resources:

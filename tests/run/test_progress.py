@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import warm
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 
 from workflow_scripts.run import progress
@@ -61,10 +62,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, PROGRAM, "--cores", "1", *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def start(folder: Path, *arguments: str, python: str = "", code: str = "pass") -> subprocess.Popen:
+    """The program, after some `code`. Snakemake is started with the warm interpreter, or with the one that is named."""
+    python = python or warm.python()
+    load = f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.executable = {python!r}; from workflow_scripts.run import progress"
+    line = [sys.executable, "-c", f"{load}; {code}; sys.exit(progress.main(sys.argv[1:]))", "--cores", "1", *arguments]
+    return subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def wait_for(path: Path, process: subprocess.Popen) -> None:
@@ -74,12 +77,7 @@ def wait_for(path: Path, process: subprocess.Popen) -> None:
 
 
 def test_a_run_is_told_in_plain_lines_and_snakemakes_words_go_into_a_file(folder):
-    # as `start`, but a line every second
-    code = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from workflow_scripts.run import progress; progress.EVERY = progress.AT_LEAST = 1"
-    )
-    line = [sys.executable, "-c", f"{code}; sys.exit(progress.main(['--cores', '1']))"]
-    process = subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = start(folder, code="progress.EVERY = progress.AT_LEAST = 1")  # a line every second
     lines = []
     while not lines or "update" not in lines[-1]:
         lines.append(process.stdout.readline())
@@ -110,7 +108,7 @@ def test_a_run_that_stops_shows_the_digest_and_its_status(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_reaches_the_training_which_writes_its_checkpoint(folder, number):
-    process = start(folder)
+    process = start(folder, python=sys.executable)  # in whose group of processes the jobs are
     wait_for(folder / "begun", process)
     process.send_signal(number)
     said, _ = process.communicate()
@@ -120,8 +118,29 @@ def test_a_signal_reaches_the_training_which_writes_its_checkpoint(folder, numbe
     assert start(folder).wait() == 0 and (folder / "finetune.done").exists()  # no lock is left behind
 
 
+def test_a_run_in_another_folder_is_followed_there(folder):
+    elsewhere = folder / "large disk"
+    elsewhere.mkdir()
+    (folder / "train.py").rename(elsewhere / "train.py")
+    process = start(folder, "--directory", str(elsewhere), code="progress.EVERY = progress.AT_LEAST = 1")
+    lines = []
+    while not lines or "update 10 of 40" not in lines[-1]:
+        lines.append(process.stdout.readline())
+        assert lines[-1], lines
+    (elsewhere / "go").touch()
+    assert process.communicate()[0].endswith("all 3 jobs done\n")
+    assert "rule finetune:" in (elsewhere / "results/logs/snakemake.log").read_text() and not (folder / "results").exists()
+
+
+@pytest.mark.parametrize("words", [["-d", "disk"], ["-ddisk"], ["--directory", "disk"], ["--directory=disk"]])
+def test_the_folder_is_that_which_snakemake_is_told(words):
+    assert progress.folder_of(["--cores", "all", *words, "--configfile", "my.yaml"]) == Path("disk")
+    assert progress.folder_of(["--cores", "2", "--dry-run"]) == Path()
+
+
 def test_a_dry_run_is_snakemakes_own(folder):
-    said, _ = start(folder, "-n").communicate()
+    done = subprocess.run([sys.executable, PROGRAM, "--cores", "1", "-n"], cwd=folder, capture_output=True, text=True)
+    said = done.stdout + done.stderr
     assert "rule finetune:" in said and not (folder / "results").exists()
 
 

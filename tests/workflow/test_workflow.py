@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import csv
+import functools
 import io
 import os
 import re
@@ -137,6 +138,12 @@ def write_config(folder: Path, content: dict) -> str:
     return str(path)
 
 
+@functools.cache
+def shipped_lines(source: str, start: int, n: int) -> str:
+    """n lines of an embedded text from the line `start` on; to unpack one takes a moment."""
+    return "".join(f"{line}\n" for line in list(read_lines(ROOT / "resources" / source))[start : start + n])
+
+
 def lay_out(folder: Path) -> Path:
     """`folder`, made, with the text that the tiny experiment reads."""
     folder.mkdir(exist_ok=True)
@@ -145,8 +152,7 @@ def lay_out(folder: Path) -> Path:
         ("bible.de.txt", "bible/de.txt.xz", 0, 1200),
         ("bible.en.txt", "bible/en.txt.xz", 0, 1200),
     ):
-        lines = list(read_lines(ROOT / "resources" / source))[start : start + n]
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (folder / name).write_text(shipped_lines(source, start, n), encoding="utf-8")
     return folder
 
 
@@ -376,6 +382,14 @@ def test_one_job_at_a_time_uses_this_machines_gpu(tmp_path, commands, monkeypatc
     rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rules").glob("*.smk"))
     using = {name for name, block in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", rules, flags=re.M | re.S) if "gpu=GPU," in block}
     assert using | {"representation_backbone"} == {rule for rule, asked in profile.items() if asked.get("gpu")}
+
+
+def test_trainings_and_what_they_wait_for_go_before_what_only_measures():
+    rules = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
+    blocks = dict(re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", rules, flags=re.M | re.S))
+    ahead = {name for name, block in blocks.items() if re.search(r"^    priority: ", block, flags=re.M)}
+    trainings = {name for name, block in blocks.items() if "--attempt {resources.attempt}" in block}
+    assert ahead - trainings == {"embeddings", "mapping", "lexicon", "codeswitch", "classification_codeswitch"} and trainings <= ahead
 
 
 def test_another_model_in_the_folder_of_a_backbone_is_taken(tmp_path):

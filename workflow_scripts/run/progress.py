@@ -13,6 +13,7 @@ is what `make demo` and `make resume` call; the arguments are Snakemake's. It ne
 SIGINT (Ctrl-C), SIGTERM and SIGHUP are passed on to Snakemake and its jobs, so that trainings write a checkpoint.
 """
 
+import argparse
 import io
 import os
 import re
@@ -27,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LOG = Path("results/logs/snakemake.log")
+"""In the folder of the run."""
 EVERY = 60.0
 """Seconds between two lines if nothing new begins."""
 AT_LEAST = 5.0
@@ -63,6 +65,8 @@ class Job:
 class Run:
     """What is known of a run of Snakemake, from what it has said so far."""
 
+    folder: Path = Path()
+    """Where it is: here, or what `--directory` names."""
     waiting: dict[tuple[str, str], Job] = field(default_factory=dict)
     """Planned jobs that have not ended."""
     running: dict[str, Job] = field(default_factory=dict)
@@ -86,12 +90,14 @@ def main(arguments: Sequence[str]) -> int:
     command = [sys.executable, "-m", "snakemake", *arguments]
     if {"-n", "--dry-run", "--dryrun"} & {*arguments}:
         return subprocess.run(command).returncode
-    LOG.parent.mkdir(parents=True, exist_ok=True)
+    folder = folder_of(arguments)
+    log = folder / LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
     child = Child()
-    say(f"Snakemake's own words go into {LOG} (VERBOSE=1 shows them here)")
-    run = Run(waiting=planned(child.output([*command, "--dry-run", "--printshellcmds"])))
+    say(f"Snakemake's own words go into {log} (VERBOSE=1 shows them here)")
+    run = Run(folder, waiting=planned(child.output([*command, "--dry-run", "--printshellcmds"])))
     began = said = time.time()
-    with open(LOG, "w", encoding="utf-8") as words, open(LOG, encoding="utf-8", errors="replace") as reader:
+    with open(log, "w", encoding="utf-8") as words, open(log, encoding="utf-8", errors="replace") as reader:
         process = child.start(command, stdout=words)
         unfinished = ""
         ended = False
@@ -110,11 +116,18 @@ def main(arguments: Sequence[str]) -> int:
     status = process.returncode if process.returncode >= 0 else 128 - process.returncode
     done, total = run.steps
     if status:
-        say(reason(LOG.read_text(encoding="utf-8", errors="replace")))
-        say(f"{clock(time.time() - began)}  stopped with exit status {status}, {done} of {total} jobs done; see {LOG}")
+        say(reason(log.read_text(encoding="utf-8", errors="replace")))
+        say(f"{clock(time.time() - began)}  stopped with exit status {status}, {done} of {total} jobs done; see {log}")
     else:
         say(f"{clock(time.time() - began)}  " + (f"all {total} jobs done" if total else "nothing to be done: everything is there already"))
     return status
+
+
+def folder_of(arguments: Sequence[str]) -> Path:
+    """The folder of the run, as Snakemake's arguments have it."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-d", "--directory", type=Path, default=Path())
+    return parser.parse_known_args(arguments)[0].directory
 
 
 def say(line: str) -> None:
@@ -209,7 +222,8 @@ def read_line(run: Run, line: str, now: float) -> None:
 
 def begin(run: Run, now: float) -> None:
     """Note the job whose fields have been read."""
-    job = Job(run.block["rule"], run.block.get("wildcards", ""), run.block.get("log", "").split(", ")[0], begun=now)
+    log = run.block.get("log", "").split(", ")[0]
+    job = Job(run.block["rule"], run.block.get("wildcards", ""), str(run.folder / log) if log else "", begun=now)
     if job.key in run.waiting:
         job.work = run.waiting[job.key].work
     run.running[run.block.get("jobid", "")] = job
