@@ -49,7 +49,7 @@ if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", 1)
 
 
-# Trainings, and what they wait for, go before jobs that only measure, which fill the gaps: the last training starts sooner.
+# Trainings, and the longer jobs that they wait for, go before jobs that only measure, which fill the gaps: the last training starts sooner.
 AHEAD = 5
 
 

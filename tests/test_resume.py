@@ -1,7 +1,6 @@
 """`make resume`: goes on after a killed Snakemake, and only when no other one may be at work."""
 
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from rule_files import training_rules
 
 ROOT = Path(__file__).parent.parent
 SNAKEFILE = """
@@ -60,9 +60,5 @@ def test_no_lock_is_cleared_while_a_snakemake_may_live_here_or_on_another_host(t
 
 def test_every_training_may_outlast_many_time_limits_on_slurm():
     profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))
-    rules = {}
-    for path in (ROOT / "rules").glob("*.smk"):
-        for name, block in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", path.read_text(encoding="utf-8"), flags=re.M | re.S):
-            rules[name] = block
-    trains = {name for name, block in rules.items() if "--attempt {resources.attempt}" in block}
+    trains = training_rules()
     assert len(trains) >= 7 and trains == {*profile["preemptible-rules"]}

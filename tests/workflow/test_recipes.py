@@ -20,7 +20,7 @@ UNDER = {"analyses": ["translation"], "sga-pretraining": ["small-sga"], "transfe
 def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     recipes = [ROOT / f"config/{part}.yaml" for part in [*UNDER.get(name, []), name]]
     bring(tmp_path, *recipes)
-    # Snakemake asks four times for the size of each input, of which there is none yet
+    # Snakemake asks time and again for the size of each input, of which there is none yet
     with mock.patch("snakemake.iocontainers.InputFiles.size_files", []):
         said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "--profile", "slurm", "-n", "-p")
     # groups that wait for each other would leave jobs in the table that never run

@@ -18,7 +18,7 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
+from test_workflow import ROOT, TINY, lay_out, planned, shipped_lines, snakemake, write_config
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.corpus import leak_key
@@ -47,8 +47,7 @@ def two_languages() -> dict:
 def done(tmp_path_factory):
     """A folder (with a blank in its name) in which both have run."""
     folder = lay_out(tmp_path_factory.mktemp("work") / "a folder")
-    spanish = list(read_lines(ROOT / "resources/libreoffice-help/en-es.tsv.xz"))[4000:6500]
-    (folder / "spanish.tsv").write_text("".join(f"{line}\n" for line in spanish), encoding="utf-8")
+    (folder / "spanish.tsv").write_text(shipped_lines("libreoffice-help/en-es.tsv.xz", 4000, 2500), encoding="utf-8")
     (folder / "german.txt").write_text("file datei\nwindow fenster\nthe die\nand und\n", encoding="utf-8")
     (folder / "spanish.txt").write_text("file archivo\nwindow ventana\nthe el\nand y\n", encoding="utf-8")
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, two_languages()), "--cores", "2")

@@ -19,6 +19,7 @@ from unittest import mock
 import pytest
 import warm
 import yaml
+from rule_files import rule_blocks, training_rules
 from snakemake.cli import main as snakemake_main
 
 from workflow_scripts.stage import read_json
@@ -379,16 +380,13 @@ def test_one_job_at_a_time_uses_this_machines_gpu(tmp_path, commands, monkeypatc
     assert re.search(r"Provided resources:.* gpu=\D*3\b", snakemake(tmp_path, *wanted, "--forcerun", "held_out", "--resources", "gpu=3"))
     # those that have one on Slurm
     profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))["set-resources"]
-    rules = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rules").glob("*.smk"))
-    using = {name for name, block in re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", rules, flags=re.M | re.S) if "gpu=GPU," in block}
+    using = {name for name, block in rule_blocks().items() if "gpu=GPU," in block}
     assert using | {"representation_backbone"} == {rule for rule, asked in profile.items() if asked.get("gpu")}
 
 
 def test_trainings_and_what_they_wait_for_go_before_what_only_measures():
-    rules = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
-    blocks = dict(re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", rules, flags=re.M | re.S))
-    ahead = {name for name, block in blocks.items() if re.search(r"^    priority: ", block, flags=re.M)}
-    trainings = {name for name, block in blocks.items() if "--attempt {resources.attempt}" in block}
+    ahead = {name for name, block in rule_blocks().items() if re.search(r"^    priority: ", block, flags=re.M)}
+    trainings = training_rules()
     assert ahead - trainings == {"embeddings", "mapping", "lexicon", "codeswitch", "classification_codeswitch"} and trainings <= ahead
 
 
