@@ -32,14 +32,15 @@ READ_AT_IMPORT = [
 ]
 """Libraries read variables with these names while they are imported, so that the server must have the same."""
 
-NOT_READ = ("PYTHONPATH", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR")
-"""The first is looked at by itself; the others are set by libraries while they are imported, in the tests' process, too."""
+NOT_READ = ("PYTHONPATH", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR", "TORCHELASTIC_", "TORCH_NCCL_")
+"""The first is looked at by itself; three are set by libraries while they are imported, in the tests' process, too; with the last
+two torchrun tells its processes of each other."""
 
 
 def relevant(environment: dict[str, str]) -> dict[str, str]:
     """The variables in which server and call must agree."""
     found = {name: value for name, value in environment.items() if name.startswith(tuple(READ_AT_IMPORT))}
-    return {name: value for name, value in found.items() if name not in NOT_READ}
+    return {name: value for name, value in found.items() if not name.startswith(NOT_READ)}
 
 
 def stands_in(server: dict, arguments: list[str], environment: dict[str, str], folder: str) -> bool:
@@ -49,7 +50,8 @@ def stands_in(server: dict, arguments: list[str], environment: dict[str, str], f
         # it computes nothing, and tells its jobs itself how many threads they have
         return relevant({**environment, **server["threads"]}) == server["environment"]
     checkout = environment.get("PYTHONPATH", "").partition(":")[0] or folder
-    return module.startswith("workflow_scripts.") and checkout == server["root"] and relevant(environment) == server["environment"]
+    known = module == "signalled" or module.startswith("workflow_scripts.")
+    return known and checkout == server["root"] and relevant(environment) == server["environment"]
 
 
 def call(server: dict, arguments: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Runs a module that sends itself a signal once it says how far it is: ``python signalled.py "update 5/" 9 -m MODULE …``.
+"""Runs a module that sends itself a signal once it says how far it is: ``python -m signalled "update 5/" 9 -m MODULE …``.
 
 However busy the machine is, the signal comes then: a test that reads along and sends it may come too late.
 """
@@ -38,5 +38,6 @@ if __name__ == "__main__":
     assert flag == "-m"
     sys.argv[1:] = sys.argv[5:]
     sys.path[0] = os.getcwd()
+    sys.modules.pop(module, None)  # where a server has imported it
     sys.stdout = Watched(sys.stdout, words, int(number))
     runpy.run_module(module, run_name="__main__", alter_sys=True)

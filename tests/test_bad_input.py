@@ -3,14 +3,13 @@
 import gzip
 import json
 import lzma
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import sacrebleu
+import warm
 import yaml
 import zstandard
 from test_config import DEFAULT, changed
@@ -477,7 +476,7 @@ def snakemake(folder: Path, content: dict, *arguments: str) -> subprocess.Comple
     (folder / "bad.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     files = ["--configfile", str(ROOT / "config.yaml"), str(folder / "bad.yaml")]
     command = [
-        sys.executable,
+        warm.python(),
         "-m",
         "snakemake",
         "-s",
@@ -489,7 +488,7 @@ def snakemake(folder: Path, content: dict, *arguments: str) -> subprocess.Comple
         *arguments,
         *files,
     ]
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {**warm.environment(), "PATH": warm.path()}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 

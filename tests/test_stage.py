@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import warm
 
 from workflow_scripts import folder_for_compiled, stage
 from workflow_scripts.stage import InputError, _plain_flags, atomic, from_plain, provenance, read_json, write_json
@@ -70,7 +71,7 @@ def test_json_carries_its_provenance(tmp_path):
 
 
 def command(*arguments):
-    return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True)
+    return subprocess.run([warm.python(), "-m", *arguments], env=warm.environment(), capture_output=True, text=True)
 
 
 def test_command_lines_read_like_a_manual():

@@ -16,7 +16,7 @@ from phases import TINY, phase_files
 from test_checkpoints import command
 
 pytestmark = pytest.mark.skipif("CROSSGAP_WARM" not in os.environ, reason="the server forks, which is tried on Linux alone")
-JOB = {**os.environ, **warm.THREADS, "PYTHONPATH": f"{warm.ROOT}:"}
+JOB = warm.environment()
 
 
 @pytest.fixture(scope="module")

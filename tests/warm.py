@@ -1,8 +1,8 @@
 """A server with the slow imports done, which forks a process for each ``python -m …``: whole runs start hundreds of them.
 
 What is called gets what a new process would have: its arguments, environment, folder and standard streams. The
-caller (calling.py) gets its output and its status, and hands signals on. Tests that kill, or that limit what a
-process may do, call `sys.executable` instead.
+caller (calling.py) gets its output and its status, hands signals on, and takes it along when it is killed. Tests that
+limit what a process may do, or look at its children, call `sys.executable` instead.
 
     python tests/warm.py SOCKET     the server (of a listening socket's number); it ends with its standard input
     FOLDER/python -m MODULE …       a call, for as long as FOLDER stands first in PATH
@@ -29,6 +29,9 @@ import numpy as np
 from calling import relevant
 
 ROOT = Path(__file__).resolve().parent.parent
+
+IMPORTED_FROM = [str(ROOT), str(ROOT / "tests")]
+"""The second is for signalled.py."""
 
 THREADS = {f"{name}_NUM_THREADS": "1" for name in ("GOTO", "MKL", "OMP", "OPENBLAS")}
 THREADS |= {"NUMEXPR_NUM_THREADS": "1", "VECLIB_MAXIMUM_THREADS": "1"}
@@ -64,9 +67,14 @@ def start() -> Callable[[], None]:
         listener.bind(str(address))
         listener.listen(64)
         command = [sys.executable, __file__, str(listener.fileno())]
-        environment = {**os.environ, **THREADS, "PYTHONPATH": str(ROOT)}
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
-    told = {"address": str(address), "environment": relevant(environment), "threads": THREADS, "python": sys.executable, "root": str(ROOT)}
+        server = subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+    told = {
+        "address": str(address),
+        "environment": relevant(environment()),
+        "threads": THREADS,
+        "python": sys.executable,
+        "root": str(ROOT),
+    }
     Path(folder.name, "server.json").write_text(json.dumps(told), encoding="utf-8")
     words = shlex.join([sys.executable, "-IS", str(ROOT / "tests/calling.py"), f"{folder.name}/server.json"])
     command = Path(folder.name, "python")
@@ -86,6 +94,11 @@ def start() -> Callable[[], None]:
 def python() -> str:
     """The interpreter to call: the warm one where a server was started."""
     return f"{os.environ['CROSSGAP_WARM']}/python" if "CROSSGAP_WARM" in os.environ else sys.executable
+
+
+def environment() -> dict[str, str]:
+    """The variables of a call that the server takes, those of a job that has one thread."""
+    return {**os.environ, **THREADS, "PYTHONPATH": os.pathsep.join(IMPORTED_FROM)}
 
 
 def path() -> str:

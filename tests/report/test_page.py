@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import html5lib
 import pytest
 import test_labels
+import warm
 from browser import launch_options
 from playwright.sync_api import sync_playwright
 from test_report import BLEU, configuration, put, results
@@ -94,8 +95,8 @@ def report(tmp_path_factory):
     (folder / "configuration.json").write_text(json.dumps(asdict(config)), encoding="utf-8")
     paths = {"--results": root, "--html": folder / "report.html", "--scores": folder / "scores.tsv"}
     paths |= {"--configuration": folder / "configuration.json"}
-    command = [sys.executable, "-m", "workflow_scripts.report"]
-    subprocess.run([*command, *(str(part) for pair in paths.items() for part in pair)], check=True)
+    command = [warm.python(), "-m", "workflow_scripts.report"]
+    subprocess.run([*command, *(str(part) for pair in paths.items() for part in pair)], check=True, env=warm.environment())
     return folder / "report.html"
 
 

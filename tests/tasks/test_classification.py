@@ -2,13 +2,13 @@
 
 import json
 import signal
-import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import warm
 from phases import assert_alike, assert_same
 from safetensors.torch import load_file
 from test_checkpoints import run_until, same
@@ -197,7 +197,7 @@ def test_killed_while_finetuning_it_ends_with_the_same_weights(models, tables, t
     paths = {"start": models["cc25"], "train": tables / "train.tsv", "dev": tables / "dev.tsv", "model": out / "model"}
     paths |= {"curve": out / "curve.tsv", "report": out / "training.json", "checkpoints": out / "checkpoints"}
     line = [
-        sys.executable,
+        warm.python(),
         "-m",
         "workflow_scripts.tasks.classification",
         "finetune",

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from functools import partial
-from multiprocessing import Event
+from multiprocessing import Event, get_context
 from pathlib import Path
 
 import pytest
 import torch
+import warm
 from phases import TINY, assert_alike, assert_same, finetune, phase_files
 from torch.utils.data import DataLoader
 
@@ -36,7 +37,8 @@ from workflow_scripts.training.checkpoints import (
 from workflow_scripts.training.curve import LOSS_ONLY
 from workflow_scripts.training.settings import Training
 
-SIGNALLED = str(Path(__file__).parents[1] / "signalled.py")
+FORKED = get_context("fork")
+"""Processes that have what is imported here."""
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +53,14 @@ def command(folder, start, out, settings, launcher=("-m",)):
     flags = [flag for pair in text for flag in pair.split("=")]
     outputs = ["--start", start, "--model", out / "model", "--curve", out / "curve.tsv", "--report", out / "training.json"]
     arguments = [*outputs, "--checkpoints", out / "checkpoints", "--languages", "de", "en", "--threads", "1", *flags]
-    line = [sys.executable, *launcher, "workflow_scripts.training.training", "translate", *arguments, "--settings", json.dumps(settings)]
+    line = [warm.python(), *launcher, "workflow_scripts.training.training", "translate", *arguments, "--settings", json.dumps(settings)]
     return [str(part) for part in line]
 
 
 def run_until(line, update, number):
     """Run a phase that sends itself a signal once it has logged `update`; return status and output."""
-    line = [line[0], SIGNALLED, f"update {update}/", str(int(number)), *line[1:]]
-    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    line = [line[0], "-m", "signalled", f"update {update}/", str(int(number)), *line[1:]]
+    done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=warm.environment())
     return done.returncode, done.stdout
 
 
@@ -74,14 +76,13 @@ def test_killed_and_out_of_space_a_phase_ends_with_the_same_weights(setup, tmp_p
     folder = next((tmp_path / "cut" / "checkpoints").glob("*/phase.json")).parent
     assert [update_of(path) for path in checkpoints_of(folder)] == [3]
     small = (folder / "checkpoint-3" / "optimizer.pt").stat().st_size // 2
-    full = subprocess.run(
-        line, capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (small, small))
-    )
+    limited = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (small, small))
+    full = subprocess.run([sys.executable, *line[1:]], capture_output=True, text=True, preexec_fn=limited)
     # what the full disk left is found, and passed over, by the next call
     assert full.returncode != 0 and [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
     status, output = run_until(line, 8, signal.SIGKILL)
     assert status == -signal.SIGKILL and "continuing from" in output and "checkpoint-3" in output
-    finished = subprocess.run(line, capture_output=True, text=True)
+    finished = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
     assert finished.returncode == 0 and "checkpoint-6" in finished.stdout, finished.stderr[-2000:]
     assert_same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
     assert (tmp_path / "cut" / "curve.tsv").read_text().count("\n") == (tmp_path / "whole" / "curve.tsv").read_text().count("\n")
@@ -136,7 +137,8 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
     assert looks[0] == looks[1] and [update for update, _, bleu in looks[0] if bleu] == ["4", "8"]
 
 
-TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2", "-m", "--"]
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2", "--no-python", "--"]
+TORCHRUN += [warm.python(), "-m"]
 
 
 def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
@@ -145,14 +147,14 @@ def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
     # each process makes its half of an update in two parts
     settings |= {"micro_batch_tokens": 100, "loss": "chunked"}
     line = command(*setup, tmp_path / "two", settings, TORCHRUN)
-    launched = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    launched = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=warm.environment())
     for row in launched.stdout:
         if row.startswith("update 3/"):
             workers = subprocess.run(["pgrep", "-P", str(launched.pid)], capture_output=True, text=True).stdout.split()
             os.kill(int(workers[-1]), signal.SIGKILL)
     assert launched.wait() and not any(Path("/proc", pid).exists() for pid in workers)
     assert not (tmp_path / "two/model").exists()
-    done = subprocess.run(line, capture_output=True, text=True)
+    done = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
     assert done.returncode == 0 and "continuing from" in done.stdout, done.stderr[-3000:]
     two = finetune(*setup, tmp_path / "two", Training(**settings))  # only loads what is there
     start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
@@ -170,7 +172,8 @@ def test_a_lost_loss_ends_the_phase(setup, tmp_path):
 
 def test_a_lost_loss_is_told_of_a_point_of_a_grid_by_several_processes_as_well(setup, tmp_path):
     settings = {**TINY, "learning_rate": 50.0, "updates": 30, "evaluate_every": 30}
-    done = subprocess.run([*command(*setup, tmp_path, settings, TORCHRUN), "--keep-diverged"], capture_output=True, text=True)
+    line = [*command(*setup, tmp_path, settings, TORCHRUN), "--keep-diverged"]
+    done = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads((tmp_path / "training.json").read_text())
     assert report["processes"] == 2 and "training has diverged; lower learning_rate" in report["diverged"]
@@ -224,16 +227,20 @@ def test_checkpoints_of_other_settings_are_refused_by_name(tmp_path, capsys):
 
 
 def test_a_folder_in_use_is_not_shared(tmp_path):
-    code = (
-        "import sys, pathlib; from workflow_scripts.training.checkpoints import claimed\n"
-        "with claimed(pathlib.Path(sys.argv[1]), {}): print('held', flush=True); sys.stdin.read()"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert holder.stdout.readline() == "held\n"
+    held = FORKED.Event()
+
+    def hold():
+        with claimed(tmp_path, {}):
+            held.set()
+            signal.pause()
+
+    holder = FORKED.Process(target=hold, daemon=True)
+    holder.start()
+    assert held.wait(60)
     with pytest.raises(InputError, match=f"in use by process {holder.pid} on"), claimed(tmp_path, {}):
         pass
     holder.kill()
-    holder.wait()
+    holder.join()
     with claimed(tmp_path, {}):
         pass
 
@@ -261,12 +268,15 @@ def test_a_retry_goes_on_as_long_as_there_are_new_checkpoints(tmp_path):
 
 
 def test_what_was_killed_without_a_word_is_tried_again_as_long_as_memory_grows(tmp_path):
-    code = (
-        "import os, pathlib, signal, sys; from workflow_scripts.training.checkpoints import claimed\n"
-        "with claimed(pathlib.Path(sys.argv[1]), {}, int(sys.argv[2])): os.kill(os.getpid(), signal.SIGKILL)"
-    )
+    def die(number):
+        with claimed(tmp_path, {}, number):
+            os.kill(os.getpid(), signal.SIGKILL)
+
     for number in (1, 2, 3):
-        assert subprocess.run([sys.executable, "-c", code, tmp_path, str(number)]).returncode == -signal.SIGKILL
+        process = FORKED.Process(target=die, args=(number,))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
     with pytest.raises(InputError, match=r"attempt 3 left no checkpoint after update 0 \(killed, for want of memory or time: raise mem_mb"):
         attempt(tmp_path, 4)
 
@@ -360,13 +370,21 @@ def test_deadline_keeps_time_for_the_checkpoint(monkeypatch):
 
 
 def test_the_start_of_a_process_is_known():
-    code = "from workflow_scripts.training.checkpoints import _process_start as start; input(); print(start())"
+    asked, answer = FORKED.Event(), FORKED.Value("d")
+
+    def tell():
+        asked.wait()
+        answer.value = checkpoints._process_start()
+
     before = time.time()
-    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = FORKED.Process(target=tell, daemon=True)
+    child.start()
     after = time.time()
     time.sleep(3)
+    asked.set()
+    child.join()
     # the time of the call, at least three seconds later, would not pass
-    assert before - 2 <= float(child.communicate("\n")[0]) <= after + 2
+    assert before - 2 <= answer.value <= after + 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 import torch
+import warm
 from phases import TINY, assert_same, finetune, phase_files
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -65,7 +66,7 @@ def test_killed_it_ends_with_the_same_prompts(setup, tmp_path):
     finetune(*setup, tmp_path / "whole", Training(**settings), **told)
     line = [*command(*setup, tmp_path / "cut", settings), "--generator", "sga", "--sga", told["sga"]]
     assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
-    finished = subprocess.run(line, capture_output=True, text=True)
+    finished = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
     assert finished.returncode == 0 and "checkpoint-3" in finished.stdout, finished.stderr[-2000:]
     whole, cut = (load_file(tmp_path / name / "model" / FILE) for name in ("whole", "cut"))
     assert_same(whole, cut)

@@ -1,7 +1,6 @@
 """Training on several GPUs and nodes: what is started, and two processes that are two nodes."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from dataclasses import asdict
 
 import pytest
 import torch
+import warm
 from safetensors.torch import load_file
 from test_backbone import parallel, run, small
 
@@ -76,8 +76,11 @@ def test_two_processes_that_are_two_nodes_pretrain_a_veco_as_one_does(tmp_path):
     line = launching.across_nodes("workflow_scripts.training.backbone", arguments, 2, 1, "node1", "1")
     line = line[line.index(sys.executable) :]  # what srun starts on each node
     line[line.index("--rdzv-endpoint") + 1] = meeting
-    environment = {**os.environ, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}
-    nodes = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) for _ in range(2)]
+    at = line.index("workflow_scripts.training.backbone")
+    assert line[at - 2 : at] == ["-m", "--"]
+    line[at - 2 : at] = ["--no-python", "--", warm.python(), "-m"]  # the same processes, sooner
+    told = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": warm.environment()}
+    nodes = [subprocess.Popen(line, **told) for _ in range(2)]
     said = [node.communicate()[0] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], said[0][-3000:] + said[1][-3000:]
     two = read_json(out / "backbone.json")

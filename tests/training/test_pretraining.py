@@ -3,11 +3,11 @@
 import json
 import math
 import signal
-import sys
 from dataclasses import asdict
 
 import pytest
 import torch
+import warm
 from phases import assert_alike, assert_same
 from safetensors.torch import load_file
 from test_backbone import parallel, run, small
@@ -140,7 +140,7 @@ def test_killed_while_continuing_it_ends_with_the_same_weights(encoder, tmp_path
     out = tmp_path / "cut/out"
     paths = {"output": out / "model", "report": out / "backbone.json", "curve": out / "curve.tsv", "checkpoints": out / "c"}
     paths["start"] = encoder / "out/model"
-    line = [sys.executable, "-m", "workflow_scripts.training.backbone", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
+    line = [warm.python(), "-m", "workflow_scripts.training.backbone", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
     line += ["--languages", "de", "en", "--threads", "1", "--settings", json.dumps(asdict(settings))]
     assert run_until(line, 6, signal.SIGKILL)[0] == -signal.SIGKILL
     assert run(tmp_path / "cut", settings, start=encoder / "out/model") == {**report, "provenance": report["provenance"]}

@@ -2,13 +2,13 @@
 
 import json
 import signal
-import sys
 from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
+import warm
 from phases import TINY, assert_same, finetune, phase_files
 from safetensors.torch import load_file
 from test_backbone import parallel, run, small
@@ -243,7 +243,7 @@ def test_killed_while_pretraining_it_ends_with_the_same_weights(tmp_path):
     assert report["objective"] == "veco" and {"veco_loss", "is_mlm_loss", "cs_mlm_loss", "tlm_loss", "unigram_loss"} <= report.keys()
     out = tmp_path / "cut/out"
     paths = {"output": out / "model", "report": out / "backbone.json", "curve": out / "curve.tsv", "checkpoints": out / "c"}
-    line = [sys.executable, "-m", "workflow_scripts.training.backbone", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
+    line = [warm.python(), "-m", "workflow_scripts.training.backbone", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
     line += [flag for key, some in files.items() for flag in (f"--{key.replace('_', '-')}", *map(str, some))]
     line += ["--languages", "de", "en", "--threads", "1", "--settings", json.dumps(asdict(settings))]
     assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
