@@ -8,6 +8,7 @@ limit what a process may do, or look at its children, call `sys.executable` inst
     FOLDER/python -m MODULE …       a call, for as long as FOLDER stands first in PATH
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -21,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -125,7 +127,8 @@ def preload() -> None:
 
     words_of(["Öffnen Sie die Datei."], "de")  # numba loads half of itself with the first function
     config._adapter()
-    identification._identifier("de", "en")
+    for codes in (("de", "en"), ("en", "de")):
+        identification._identifier(*codes)
     gc.collect()
     gc.freeze()
 
@@ -204,10 +207,34 @@ def become(request: dict, streams: list[int]) -> tuple[str, list[str]]:
     return request["module"], request["arguments"]
 
 
+def run_as_main(module: str) -> int:
+    """Run a module as `python -m` does; returns the status."""
+    # it is read as the main module, and once more where others import it
+    if not hasattr(sys.modules.get(module), "__path__"):
+        sys.modules.pop(module, None)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
     module, arguments = serve(socket.socket(fileno=int(sys.argv[1])))
     sys.argv[1:] = arguments
-    # as in a new process, it is read as the main module, and once more where others import it
-    if not hasattr(sys.modules.get(module), "__path__"):
-        sys.modules.pop(module, None)
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    status = run_as_main(module)
+    # all that a process does at its end, but for taking apart what it has imported: that would copy half of the server's memory
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)

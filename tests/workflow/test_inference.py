@@ -34,7 +34,13 @@ CONTENT = {
             "min_words": 4,
         }
     },
-    "lexicons": {"given": {"mapping": {"mode": "dictionary"}, "dictionary": {"de-en": "resources/wiktionary/de-en.tsv.xz"}}},
+    "lexicons": {
+        "given": {
+            "mapping": {"mode": "dictionary"},
+            "dictionary": {"de-en": "resources/wiktionary/de-en.tsv.xz"},
+            "lexicon": {"align": False},
+        }
+    },
     "arms": ARMS,
     "experiments": {
         "applications": {

@@ -36,7 +36,13 @@ def two_languages() -> dict:
             **TINY,
             "run": {"experiments": ["tiny", "spanish"], "arms": ["finetune"], "seeds": [1], "zero_shot": True},
             "corpora": {"tiny": corpus, "spanish": {**corpus, **spanish}},
-            "lexicons": {"given": {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "german.txt", "en-es": "spanish.txt"}}},
+            "lexicons": {
+                "given": {
+                    "mapping": {"mode": "dictionary"},
+                    "dictionary": {"en-de": "german.txt", "en-es": "spanish.txt"},
+                    "lexicon": {"align": False},
+                }
+            },
             "backbones": {"tiny": {**backbone, "small": small}},
             "experiments": {"tiny": experiment, "spanish": {**experiment, "corpus": "spanish", "source": "es"}},
         }

@@ -33,7 +33,7 @@ def done(tmp_path_factory):
         **TINY,
         "run": {"experiments": ["summaries"], "arms": ARMS, "seeds": [1]},
         "corpora": {**TINY["corpora"], "sections": sections},
-        "lexicons": {"tiny": {**TINY["lexicons"]["tiny"], "corpus": "tiny"}},
+        "lexicons": {"tiny": {**TINY["lexicons"]["tiny"], "corpus": "tiny", "lexicon": {"align": False}}},
         "experiments": {"summaries": experiment},
     }
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, content), "--cores", "2")

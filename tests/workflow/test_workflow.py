@@ -293,7 +293,7 @@ def test_the_released_noise_switches_pieces(done):
         "backbone": "tiny",
         "embeddings": {"dimensions": 20, "epochs": 2, "min_count": 5},
         "mapping": mapping,
-        "lexicon": {"retrieval": "farthest", "numbers": True},
+        "lexicon": {"retrieval": "farthest", "numbers": True, "align": False},
     }
     made = done / "results/codeswitch/tiny/released.pieces/seed1"
     target = str(made.relative_to(done))
@@ -308,6 +308,7 @@ def test_a_given_dictionary_takes_the_place_of_vectors_and_mapping(done):
     content = changed("lexicons/tiny/dictionary", {"en-de": "dictionary.txt"})
     content["lexicons"]["given"] = content["lexicons"].pop("tiny")
     content["lexicons"]["given"]["mapping"]["mode"] = "dictionary"
+    content["lexicons"]["given"]["lexicon"] = {"align": False}
     content["experiments"]["tiny"]["lexicon"] = "given"
     assert not plan(done, content) & {"embeddings", "mapping"}
     snakemake(done, "lexicons", "--configfile", str(ROOT / "config.yaml"), write_config(done, content), "--cores", "2")
@@ -334,12 +335,12 @@ def test_a_lexicon_is_made_of_the_parallel_text(done):
 @pytest.mark.parametrize("mode", ["supervised", "mapped"])
 def test_given_vectors_and_a_dictionary_reach_the_mapping(done, mode):
     folder = done / "results/lexicons/tiny.en-de/tiny"
-    words = [line.split(" ")[0] for line in read_lines(folder / "en.vec")]
-    shared = [word for word in words[1:] if word in {line.split(" ")[0] for line in read_lines(folder / "de.vec")}]
+    english, german = ([line.split(" ")[0] for line in read_lines(folder / f"{code}.vec")][1:] for code in ("en", "de"))
+    shared = sorted({*english} & {*german})
     (done / "dictionary.txt").write_text("".join(f"{word} {word}\n" for word in shared), encoding="utf-8")
     content = changed("lexicons/tiny/dictionary", {"en-de": "dictionary.txt"})
     block = content["lexicons"][mode] = content["lexicons"].pop("tiny")
-    block["mapping"]["mode"] = mode
+    block["mapping"]["mode"], block["lexicon"] = mode, {"align": False}
     block["vectors"] = {code: str(folder / f"{code}.vec") for code in ("en", "de")}
     content["experiments"]["tiny"]["lexicon"] = mode
     rules = plan(done, content)
