@@ -56,7 +56,9 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     """The longest first, so that two workers end together, and at the head two that do not compile the same code at once."""
-    names = "recovery workflow checkpoints summarisation inference pretraining module documentation classification"
+    names = (
+        "recovery recipes workflow sga checkpoints summarisation titles inference decoding pretraining module documentation classification"
+    )
     first = [f"test_{name}.py" for name in names.split()]
     items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
 
