@@ -79,15 +79,16 @@ resume: setup
 setup: $(VENV)/.complete
 
 # --use-pep517: the pip of older Pythons builds packages that have no wheel in a way that fails for seqeval
-# --no-compile: nearly half of the time was for modules that nothing imports; Python compiles the others when it first reads them
+# compiled by all cores at once, where pip takes one; not left to the first import, since PYTHONDONTWRITEBYTECODE may be set
 $(VENV)/.complete: envs/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --no-compile --requirement envs/requirements.txt
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # what is not for this Python
 	touch $@
 
 # what the tests of the report's page need beyond the pipeline; they fetch a Chromium if none is installed
 $(VENV)/.browser: $(VENV)/.complete envs/browser.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement envs/browser.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement envs/browser.txt
 	touch $@
 
 clean:
