@@ -79,11 +79,12 @@ resume: setup
 setup: $(VENV)/.complete
 
 # --use-pep517: the pip of older Pythons builds packages that have no wheel in a way that fails for seqeval
-# compiled by all cores at once, where pip takes one; not left to the first import, since PYTHONDONTWRITEBYTECODE may be set
+# compiled by all cores at once, where pip takes one, but for files that are not for this Python; not left to the first import, since
+# PYTHONDONTWRITEBYTECODE may be set
 $(VENV)/.complete: envs/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --no-compile --requirement envs/requirements.txt
-	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # what is not for this Python
+	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	touch $@
 
 # what the tests of the report's page need beyond the pipeline; they fetch a Chromium if none is installed
