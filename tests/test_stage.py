@@ -71,7 +71,7 @@ def test_json_carries_its_provenance(tmp_path):
 
 
 def command(*arguments):
-    return subprocess.run([warm.python(), "-m", *arguments], env=warm.environment(), capture_output=True, text=True)
+    return warm.run([warm.python(), "-m", *arguments])
 
 
 def test_command_lines_read_like_a_manual():

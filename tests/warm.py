@@ -103,6 +103,11 @@ def environment() -> dict[str, str]:
     return {**os.environ, **THREADS, "PYTHONPATH": os.pathsep.join(IMPORTED_FROM)}
 
 
+def run(line: list[str]) -> subprocess.CompletedProcess:
+    """Call it, and keep what it says on each stream."""
+    return subprocess.run(line, capture_output=True, text=True, env=environment())
+
+
 def path() -> str:
     """PATH with that interpreter and the environment's programs first."""
     return os.pathsep.join([str(Path(python()).parent), str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -127,8 +132,7 @@ def preload() -> None:
 
     words_of(["Öffnen Sie die Datei."], "de")  # numba loads half of itself with the first function
     config._adapter()
-    for codes in (("de", "en"), ("en", "de")):
-        identification._identifier(*codes)
+    identification._identifier("de", "en")
     gc.collect()
     gc.freeze()
 

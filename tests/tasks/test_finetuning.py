@@ -1,7 +1,6 @@
 """Finetuning of heads: text in several languages, a choice from a grid, and the work of several processes."""
 
 import json
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import torch
 import warm
 from safetensors.torch import load_file
+from test_checkpoints import TORCHRUN
 from tiny_models import small_encoder, small_model
 
 from workflow_scripts.stage import read_json
@@ -136,14 +136,13 @@ def test_two_processes_agree_with_one(text, model, tmp_path, parts):
         model = small_model(tmp_path / "mbart")
     labelling.finetune(Call(**files(text, model, tmp_path / "one")), settings=told(**still))
     labelling.finetune(Call(**files(text, model, tmp_path / "start")), settings=told(**{**still, "learning_rate": 1e-12}))
-    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python", "--"]
-    line += [warm.python(), "-m", "workflow_scripts.tasks.labelling", "finetune"]
+    line = [sys.executable, *TORCHRUN, "workflow_scripts.tasks.labelling", "finetune"]
     for name, path in files(text, model, tmp_path / "two").items():
         line += [f"--{name}", *map(str, path if isinstance(path, tuple) else [path])]
     # each process makes its half of an update in two parts
     settings = json.dumps(asdict(told(**still, micro_batch=2, device="cpu")))
     line += ["--threads", "2", "--settings", settings]
-    done = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
+    done = warm.run(line)
     assert done.returncode == 0, done.stderr[-3000:]
     assert read_json(tmp_path / "two/training.json")["processes"] == 2
     one, two, start = (weights(tmp_path / name) for name in ("one", "two", "start"))

@@ -82,7 +82,7 @@ def test_killed_and_out_of_space_a_phase_ends_with_the_same_weights(setup, tmp_p
     assert full.returncode != 0 and [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
     status, output = run_until(line, 8, signal.SIGKILL)
     assert status == -signal.SIGKILL and "continuing from" in output and "checkpoint-3" in output
-    finished = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
+    finished = warm.run(line)
     assert finished.returncode == 0 and "checkpoint-6" in finished.stdout, finished.stderr[-2000:]
     assert_same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
     assert (tmp_path / "cut" / "curve.tsv").read_text().count("\n") == (tmp_path / "whole" / "curve.tsv").read_text().count("\n")
@@ -154,7 +154,7 @@ def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
             os.kill(int(workers[-1]), signal.SIGKILL)
     assert launched.wait() and not any(Path("/proc", pid).exists() for pid in workers)
     assert not (tmp_path / "two/model").exists()
-    done = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
+    done = warm.run(line)
     assert done.returncode == 0 and "continuing from" in done.stdout, done.stderr[-3000:]
     two = finetune(*setup, tmp_path / "two", Training(**settings))  # only loads what is there
     start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
@@ -173,7 +173,7 @@ def test_a_lost_loss_ends_the_phase(setup, tmp_path):
 def test_a_lost_loss_is_told_of_a_point_of_a_grid_by_several_processes_as_well(setup, tmp_path):
     settings = {**TINY, "learning_rate": 50.0, "updates": 30, "evaluate_every": 30}
     line = [*command(*setup, tmp_path, settings, TORCHRUN), "--keep-diverged"]
-    done = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
+    done = warm.run(line)
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads((tmp_path / "training.json").read_text())
     assert report["processes"] == 2 and "training has diverged; lower learning_rate" in report["diverged"]

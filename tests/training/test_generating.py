@@ -3,7 +3,6 @@
 import json
 import shutil
 import signal
-import subprocess
 
 import pytest
 import torch
@@ -66,7 +65,7 @@ def test_killed_it_ends_with_the_same_prompts(setup, tmp_path):
     finetune(*setup, tmp_path / "whole", Training(**settings), **told)
     line = [*command(*setup, tmp_path / "cut", settings), "--generator", "sga", "--sga", told["sga"]]
     assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
-    finished = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
+    finished = warm.run(line)
     assert finished.returncode == 0 and "checkpoint-3" in finished.stdout, finished.stderr[-2000:]
     whole, cut = (load_file(tmp_path / name / "model" / FILE) for name in ("whole", "cut"))
     assert_same(whole, cut)

@@ -14,11 +14,13 @@ from test_workflow import ROOT, planned, snakemake
 
 UNDER = {"analyses": ["translation"], "sga-pretraining": ["small-sga"], "transfer": ["xglue"], "veco": ["xtreme"]}
 """What a recipe is laid over, besides config.yaml."""
+RECIPES = {path.stem: [*UNDER.get(path.stem, []), path.stem] for path in sorted((ROOT / "config").glob("*.yaml"))}
+"""Recipe → the files that are read for it, which stand in config/."""
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "config").glob("*.yaml")))
+@pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
-    recipes = [ROOT / f"config/{part}.yaml" for part in [*UNDER.get(name, []), name]]
+    recipes = [ROOT / f"config/{part}.yaml" for part in RECIPES[name]]
     bring(tmp_path, *recipes)
     # Snakemake asks time and again for the size of each input, of which there is none yet
     with mock.patch("snakemake.iocontainers.InputFiles.size_files", []):

@@ -35,7 +35,7 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
                     f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
                 )
         return
-    if (identifier := _identifier(a.code, b.code)) is None:
+    if (identifier := _identifier(*sorted((a.code, b.code)))) is None:
         return
     swapped = votes = 0
     for start in range(0, len(pairs), _LINES_PER_VOTE):
