@@ -219,3 +219,9 @@ def test_texts_that_do_not_fit_are_refused(tmp_path):
         read_texts([long], ["de", "en"], 10, 5, False, 1)
     taken = [line for side in read_texts([long, long], ["de", "en"], 3, 3, True, 1) for line in side]
     assert len(taken) == 6
+
+
+def test_a_labelled_example_is_one_text(tmp_path):
+    table = tmp_path / "news.tsv"
+    table.write_text("sport\tA title\tThe body.\nmoney\tAlone\t\nsport\tA title\tThe body.\n")
+    assert sorted(read_texts([table], ["en"], 10, 2, False, 1)[0]) == ["A title The body.", "Alone"]

@@ -127,7 +127,7 @@ def test_text_with_labels_has_no_translations_line_by_line():
     with pytest.raises(InputError, match=r"insides.parallel: .*set it to false"):
         configured(corpus="topics", also={"labelled": labelled})
     config = configured(corpus="topics", parallel=False, also={"labelled": labelled})
-    assert analyses.texts(config, PART) == ["results/labelled/topics/test/first.en", "results/labelled/topics/test/german.de"]
+    assert analyses.texts(config, PART) == ["results/labelled/topics/test/first.en.tsv", "results/labelled/topics/test/german.de.tsv"]
 
 
 def test_a_backbone_that_only_analyses_use_knows_their_languages_and_may_be_an_encoder():

@@ -194,6 +194,9 @@ def test_files_for_another_reader_are_noted(tmp_path):
     (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
     notes = [str(finding) for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("has 1 line(s); if these should be more" in note for note in notes)
+    (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
+    notes = [str(finding) for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
 
 
 def test_pairs_without_text_on_both_sides_are_counted(folder, tmp_path):

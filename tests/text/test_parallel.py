@@ -50,6 +50,16 @@ def test_bad_files_name_file_and_line(tmp_path, name, text, columns, message):
         list(read_pairs(Source(file=str(tmp_path / name), columns=columns), ("de", "en")))
 
 
+def test_entities_are_read_where_asked_for(tmp_path):
+    escaped = ["It &apos;s &quot; R &amp; D &quot; &#91; AT&T &nope;", "&nbsp;"]
+    files = {"de": str(write(tmp_path / "m.de", escaped)), "en": str(write(tmp_path / "m.en", ["one", "two"]))}
+    assert [pair.a for pair in read_pairs(Source(files=files), ("de", "en"))] == escaped
+    plain = [pair.a for pair in read_pairs(Source(files=files, unescape=True), ("de", "en"))]
+    assert plain == ['It \'s " R & D " [ AT&T &nope;', ""]
+    talk = write(tmp_path / "train.tags.de-en.de", ["<title>R&amp;D</title>", "<url>x</url>", "It&apos;s &lt;b&gt;"])
+    assert list(plain_sentences(talk)) == ["R&D", "It's <b>"]
+
+
 def test_misaligned_moses_files(tmp_path):
     files = {"de": str(write(tmp_path / "a.de", ["1", "2", "3"])), "en": str(write(tmp_path / "a.en", ["1", "2"]))}
     with pytest.raises(InputError, match=r"a\.en ends after line 2.*a\.de goes on at line 3"):

@@ -50,6 +50,13 @@ def test_words_of_the_text_have_the_tag_of_what_is_nearest_to_the_root(tmp_path)
     assert changed == {"words of the syntax read as one": 4}
 
 
+def test_words_of_the_text_are_written_without_blanks_and_joiners_inside(tmp_path):
+    text = "1\tمی\u200cروم\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\t10 000\t_\tNUM\t_\t_\t1\tobj\t_\t_\n"
+    for multiword, words in (("fused", ["میروم", "10000"]), ("words", ["می\u200cروم", "10 000"])):
+        ((_, rows),), _ = read(tmp_path / "fa.conllu", text, multiword, "fa")
+        assert [word for word, _ in rows] == words
+
+
 def test_orders_of_tags_differ_by_language(tmp_path):
     # an auxiliary and a pronoun under one verb
     text = "1-2\tessersi\t_\t_\t_\t_\t_\t_\n1\tesser\t_\tAUX\t_\t_\t3\tx\n2\tsi\t_\tPRON\t_\t_\t3\tx\n3\tdetto\t_\tVERB\t_\t_\t0\troot\n"

@@ -205,6 +205,7 @@ def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
     ("changes", "chosen_by", "reason"),
     [
         ({"choose_by": "loss"}, "dev_loss", None),
+        ({"choose_by": "smoothed_loss"}, "dev_smoothed_loss", None),
         ({"bleu_sentences": 0}, "dev_loss", "no BLEU was measured on the dev set: bleu_sentences is 0"),
         ({"noised": True}, "dev_loss", "no BLEU was measured on the dev set"),
         ({"checkpoint": "last"}, None, None),

@@ -21,6 +21,7 @@ from workflow_scripts.models.families import Family, longest_row
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
 
 Pooling = Literal["mean", "text", "first", "last"]
@@ -81,14 +82,15 @@ def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "au
 def read_texts(paths: Sequence[Path], languages: Sequence[str], wanted: int, needed: int, parallel: bool, seed: int) -> list[list[str]]:
     """The texts in each language: `wanted` of them at most, drawn without replacement in an order that hangs on `seed`.
 
-    In `parallel` text the same lines are taken of all files.
+    A file has a text per line, or is a table of labelled examples (``.tsv``); see `whole_texts`. In `parallel` text the same lines are
+    taken of all files.
 
     Raises:
         InputError: There is no file for a language, parallel files differ in length, or a file has fewer lines than `needed`.
     """
     if len(paths) != len(languages):
         raise InputError(f"there are {len(paths)} texts for {len(languages)} languages ({', '.join(languages)}); give one for each")
-    read = [list(read_lines(path)) for path in paths]
+    read = [whole_texts(path) if path.suffix == ".tsv" else list(read_lines(path)) for path in paths]
     if parallel and len({len(lines) for lines in read}) > 1:
         told = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, read, strict=True))
         raise InputError(f"parallel texts need the same number of lines: {told}; give translations line by line, or set `parallel: false`")
@@ -100,6 +102,11 @@ def read_texts(paths: Sequence[Path], languages: Sequence[str], wanted: int, nee
         order = np.random.default_rng(seed).permutation(len(lines))[: min(wanted, *(len(side) for side in read))]
         texts.append([lines[i] for i in order])
     return texts
+
+
+def whole_texts(table: Path) -> list[str]:
+    """The text of each labelled example, once: a title and its body, or a question and its passage, are one text, as for a head."""
+    return list(dict.fromkeys(" ".join(example.texts) for example in read_table(table)))
 
 
 def encoded(half: Half, texts: list[str], code: str) -> list[list[int]]:

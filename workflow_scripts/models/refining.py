@@ -2,7 +2,9 @@
 
 A *draft* is what the denoiser reads: an alignment of CTC with all its positions, or the pieces of mask-predict, each written as often as
 CTC has positions for a piece. In training these are the alignment's output as it is trained: what it guessed, among the pieces that it was
-given. Drafts are made noisy, so that the denoiser does not learn to copy (section 4.4). Two kinds of noise are known:
+given. Drafts are made noisy, so that the denoiser does not learn to copy (section 4.4). The section writes the loss for the output of any
+step; as in the published code, the denoiser learns from that of the alignment alone, and its own output is read in decoding only. Two kinds
+of noise are known:
 
 ``paper``
     positions are deleted, or repeated

@@ -82,7 +82,11 @@ def model_folder(name: str) -> str:
 
 
 def text_of(config: Config, analysis: Analysis) -> dict[str, str]:
-    """Language → the file that is read, of all languages that the text has."""
+    """Language → the file that is read, of all languages that the text has.
+
+    Of labelled text these are the examples, as each is one text, whether it has one part or two; where words are tagged or targets
+    written, the texts alone.
+    """
     if analysis.text:
         return {code: resource(path) for code, path in analysis.text.items()}
     if analysis.corpus in config.corpora:
@@ -90,9 +94,10 @@ def text_of(config: Config, analysis: Analysis) -> dict[str, str]:
         return {code: paths.corpus_text(config, analysis.corpus, part, code) for code in config.corpora[analysis.corpus].languages}
     found: dict[str, str] = {}
     if analysis.corpus in config.labelled:
+        suffix = "" if config.labelled[analysis.corpus].unit in ("word", "target") else ".tsv"
         for name in config.labelled[analysis.corpus].test:
             code = paths.labelled_language(config, analysis.corpus, f"test/{name}")
-            found.setdefault(code, paths.labelled_file(config, analysis.corpus, f"test/{name}"))
+            found.setdefault(code, paths.labelled_file(config, analysis.corpus, f"test/{name}", suffix))
     return found
 
 

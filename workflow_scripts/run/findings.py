@@ -35,6 +35,7 @@ from workflow_scripts.text import aligned as alignments
 from workflow_scripts.text.acquisition import Data, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.examples import Example, LabelledSource, read_any
 from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
 from workflow_scripts.text.files import read_lines
@@ -202,10 +203,14 @@ def corpora(config: Config) -> Iterator[Finding]:
 
 
 def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
-    """Notes where a file was written for another reader: one that takes off quotation marks, or ends lines in another way."""
+    """Notes where a file was written for another reader: one that takes off quotation marks, reads entities, or ends lines otherwise."""
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
     if sum(text[:1] == text[1:][-1:] == '"' for text in cells) > len(cells) / 2:
         yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
+    escaped = [text for text in cells if as_characters(text) != text]
+    if len(escaped) > len(cells) / 100:
+        said = f"{len(escaped) / len(cells):.0%} of the sentences have HTML entities, as in {escaped[0][:60]!r}; set `unescape: true`"
+        yield Finding("note", about, said)
     if 0 < len(pairs) < 10:
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
 

@@ -19,6 +19,7 @@ import regex
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.files import open_packed, packing, read_lines, what_else
 from workflow_scripts.text.words import BREAK, sentences
 
@@ -47,6 +48,8 @@ class Source:
     """For TSV files whose lines are parts of documents: which line is the summary. `first`: the first line of each `document`.
     `heading`: each heading is the summary of the lines up to the next heading. A line is a heading if its `heading` column starts with
     h, as in h1 or hd_3155364."""
+    unescape: bool = False
+    """Read HTML entities as the characters that they stand for, `It &apos;s` as `It 's`, as in text that Moses has tokenised."""
     held_out: Positive | None = None
     """Take whole documents out of the training source until they hold about this many running sentences."""
 
@@ -102,7 +105,9 @@ def read_pairs(source: Source, languages: tuple[str, str], documents: Documents 
         InputError: Names file and line for missing columns, files of different length, documents or summaries without text, and
             anything that `files.read_lines` refuses.
     """
-    clean = (clean_text, clean_text) if documents is None else tuple(_cleaner(documents, code) for code in languages)
+    clean: Sides = (clean_text, clean_text) if documents is None else tuple(_cleaner(documents, code) for code in languages)
+    if source.unescape:
+        clean = tuple(functools.partial(_unescaped, clean=one) for one in clean)
     columns = functools.partial(_columns, source, languages)
     if source.format == "ncls":
         pairs = _read_tagged(source, columns(), languages, clean)
@@ -168,6 +173,11 @@ def _document(text: str | list[str], split: bool) -> str:
 def _summary(text: str | list[str]) -> str:
     """A summary as one line without breaks."""
     return clean_text(" ".join(_listed(text)).replace(BREAK, " "))
+
+
+def _unescaped(text: str | list[str], clean: Clean) -> str:
+    """`text` with its entities as characters, then made clean."""
+    return clean([as_characters(part) for part in text] if isinstance(text, list) else as_characters(text))
 
 
 def _listed(text: str | list[str]) -> list[str]:
@@ -420,16 +430,17 @@ def plain_sentences(path: Path) -> Iterable[str]:
     """The sentences of one side's file: the segments of IWSLT's and WMT's XML, or the lines of any other file.
 
     Of IWSLT's train.tags files these are the lines of the talks, their titles and descriptions; all other tagged lines are left out,
-    as is usual. Regular expressions read them, because these files are not well-formed XML.
+    as is usual. Entities are read as characters in both kinds of tagged file. Regular expressions read them, because these files are not
+    well-formed XML.
     """
     if not is_tagged(path):
         yield from read_lines(path)
     elif path.name.startswith("train.tags."):
         for line in map(str.strip, read_lines(path)):
             if tagged := _TITLE.match(line):
-                yield tagged[2].strip()
+                yield as_characters(tagged[2]).strip()
             elif not line.startswith("<"):
-                yield line
+                yield as_characters(line)
     else:
         yield from _segments(path)
 

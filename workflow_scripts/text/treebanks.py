@@ -4,6 +4,8 @@ A word of the text may be several words of the syntax: French *du* is *de* and *
 before the lines of its words. XTREME reads the range as one word, with the tag of that of its words which is nearest to the root of the
 sentence. Empty nodes (``1.1``) are no words.
 
+It also writes each word without blanks and zero-width non-joiners, which stand inside words in some languages, Persian for one.
+
 Treebanks whose text must not be redistributed have ``_`` in place of each word. There is nothing to be read in their sentences, and as in
 XTREME these are left out; there is one in some languages that XTREME tests.
 """
@@ -20,6 +22,9 @@ from workflow_scripts.text.files import read_lines
 
 Multiword = Literal["words", "fused"]
 """What of the text counts as a word where it is several words of the syntax: these, or all of them together as one."""
+
+_INSIDE = str.maketrans("", "", " \u200c")
+"""What words that are `fused` are written without."""
 
 Row = tuple[int, str, str]
 """Line number, word and tag."""
@@ -66,10 +71,12 @@ def read_treebank(
             )
         elif found := _RANGE.fullmatch(cells[0]):
             if multiword == "fused":
-                ranges[int(found[1])] = int(found[2]), number, cells[places["word"] - 1]
+                ranges[int(found[1])] = int(found[2]), number, cells[places["word"] - 1].translate(_INSIDE)
         elif cells[0].isdigit():
-            head = cells[places["head"] - 1] if multiword == "fused" else ""
-            words[int(cells[0])] = Word(number, cells[places["word"] - 1], cells[places["tag"] - 1].strip(), head)
+            form, head = cells[places["word"] - 1], ""
+            if multiword == "fused":
+                form, head = form.translate(_INSIDE), cells[places["head"] - 1]
+            words[int(cells[0])] = Word(number, form, cells[places["tag"] - 1].strip(), head)
         else:
             raise InputError(f"{path}, line {number}: a line of CoNLL-U begins with the word's number, not with {cells[0][:60]!r}")
 

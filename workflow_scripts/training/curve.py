@@ -5,9 +5,9 @@ from pathlib import Path
 
 from workflow_scripts.stage import atomic
 from workflow_scripts.training.checkpoints import chosen_updates, judged_by, looks_of
-from workflow_scripts.training.settings import DEV_SCORES, Training
+from workflow_scripts.training.settings import DEV_LOSSES, DEV_SCORES, Training
 
-_DEV = {name: f"eval_{name.removeprefix('dev_')}" for name in ("dev_loss", *DEV_SCORES.values())}
+_DEV = {name: f"eval_{name.removeprefix('dev_')}" for name in ("dev_loss", *DEV_SCORES.values(), "dev_smoothed_loss")}
 """What is measured on the dev set → its name in the Trainer's history."""
 LOSS_ONLY = "eval_loss_only"
 """Name of the dev loss between two looks in the Trainer's history. There is no checkpoint then, so it takes no part in the choice."""
@@ -15,7 +15,7 @@ CURVE = ("update", "seconds", "loss", "learning_rate", *_DEV)
 
 
 def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURVE) -> None:
-    """Write the curve as TSV: training loss, dev loss (nats per label) and dev BLEU or ROUGE-L, or other `columns`, by update and time."""
+    """Write the curve as TSV: training loss, dev losses (nats per label), dev BLEU or ROUGE-L, or other `columns`, by update and time."""
     names = {"step": "update", **{theirs: ours for ours, theirs in _DEV.items()}, "eval_accuracy": "dev_accuracy", LOSS_ONLY: "dev_loss"}
     with atomic(path) as file:
         file.write("\t".join(columns) + "\n")
@@ -27,7 +27,7 @@ def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURV
 
 def judge(settings: Training) -> str:
     """The name, in the Trainer's history, of the number that looks at the dev set are judged by."""
-    return _DEV[DEV_SCORES[settings.dev_metric]] if settings.choose_by == "metric" else "eval_loss"
+    return _DEV[DEV_SCORES[settings.dev_metric] if settings.choose_by == "metric" else DEV_LOSSES[settings.choose_by]]
 
 
 def handed_on(history: list[dict], settings: Training) -> dict:

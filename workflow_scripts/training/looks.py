@@ -15,8 +15,10 @@ from workflow_scripts.training.settings import Training
 
 
 @torch.no_grad()
-def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096, precision: str = "float32") -> float:
-    """Negative log-likelihood per label, in nats."""
+def dev_loss(
+    network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096, precision: str = "float32", label_smoothing: float = 0.0
+) -> float:
+    """Negative log-likelihood per label, in nats; with `label_smoothing` the cross-entropy that is trained on."""
     network.eval()
     total = labels = 0.0
     rows = [row for part in dev for row in part.rows]
@@ -26,7 +28,7 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int
         target = tensors.pop("labels")
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             states = last_states(network, **tensors)
-        total += float(linear_smoothed_loss(states, *output_layer(network), target, 0.0, 1, states.dtype))
+        total += float(linear_smoothed_loss(states, *output_layer(network), target, label_smoothing, 1, states.dtype))
         labels += int((target != -100).sum())
     return total / labels
 

@@ -78,6 +78,9 @@ def train(
 
     def look() -> dict[str, float]:
         metrics = {"eval_loss": dev_loss(network, codec, dev, precision=precision)}
+        if settings.choose_by == "smoothed_loss":
+            smoothed = dev_loss(network, codec, dev, precision=precision, label_smoothing=settings.label_smoothing)
+            metrics["eval_smoothed_loss"] = smoothed
         for part in dev if settings.bleu_sentences else []:
             score = dev_score(network, codec, part, settings) if part.references else None
             if score is not None:

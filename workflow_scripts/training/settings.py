@@ -60,9 +60,10 @@ class Training:
     """What is measured of them. For the task summarisation it is ROUGE-L unless said otherwise."""
     checkpoint: Literal["best", "last", "average", "average_best"] = "best"
     """What the phase hands on: the best, the last, or the mean of the last or best `averaged`; `choose_by` says which is better."""
-    choose_by: Literal["metric", "loss"] = "metric"
-    """What tells the better of two looks, for `checkpoint` and `patience`: the score that `dev_metric` names, or the dev loss. A pretext
-    phase has no such score, and neither has a task phase with `bleu_sentences: 0`: there the loss decides, and `training.json` says so."""
+    choose_by: Literal["metric", "loss", "smoothed_loss"] = "metric"
+    """What tells the better of two looks, for `checkpoint` and `patience`: the score that `dev_metric` names, the dev loss, or the dev loss
+    with the training's `label_smoothing`, which is fairseq's. A pretext phase has no such score, and neither has a task phase with
+    `bleu_sentences: 0`: there the loss decides, and `training.json` says so."""
     averaged: Positive = 5
     """Checkpoints that an average is the mean of."""
     patience: Natural = 0
@@ -75,5 +76,7 @@ class Training:
     """Where to train."""
 
 
+DEV_LOSSES = {"loss": "dev_loss", "smoothed_loss": "dev_smoothed_loss"}
+"""`choose_by`, where it is a loss → its name in the report."""
 DEV_SCORES = {"BLEU": "dev_bleu", "ROUGE-L": "dev_rouge"}
 """`dev_metric` → its column in the curve."""
