@@ -1,7 +1,9 @@
 """One environment, written down several times: the lock, conda's files, the project's dependencies, the container."""
 
+import ast
 import re
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,17 @@ def test_the_lock_has_what_the_project_depends_on():
         assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)]), requirement
     minimum = re.search(r'min_version\("([\d.]+)"\)', Path("Snakefile").read_text(encoding="utf-8"))[1]
     assert SpecifierSet(f">={minimum}").contains(locked["snakemake"])
+
+
+def test_the_project_depends_on_what_it_imports():
+    declared = {canonicalize_name(Requirement(each).name) for each in PROJECT["dependencies"]}
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path("workflow_scripts").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    packages = packages_distributions()  # of the libraries that are installed; COMET and mtdata have environments of their own
+    needed = {canonicalize_name(name) for module in imported for name in packages.get(module.partition(".")[0], [])[:1]}
+    assert len(needed) > 30 and needed - declared == {"ipadic", "mecab-python3"}  # which sacrebleu[ja] brings
 
 
 def test_all_take_the_same_python():

@@ -11,12 +11,12 @@ from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
 
 
-def study(**changes):
-    """The recipe of the small study, with settings of `run` and of experiments replaced."""
-    with open("config.yaml", encoding="utf-8") as file:
-        raw = yaml.safe_load(file)
-    with open("config/small-transfer.yaml", encoding="utf-8") as file:
-        update_config(raw, yaml.safe_load(file))
+def study(*more, **changes):
+    """The recipe of the small study, and `more` recipes over it, with settings of `run` and of experiments replaced."""
+    raw = {}
+    for path in ("config.yaml", "config/small-transfer.yaml", *more):
+        with open(path, encoding="utf-8") as file:
+            update_config(raw, yaml.safe_load(file))
     raw["run"] |= changes.pop("run", {})
     raw["experiments"] |= changes
     return load(raw)
@@ -39,6 +39,13 @@ def test_models_are_compared_task_by_task_with_the_base_first():
     ]
     assert f"{first.rpartition('/')[0]}/transfer.json" in transfers.results(config)
     assert inputs.report_tables(config) == ["results/transfer.tsv", "results/analyses.tsv"]
+
+
+def test_experiments_that_write_are_not_compared():
+    run = {"experiments": ["small-pos-*", "one", "other"], "arms": ["finetune-12e", "finetune"], "transfer": "xlmr-small"}
+    one = {"like": "questions", "arms": ["finetune"]}
+    config = study("config/questions.yaml", run=run, one=one, other=one)
+    assert [group["xlmr-small"] for group in transfers.comparisons(config)] == ["small-pos-xlmr-small"]
 
 
 def test_nothing_is_compared_unless_asked_for():

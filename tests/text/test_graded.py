@@ -150,6 +150,10 @@ def test_questions_of_another_format(tmp_path):
     write(tmp_path, **{"x.json": "{}"})
     with pytest.raises(InputError, match="is not in SQuAD's format"):
         read_texts(tmp_path / "x.json")
+    asked = {"id": "q1", "question": "who"}
+    write(tmp_path, **{"x.json": json.dumps({"data": [{"paragraphs": [{"qas": [asked, asked]}]}]})})
+    with pytest.raises(InputError, match=r"x\.json: the id 'q1' stands there twice; ids must be different"):
+        read_texts(tmp_path / "x.json")
 
 
 def test_parts_share_no_article_and_no_query(tmp_path):

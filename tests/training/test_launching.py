@@ -45,6 +45,19 @@ def test_several_gpus_are_shared_by_torchrun(started, monkeypatch):
     assert len(started) == 1
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"updates": 5, "device": "cpu"}, True),
+        ({"updates": 5, "device": "auto"}, False),
+        ({"kind": "continued", "small": {"training": {"device": "cpu"}}, "continued": {"training": {"device": "auto"}}}, False),
+        ({"kind": "small", "small": {"training": {"device": "cpu"}}, "continued": {"training": {"device": "auto"}}}, True),
+    ],
+)
+def test_what_is_trained_on_a_cpu_has_one_process(settings, expected):
+    assert launching.trains_on_cpu(["translate", "--settings", json.dumps(settings), "--seed", "1"]) is expected
+
+
 def test_several_nodes_have_a_torchrun_each(started, monkeypatch):
     for name, value in (("JOB_GPUS", "0,1"), ("JOB_NUM_NODES", "4"), ("JOB_ID", "70123"), ("NTASKS", "1"), ("NTASKS_PER_NODE", "1")):
         monkeypatch.setenv(f"SLURM_{name}", value)

@@ -13,7 +13,7 @@ from workflow_scripts import paths
 from workflow_scripts.names import undefined
 from workflow_scripts.run.arms import testsets
 from workflow_scripts.run.config import Config
-from workflow_scripts.tasks.experiment import arms_of, backbone_of, seeds_of, trains
+from workflow_scripts.tasks.experiment import AnyExperiment, arms_of, backbone_of, seeds_of, trains
 from workflow_scripts.tasks.table import task_name, task_of
 
 # ---------------------------------------------------------------------------------------------
@@ -24,8 +24,7 @@ def comparisons(config: Config) -> list[dict[str, str]]:
     """For each task and text with several models: backbone → experiment, that of `run.transfer` first."""
     groups: dict[tuple[str | None, str], dict[str, str]] = {}
     for name in config.run.experiments if config.run.transfer else ():
-        experiment = config.experiments[name]
-        if trains(experiment) and task_of(experiment).text == "labelled" and task_of(experiment).answers != "text":
+        if _is_compared(experiment := config.experiments[name]):
             groups.setdefault((task_name(experiment), experiment.corpus), {}).setdefault(_compared_by(config, name), name)
     base = config.run.transfer or ""
     return [{base: group[base], **group} for group in groups.values() if base in group and len(group) > 1]
@@ -102,8 +101,7 @@ def problems(config: Config) -> Iterator[str]:
         )
     seen: dict[tuple[str | None, str, str], str] = {}
     for name in config.run.experiments:
-        experiment = config.experiments[name]
-        if not trains(experiment) or task_of(experiment).text != "labelled":
+        if not _is_compared(experiment := config.experiments[name]):
             continue
         key = (task_name(experiment), experiment.corpus, _compared_by(config, name))
         if key in seen:
@@ -122,6 +120,11 @@ def problems(config: Config) -> Iterator[str]:
         metrics = {name: getattr(_head(config, name), "metric", None) for name in group.values()}
         if len({*metrics.values()}) > 1:
             yield f"run.transfer: experiments that are compared need the same `metric`: {metrics}"
+
+
+def _is_compared(experiment: AnyExperiment) -> bool:
+    """Whether an experiment's models can be compared by their backbones: it is trained on text with labels, and does not write."""
+    return trains(experiment) and task_of(experiment).text == "labelled" and task_of(experiment).answers != "text"
 
 
 def _compared_by(config: Config, name: str) -> str:

@@ -67,7 +67,8 @@ def read_texts(path: Path, header: bool = False) -> Texts:
     for number, name, text in _questions(Path(path)) if is_json else _id_and_text(Path(path), header):
         at = f"{path}, line {number}" if number else f"{path}"
         if name in texts:
-            raise InputError(f"{at}: the id {name[:60]!r} stands in line {lines[name]} already; ids must be different"[:400])
+            there = f"in line {lines[name]} already" if number else "there twice"
+            raise InputError(f"{at}: the id {name[:60]!r} stands {there}; ids must be different"[:400])
         if not (text := clean_text(text)):
             raise InputError(f"{at}: the text of {name[:60]!r} is empty; delete it there and where its grade stands, or give it its text")
         texts[name], lines[name] = text, number

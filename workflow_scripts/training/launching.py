@@ -4,6 +4,7 @@ On one node torchrun needs nothing else. Where Slurm gave the job several nodes 
 and these find each other on the first. Checkpoints must then be on a file system that all nodes see.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -25,18 +26,24 @@ def launch(module: str, command: str = "") -> None:
     arguments = sys.argv[1:]
     if "WORLD_SIZE" in os.environ or "--help" in arguments or (command and arguments[:1] != [command]):
         return
-    on_cpu = '"device": "cpu"' in " ".join(arguments)
-    gpus = torch.cuda.device_count() if given_gpus() and not on_cpu else 0
+    gpus = torch.cuda.device_count() if given_gpus() and not trains_on_cpu(arguments) else 0
     nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
     if nodes > 1:
         step = across_nodes(module, arguments, nodes, max(1, gpus), first_node(), os.environ["SLURM_JOB_ID"])
-        # what the surrounding step was told of tasks is not meant for the torchruns
+        # the counts of tasks of the Slurm step that this runs in must not reach the new step
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("SLURM_NTASKS", "SLURM_TASKS_PER", "SLURM_CPU_BIND"))
         }
         os.execvpe(step[0], step, kept)
     elif gpus > 1:
         os.execv(sys.executable, [sys.executable, *on_one_node(module, arguments, gpus)])
+
+
+def trains_on_cpu(arguments: list[str]) -> bool:
+    """Whether a stage's ``--settings`` ask for ``device: cpu``; of a backbone's kinds the one that is made counts."""
+    settings = json.loads(arguments[arguments.index("--settings") + 1]) if "--settings" in arguments else {}
+    block = settings.get(settings.get("kind"), settings)
+    return '"device": "cpu"' in json.dumps(block)
 
 
 def on_one_node(module: str, arguments: list[str], processes: int) -> list[str]:
@@ -57,5 +64,5 @@ def across_nodes(module: str, arguments: list[str], nodes: int, processes: int, 
 
 def first_node() -> str:
     """The name of the first node of the Slurm job, where this process is."""
-    told = ["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]
-    return subprocess.run(told, check=True, capture_output=True, text=True).stdout.split()[0]
+    command = ["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0]
