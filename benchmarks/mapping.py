@@ -22,7 +22,7 @@ import torch
 
 from workflow_scripts.device import keep_memory
 from workflow_scripts.lexicon.mapping import Mapping, Sides, map_once, normalise, procrustes, union
-from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods
+from workflow_scripts.similarity import ByteStream, Similarities, best_pairs, neighbourhoods
 
 DIMENSIONS = 300
 
@@ -44,7 +44,7 @@ def case(words: int, matrix: Literal["auto", "blocks"]) -> dict:
     a, b = normalise(sides.a), normalise(sides.b)
     rounds = 15 if words < 10_000 else 5
     similarities = Similarities(a, b, matrix)
-    noise = Noise(1, a.device)
+    noise = ByteStream(1, a.device)
     block = torch.empty(min(words, 4096), words)
 
     def product():

@@ -13,8 +13,8 @@ rule cka:
     resources:
         gpu=GPU,
     params:
-        told=of(analyses.told, "cka"),
+        flags=of(analyses.stage_flags, "cka"),
         settings=analysis_settings("cka"),
     shell:
         "python -m workflow_scripts.evidence.cka --output {output:q} --models {input.models:q} --texts {input.texts:q} "
-        "{params.told:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.flags:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

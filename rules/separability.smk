@@ -13,8 +13,8 @@ rule separability:
     resources:
         gpu=GPU,
     params:
-        told=of(analyses.told, "separability"),
+        flags=of(analyses.stage_flags, "separability"),
         settings=analysis_settings("separability"),
     shell:
         "python -m workflow_scripts.evidence.separability --output {output:q} --models {input.models:q} --texts {input.texts:q} "
-        "{params.told:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.flags:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

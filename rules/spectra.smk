@@ -12,8 +12,8 @@ rule spectra:
     resources:
         gpu=GPU,
     params:
-        told=of(analyses.told, "spectra"),
+        flags=of(analyses.stage_flags, "spectra"),
         settings=analysis_settings("spectra"),
     shell:
         "python -m workflow_scripts.evidence.spectra --output {output:q} --models {input.models:q} "
-        "{params.told:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.flags:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

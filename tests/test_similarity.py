@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from workflow_scripts import similarity
-from workflow_scripts.similarity import Noise, Similarities, best_pairs, nearest, neighbourhoods
+from workflow_scripts.similarity import ByteStream, Similarities, best_pairs, nearest, neighbourhoods
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ def test_nearest_equals_the_definition(shape, keep, small_blocks):
 
 def test_noise_keeps_the_configured_share_and_is_repeatable():
     cpu = torch.device("cpu")
-    (first, limit), (second, _) = (Noise(3, cpu).draw(torch.Size((500, 401)), 0.1) for _ in range(2))
+    (first, limit), (second, _) = (ByteStream(3, cpu).draw(torch.Size((500, 401)), 0.1) for _ in range(2))
     assert (first == second).all() and (first < limit).mean() == pytest.approx(0.1, abs=0.005)
-    rare, limit = Noise(3, cpu).draw(torch.Size((500, 401)), 1e-3)
+    rare, limit = ByteStream(3, cpu).draw(torch.Size((500, 401)), 1e-3)
     assert (rare < limit).any()  # something is kept, however small the share
     x, z = sides(300, 200)
     similarities = Similarities(x, z)
     near = neighbourhoods(similarities, 10)
-    plain, *noisy = (best_pairs(similarities, near, keep, Noise(seed, cpu)) for keep, seed in ((1.0, 1), (0.2, 1), (0.2, 1), (0.2, 2)))
+    plain, *noisy = (best_pairs(similarities, near, keep, ByteStream(seed, cpu)) for keep, seed in ((1.0, 1), (0.2, 1), (0.2, 1), (0.2, 2)))
     assert torch.equal(noisy[0][1], noisy[1][1])
     assert not torch.equal(noisy[0][1], noisy[2][1]) and not torch.equal(noisy[0][1], plain[1])
 

@@ -1,7 +1,7 @@
 """paths: where every file of a run is, under ``results/``.
 
-Each path stands here once; rules, checks and the report all take it from here. The folder of a corpus is its name and
-its languages in the configured order, e.g. ``help.de-en``, so that one rule serves corpora of any languages, and both
+Checks, the report and what rules compute take paths from here; the rules spell the same patterns with wildcards. The folder of a corpus is
+its name and its languages in the configured order, e.g. ``help.de-en``, so that one rule serves corpora of any languages, and both
 directions of a lexicon are never ambiguous.
 """
 

@@ -133,7 +133,7 @@ def _top_of_both(top: Top, other: tuple[torch.Tensor, torch.Tensor], first: int)
 
 
 def best_pairs(
-    similarities: Similarities, near: Neighbourhoods, keep: float = 1.0, noise: "Noise | None" = None
+    similarities: Similarities, near: Neighbourhoods, keep: float = 1.0, noise: "ByteStream | None" = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The second pass of CSLS: the best column of each row, and the best row of each column.
 
@@ -163,7 +163,7 @@ def best_pairs(
     return best_z.long(), best_x.long()
 
 
-class Noise:
+class ByteStream:
     """A stream of random bytes for `best_pairs`, from a seed."""
 
     def __init__(self, seed: int, device: torch.device):

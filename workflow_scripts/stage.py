@@ -81,7 +81,7 @@ def run(main: Any) -> None:
 
 
 def _flags_of(kind: Any) -> Iterator[str]:
-    """The names of all values that a function, or a class of settings, is told, without those of the blocks that they stand in."""
+    """The command-line flags of a function or of a class of settings; a nested block gives its fields' names, not its own."""
     for name, hint in get_type_hints(kind.func if isinstance(kind, functools.partial) else kind).items():
         blocks = [part for part in (hint, *get_args(hint)) if is_dataclass(part) or hasattr(part, "_field_defaults")]
         if get_origin(hint) is dict or not blocks:
@@ -235,7 +235,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def told(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
     """An unexpected exception in one line: its class and the first line of its message."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
 

@@ -142,11 +142,11 @@ def part_e(device: torch.device, tiny: bool) -> Iterable[Case]:
 def searched(words: int, where: str) -> dict[str, Any]:
     """Seconds of an iteration of the search: the products, both neighbourhoods and both dictionaries."""
     from workflow_scripts.lexicon.mapping import normalise
-    from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods
+    from workflow_scripts.similarity import ByteStream, Similarities, best_pairs, neighbourhoods
 
     device = torch.device(where)
     a, b = (normalise(torch.randn(words, 300, generator=torch.Generator().manual_seed(seed))).to(device) for seed in (1, 2))
-    similarities, noise, taken = Similarities(a, b, "auto"), Noise(1, device), []
+    similarities, noise, taken = Similarities(a, b, "auto"), ByteStream(1, device), []
     for _ in range(4):
         wait(device)
         began = time.perf_counter()

@@ -2,13 +2,14 @@
 
 import pytest
 
-from workflow_scripts.evidence.accuracy import score, wilson
+from workflow_scripts.evidence.accuracy import score
 
 
 def test_wilsons_interval():
     # Newcombe (1998), Table I: 81 of 263, and 0 of 20
-    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
-    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
+    for right, n, low, high in ((81, 263, 25.53, 36.62), (0, 20, 0.0, 16.11)):
+        found = score(["yes"] * n, ["yes"] * right + ["no"] * (n - right), ["yes", "no"])
+        assert (found["low"], found["high"]) == pytest.approx((low, high), abs=0.01)
 
 
 def test_scores_say_what_guessing_gets():

@@ -20,9 +20,9 @@ from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import classification
-from workflow_scripts.tasks.classification import Classification, Finetuning, load_classifier, predict, switched_examples
+from workflow_scripts.tasks.classification import Classification, Finetuning, predict, switched_examples
 from workflow_scripts.tasks.finetuning import Batches, Call, some_of
-from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
+from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training import backbone
@@ -84,7 +84,7 @@ def finetune(tables: Path, start: Path, out: Path, **changes):
 @pytest.mark.parametrize("reads", ["tag", "mean"])
 def test_the_encoder_alone_has_the_head_of_xlmr(tmp_path, family, reads):
     folder, settings = small_model(tmp_path, family), Classification(parts="encoder", reads=reads)
-    reader, network = Reader(folder, 40), load_classifier(folder, LABELS, settings, seed=1).eval()
+    reader, network = Reader(folder, 40), load_text_head(folder, LABELS, settings, seed=1).eval()
     rows = reader.rows(TEXTS, "en", LABELS)
     together = label_scores(network, reader, rows, "float32")
     head = dict(network.classifier.named_modules())
@@ -96,19 +96,19 @@ def test_the_encoder_alone_has_the_head_of_xlmr(tmp_path, family, reads):
     # saved and loaded, it is the same; an encoder has its own head whatever `parts` says
     network.save_pretrained(tmp_path / "saved")
     reader.tokenizer.save_pretrained(tmp_path / "saved")
-    again = load_classifier(tmp_path / "saved", None, settings, seed=2)
+    again = load_text_head(tmp_path / "saved", None, settings, seed=2)
     torch.testing.assert_close(label_scores(again, reader, rows, "float32"), together)
 
 
 def test_an_encoder_has_its_own_head_whatever_part_is_asked_for(models):
-    kinds = {type(load_classifier(models["xlm-roberta"], LABELS, Classification(parts=parts), seed=1)) for parts in ("both", "encoder")}
+    kinds = {type(load_text_head(models["xlm-roberta"], LABELS, Classification(parts=parts), seed=1)) for parts in ("both", "encoder")}
     assert len(kinds) == 1
 
 
 @pytest.mark.parametrize("family", ["cc25", "mbart50"])
 def test_the_head_reads_the_decoder_where_all_of_the_text_was_read(models, family):
     reader = Reader(models[family], 40)
-    network = load_classifier(models[family], LABELS, Classification(), seed=1).eval()
+    network = load_text_head(models[family], LABELS, Classification(), seed=1).eval()
     for pair in (False, True):
         example = TEXTS[0] if pair else TEXTS[0]._replace(pair="")
         ((ids, _),) = reader.rows([example], "en", LABELS)
@@ -125,7 +125,7 @@ def test_the_head_reads_the_decoder_where_all_of_the_text_was_read(models, famil
 @pytest.mark.parametrize("family", FAMILIES)
 def test_padding_changes_nothing_and_every_weight_learns(models, family):
     reader = Reader(models[family], 40)
-    network = load_classifier(models[family], LABELS, Classification(dropout=0.0, attention_dropout=0.0), seed=1)
+    network = load_text_head(models[family], LABELS, Classification(dropout=0.0, attention_dropout=0.0), seed=1)
     rows = reader.rows(TEXTS, "en", LABELS)
     alone = torch.cat([label_scores(network, reader, [row], "float32") for row in rows])
     assert torch.allclose(label_scores(network, reader, rows, "float32"), alone, atol=1e-5)

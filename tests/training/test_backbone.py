@@ -14,7 +14,7 @@ from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone, fetch
-from workflow_scripts.training.pretraining import denoised, own_lines
+from workflow_scripts.training.pretraining import denoised, own_documents
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import Small, build_model
 
@@ -70,10 +70,14 @@ def run(folder, settings, **arguments):
     return read_json(out / "backbone.json")
 
 
+def lines_of(*arguments):
+    return [line for line, _ in own_documents(*arguments)]
+
+
 def test_no_line_is_read_in_two_languages_and_no_held_out_sentence_at_all(tmp_path):
     german, english = parallel(tmp_path)
     forbidden = {leak_key(german[0]), leak_key(english[1])}
-    sides = [list(own_lines(small(tmp_path), ("de", "en"), code, forbidden)) for code in ("de", "en")]
+    sides = [lines_of(small(tmp_path), ("de", "en"), code, forbidden) for code in ("de", "en")]
     rows = [{lines.index(line) for line in side} for lines, side in zip((german, english), sides, strict=True)]
     assert rows[0] and rows[1] and not rows[0] & rows[1]
     assert german[0] not in sides[0] and english[1] not in sides[1]
@@ -96,8 +100,8 @@ def test_the_tasks_own_text_can_stand_in(tmp_path):
     german, english = parallel(tmp_path)
     shape = small(tmp_path, text={"de": "task", "en": str(tmp_path / "mono.en")})
     files = (tmp_path / "mono.de", tmp_path / "mono.en")
-    assert list(own_lines(shape, ("de", "en"), "de", set(), files)) == german[::2]
-    assert list(own_lines(shape, ("de", "en"), "en", set(), files)) == english[1::2]
+    assert lines_of(shape, ("de", "en"), "de", set(), files) == german[::2]
+    assert lines_of(shape, ("de", "en"), "en", set(), files) == english[1::2]
 
 
 def test_missing_text_and_short_text_are_refused(tmp_path):
@@ -145,7 +149,7 @@ def test_lines_are_noised_anew_in_each_round_and_each_of_them_alone():
 
 def test_a_tab_in_the_text_does_not_end_the_noised_half(tmp_path):
     (tmp_path / "mono.de").write_text("Eine Zeile\tmit Tabulator\n" * 3)
-    assert set(own_lines(small(tmp_path, disjoint=False), ("de", "en"), "de", set())) == {"Eine Zeile mit Tabulator"}
+    assert set(lines_of(small(tmp_path, disjoint=False), ("de", "en"), "de", set())) == {"Eine Zeile mit Tabulator"}
 
 
 def test_the_model_of_an_arm_is_taken_over(tmp_path):

@@ -16,7 +16,7 @@ from workflow_scripts.run import config, inputs
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.training import backbone, ready
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.pretraining import Pretraining
+from workflow_scripts.training.pretraining import Pretraining, Texts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import Small
 
@@ -162,7 +162,7 @@ def test_a_recipe_takes_what_is_shipped(recipe, kinds, tmp_path):
         told = read_json(Path(block.small.ready) / "ready.json")
         task_text, held_out = (tuple(tmp_path / path for path in paths) for paths in both)
         languages = tuple(inputs.backbone_languages(loaded, w))
-        origin = ready.made_from(block.small, *kinds[w.backbone], languages, task_text, held_out, (), (), block.seed)
+        origin = ready.made_from(block.small, *kinds[w.backbone], Texts(languages, task_text, held_out), block.seed)
         assert not ready.differences(told, origin), w.backbone
 
 

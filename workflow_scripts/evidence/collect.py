@@ -43,7 +43,7 @@ def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterat
     """One row for each score of a text that a model wrote. Points of a grid, which only serve to choose settings, are left out."""
     for path in sorted(results.glob("runs/*/*/seed*/*.scores.json")):
         seed, arm, setting = (parent.name for parent in list(path.parents)[:3])
-        # what needs no model has its scores under seed 0
+        # the trivial baseline has its scores under seed 0
         if ".grid" in arm or seed == "seed0" or not any(fnmatch.fnmatch(setting, pattern) for pattern in experiments):
             continue
         report = read_json(path)

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from workflow_scripts.limits import Positive
-from workflow_scripts.stage import InputError, checksum, read_json, run, told, write_json
+from workflow_scripts.stage import InputError, checksum, in_one_line, read_json, run, write_json
 from workflow_scripts.text.files import read_lines
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ def _predict(sides: list[list[str]], threads: int, settings: Comet) -> dict:
         )
     except torch.cuda.OutOfMemoryError as error:
         way_out = f"lower comet.batch_size ({settings.batch_size}), then run snakemake with --forcerun comet"
-        raise Unavailable(f"the GPU's memory did not suffice ({told(error)}); {way_out}") from None
+        raise Unavailable(f"the GPU's memory did not suffice ({in_one_line(error)}); {way_out}") from None
     except Exception as error:  # whatever COMET, Lightning and PyTorch raise
-        raise Unavailable(f"COMET failed ({told(error)}); mend that and run snakemake with --forcerun comet") from None
+        raise Unavailable(f"COMET failed ({in_one_line(error)}); mend that and run snakemake with --forcerun comet") from None
     return {
         "value": predicted.system_score,
         "segments": predicted.scores,
@@ -145,7 +145,7 @@ def find_checkpoint(settings: Comet) -> tuple[Path, str]:
         folder = path if path.is_dir() else Path(snapshot_download(settings.model, revision=settings.revision))
     except Exception as error:  # the hub's client raises a dozen kinds for: not there, no network, no access
         raise Unavailable(
-            f"comet.model {settings.model!r} is neither a file or folder nor available from the Hugging Face hub ({told(error)}); "
+            f"comet.model {settings.model!r} is neither a file or folder nor available from the Hugging Face hub ({in_one_line(error)}); "
             f"where there is network run `hf download {settings.model}`, then snakemake with --forcerun comet"
         ) from None
     checkpoint = folder / "checkpoints/model.ckpt"
@@ -180,7 +180,7 @@ def load_model(checkpoint: Path, settings: Comet) -> "CometModel":
             f"; if it lacks its encoder, run `hf download {encoder} '*.json' '*.model' '*.txt'` where there is network, or name a "
             "folder with these files as comet.encoder; then run snakemake with --forcerun comet"
         )
-        raise Unavailable(f"comet.model {settings.model!r} cannot be loaded ({told(error)}){way_out if encoder else ''}") from None
+        raise Unavailable(f"comet.model {settings.model!r} cannot be loaded ({in_one_line(error)}){way_out if encoder else ''}") from None
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ import numpy as np
 from scipy import stats
 
 from workflow_scripts.evidence.scores import Scores, metrics
-from workflow_scripts.evidence.significance import Key, Score, drawn_scores, mean_of_drawn, readable, sentence_statistics, share
+from workflow_scripts.evidence.significance import Key, Score, drawn_scores, mean_of_drawn, p_value, readable, sentence_statistics
 from workflow_scripts.stage import InputError, atomic, read_json, run
 
 Pair = dict[Key, np.ndarray]
@@ -161,21 +161,21 @@ def compare(pairs: list[Pair], score: Score, arm: str, other: str, samples: int 
             raise InputError(f"pair {number} of {len(pairs)}: {arm} and {other} have no seed in common that is finished")
         mine = {key: counts for key, counts in pair.items() if key[0] in (arm, other) and key[1] in shared}
         observed = {key: score(counts.sum(axis=0)) for key, counts in mine.items()}
-        by_seeds = [observed[arm, s] - observed[other, s] for s in shared]
-        effects.append(float(np.mean(by_seeds)))
+        observed_by_seed = [observed[arm, s] - observed[other, s] for s in shared]
+        effects.append(float(np.mean(observed_by_seed)))
         scores = drawn_scores(mine, score, samples, rng)
-        by_seed = np.stack([scores[arm, s] - scores[other, s] for s in shared])
-        drawn.append(mean_of_drawn(by_seed, rng))
+        drawn_by_seed = np.stack([scores[arm, s] - scores[other, s] for s in shared])
+        drawn.append(mean_of_drawn(drawn_by_seed, rng))
         seeds += len(shared)
         sentences += len(next(iter(mine.values())))
     found = mean_of_drawn(np.stack(drawn), rng, independent=True)
     effect = float(np.mean(effects))
     # of a single sentence, pair and seed there is nothing to draw, so it shows nothing; rounding depends on the order of a sum
     drawn_from = max(len(pairs), seeds, sentences)
-    p = share(np.abs(found - found.mean()) >= abs(effect) - 1e-9) if found.any() and drawn_from > 1 else 1.0
+    p = p_value(np.abs(found - found.mean()) >= abs(effect) - 1e-9) if found.any() and drawn_from > 1 else 1.0
     low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
     counts = {"pairs": len(pairs), "seeds": seeds, "sentences": sentences}
-    students = student(effects if len(pairs) > 1 else by_seeds)
+    students = student(effects if len(pairs) > 1 else observed_by_seed)
     return {**counts, "effect": effect, "low": low, "high": high, "p": p, **students, "by_pair": effects}
 
 

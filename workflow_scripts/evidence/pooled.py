@@ -39,13 +39,13 @@ def main(
     A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. Raises
     `InputError` for a table with other columns, or where two arms have no seed of a pair in common.
     """
-    told = read_table(table)
+    numbers = read_table(table)
     scores = {
         (row["setting"], row["metric"], row["arm"], int(row["seed"]), row["machine"]): float(row["value"])
-        for row in told
+        for row in numbers
         if row["testset"] == testset
     }
-    pair_of = {row["setting"]: row["pair"] for row in told}
+    pair_of = {row["setting"]: row["pair"] for row in numbers}
     by_pair: dict[str, list[str]] = defaultdict(list)
     for name in experiments:
         by_pair[pair_of.get(name, name)].append(name)

@@ -17,7 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric, Signature
 
 from workflow_scripts.limits import Positive
-from workflow_scripts.stage import InputError, run, told, write_json
+from workflow_scripts.stage import InputError, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 
@@ -70,7 +70,7 @@ def main(hypotheses: Path, references: Path, output: Path, *, language: str, set
             metric = make()
             value = metric.corpus_score(hypothesis, [reference])
         except Exception as error:  # an error in one metric must not prevent the others
-            failed[name] = told(error)
+            failed[name] = in_one_line(error)
         else:
             result[name] = {"value": value.score, "signature": str(metric.get_signature())}
     for name, reason in failed.items():

@@ -114,16 +114,16 @@ def measure(vectors: np.ndarray, parallel: bool, settings: Separability) -> dict
     """All measures of one layer; `vectors` are languages × texts × width."""
     vectors = vectors.astype(np.float64)
     within = vectors - vectors.mean(axis=1, keepdims=True)
-    told = {
+    row = {
         **probe(vectors, settings),
         "between": between(vectors),
         "cosine": float(np.mean([mean_cosine(side) for side in vectors])),
         "dimensions": participation(np.concatenate(list(within))),
     }
     if parallel:
-        told["retrieval"] = with_interval(retrieval(vectors), settings)
-        told["centred"] = with_interval(retrieval(within), settings)
-    return told
+        row["retrieval"] = with_interval(retrieval(vectors), settings)
+        row["centred"] = with_interval(retrieval(within), settings)
+    return row
 
 
 def probe(vectors: np.ndarray, settings: Separability) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from sacrebleu.significance import PairedTest, Result
 
 from workflow_scripts.evidence.scores import LOWER_IS_BETTER, Scores, aligned, metrics
-from workflow_scripts.stage import InputError, read_json, run, told, write_json
+from workflow_scripts.stage import InputError, in_one_line, read_json, run, write_json
 
 COVERS = {
     "seed": "the choice of test sentences, not of training seeds",
@@ -75,7 +75,7 @@ def per_seed(
                 n_samples=settings.samples,
             )()
         except Exception as error:  # an error in one metric must not prevent the others
-            failed[metric] = told(error)
+            failed[metric] = in_one_line(error)
             continue
         # the first column has the names of the systems, the second one the results
         (signature,) = signatures.values()
@@ -120,7 +120,7 @@ def over_seeds(
             metric = make()
             statistics = {key: sentence_statistics(metric, lines, reference) for key, lines in hypotheses.items()}
         except Exception as error:  # as above
-            reasons[name] = told(error)
+            reasons[name] = in_one_line(error)
             continue
         score = lambda sums, m=metric: m._compute_score_from_stats(list(sums)).score  # noqa: E731
         differences[name] = compare(statistics, score, pairs, settings, seeds[0])
@@ -212,15 +212,15 @@ def compare(
             p = 1.0
         elif bootstrap and one_seed:
             # as in sacreBLEU; in effect this is a one-sided test, with about half the p-value of the test below
-            p = share(np.abs(found) - np.abs(found).mean() > abs(difference))
+            p = p_value(np.abs(found) - np.abs(found).mean() > abs(difference))
         else:
             # rounding, which depends on the order of summation, must not decide
-            p = share(np.abs(found - (found.mean() if bootstrap else 0.0)) >= abs(difference) - 1e-9)
+            p = p_value(np.abs(found - (found.mean() if bootstrap else 0.0)) >= abs(difference) - 1e-9)
         result[mine, other] = {"seeds": len(seeds), "difference": difference, "low": low, "high": high, "p": p}
     return result
 
 
-def share(counted: np.ndarray) -> float:
+def p_value(counted: np.ndarray) -> float:
     """The p-value: the share of resamples that count, where the observed sample is one of them."""
     return float((counted.sum() + 1) / (len(counted) + 1))
 

@@ -22,7 +22,7 @@ from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.decoding import Decoding, positions, translator
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.stage import InputError, run, told, write_json
+from workflow_scripts.stage import InputError, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
 
 
@@ -125,7 +125,7 @@ def measured(code: str, tokenize: str) -> tuple[dict[str, Any], dict[str, str]]:
         try:
             measures[name] = make()
         except Exception as error:  # without one metric there is still the other, and the time
-            failed[name] = told(error)
+            failed[name] = in_one_line(error)
             print(f"{name} was not measured: {failed[name]}", file=sys.stderr)
     return measures, failed
 

@@ -71,9 +71,9 @@ def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "au
     codec = load_codec(folder)
     if side not in codec.form.layers:
         raise InputError(f"{name}: {codec.form.title} has no {side}; set `side: encoder`, or leave the model out")
-    network, told = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    network, loading_info = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     where = codec.form.layers[side]
-    if missing := sorted(key for key in told["missing_keys"] if key.startswith(where)):
+    if missing := sorted(key for key in loading_info["missing_keys"] if key.startswith(where)):
         raise InputError(f"{name}: {folder} has no weights for {missing[0]} and {len(missing) - 1} more of its {side}")
     network = network.eval().to(pick_device(device))
     return Half(name, network, codec, side, longest_row(network.config))
@@ -92,8 +92,8 @@ def read_texts(paths: Sequence[Path], languages: Sequence[str], wanted: int, nee
         raise InputError(f"there are {len(paths)} texts for {len(languages)} languages ({', '.join(languages)}); give one for each")
     read = [whole_texts(path) if path.suffix == ".tsv" else list(read_lines(path)) for path in paths]
     if parallel and len({len(lines) for lines in read}) > 1:
-        told = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, read, strict=True))
-        raise InputError(f"parallel texts need the same number of lines: {told}; give translations line by line, or set `parallel: false`")
+        sizes = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, read, strict=True))
+        raise InputError(f"parallel texts need the same number of lines: {sizes}; give translations line by line, or set `parallel: false`")
     texts = []
     for path, lines in zip(paths, read, strict=True):
         if len(lines) < needed:

@@ -1,4 +1,6 @@
-"""trivial: what needs no model, scored as an arm's hypotheses are. A model that gets no more has learnt nothing of use.
+"""trivial: the trivial baseline, which needs no model, scored as an arm's hypotheses are.
+
+A model that gets no more has learnt nothing of use.
 
 Of a translation it is the source: a copy shares names, numbers and formulas with the reference, and gets a few BLEU between related
 languages. Of every other task whose answer is a text it is the first sentence of each source, which is hard to beat in summarisation.
@@ -16,7 +18,7 @@ Kind = Literal["copy", "first_sentence"]
 """What stands in for a hypothesis; the table of tasks says which (`Task.trivial`)."""
 
 TRIVIAL = "trivial/seed0"
-"""The folder, under an experiment's, of what needs no model; seeds of runs begin with 1, so it is no arm's."""
+"""The folder, under an experiment's, of the trivial baseline; seeds of runs begin with 1, so it is no arm's."""
 
 
 def main(source: Path, hypotheses: Path, *, kind: Kind, documents: bool = False) -> None:

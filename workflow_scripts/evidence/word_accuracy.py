@@ -14,7 +14,7 @@ from typing import Any
 
 from workflow_scripts.evidence.scores import Scores, Tokenizer, aligned, metrics
 from workflow_scripts.limits import Positive
-from workflow_scripts.stage import InputError, atomic, run, told, write_json
+from workflow_scripts.stage import InputError, atomic, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
 
 BUCKETS = ("low", "mid", "high")
@@ -41,7 +41,7 @@ def count(training: Path, output: Path, *, language: str, settings: WordAccuracy
     try:
         cut = tokenizer(language, settings)
     except Exception as error:  # sacreBLEU may have to download it
-        print(f"no words are counted: {told(error)}", file=sys.stderr)
+        print(f"no words are counted: {in_one_line(error)}", file=sys.stderr)
     else:
         counts.update(word for line in read_lines(training) for word in cut(line))
     with atomic(output) as file:
@@ -69,7 +69,7 @@ def measure(
     except InputError as error:
         failed = str(error)
     except Exception as error:  # an error in sacreBLEU or compare-mt must not prevent the rest of the report
-        failed = told(error)
+        failed = in_one_line(error)
     write_json(output, {"buckets": found, "failed": failed, "settings": asdict(settings)})
 
 

@@ -50,7 +50,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
 
 
 def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int):
-    """Every so many pairs of sentences, in words."""
+    """Of every `every`-th pair of sentences the words of both sides. Raises `InputError` for sides of different length."""
     for number, (a, b) in enumerate(itertools.zip_longest(read_lines(text_a), read_lines(text_b)), 1):
         if a is None or b is None:
             raise InputError(f"{text_a} and {text_b}: one of them ends before line {number}; they must be parallel line by line")

@@ -29,7 +29,7 @@ from workflow_scripts.lexicon import vecmap
 from workflow_scripts.lexicon.vectors import check, read_vectors, write_vectors
 from workflow_scripts.lexicon.verdict import NUMERAL, Attempt, diagnose
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive
-from workflow_scripts.similarity import Noise, Similarities, best_pairs, neighbourhoods, set_threads
+from workflow_scripts.similarity import ByteStream, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.word_lists import both_ways, read_dictionary
 from workflow_scripts.text.words import fold
@@ -155,7 +155,7 @@ def main(
     if not chosen.attempt.good:
         message = (
             f"{vectors_a} and {vectors_b}: no good mapping found, the lexicon would be useless "
-            f"({'; '.join(tried.told() for tried in attempts)}). Give more or more coherent text, or a dictionary "
+            f"({'; '.join(tried.summary() for tried in attempts)}). Give more or more coherent text, or a dictionary "
             "(mapping.mode: semi_supervised); or continue nevertheless with mapping.on_failure: warn"
         )
         if settings.on_failure == "stop":
@@ -215,7 +215,7 @@ def map_with_fallbacks(sides: Sides, pairs: list[tuple[str, str]], seed: int, se
             continue
         solutions.append(solution)
         attempts.append(solution.attempt)
-        print(solution.attempt.told(), flush=True)
+        print(solution.attempt.summary(), flush=True)
         if solution.attempt.good:
             return solution, attempts
     return max(solutions, key=lambda s: (s.attempt.witnesses_found, s.attempt.frequency_correlation)), attempts
@@ -244,7 +244,7 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
     dictionary = initial_dictionary(a[:near], b[:near], settings) if guessed else dictionary_of(sides, start, pairs)
     learnt = Found(dictionary, 0.0, 0)
     if start != "supervised":
-        noise = Noise(seed, a.device)
+        noise = ByteStream(seed, a.device)
         learnt = self_learn(a, b, near, dictionary, settings.keep_probability, noise, settings)
         if near < cutoff:
             refined = self_learn(a, b, cutoff, learnt.dictionary, 1.0, noise, replace(settings, patience=_REFINING))
@@ -324,7 +324,7 @@ class Found(NamedTuple):
 
 
 def self_learn(
-    a: torch.Tensor, b: torch.Tensor, cutoff: int, dictionary: Dictionary, keep: float, noise: Noise, settings: Mapping
+    a: torch.Tensor, b: torch.Tensor, cutoff: int, dictionary: Dictionary, keep: float, noise: ByteStream, settings: Mapping
 ) -> Found:
     """Alternate between rotation and dictionary until the objective stalls with nothing dropped (section 3.3).
 

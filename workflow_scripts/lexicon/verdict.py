@@ -55,7 +55,7 @@ class Attempt:
     witnesses_found: float = 0.0
     """Share of the known pairs whose second word is among the ten best partners of the first."""
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The attempt in words, for messages."""
         return f"{self.start}, seed {self.seed}: {self.reason or 'good'}"
 
@@ -142,8 +142,7 @@ def share_found(a: torch.Tensor, b: torch.Tensor, witnesses: list[tuple[int, int
 
 
 def rank_correlation(x: torch.Tensor, y: torch.Tensor) -> float:
-    """Spearman's rank correlation of two lists without ties; 0 for fewer than three numbers."""
-    if len(x) < 3:
-        return 0.0
-    ranks = torch.stack([side.argsort().argsort() for side in (x, y)]).double()
-    return float(torch.corrcoef(ranks)[0, 1])
+    """Spearman's rank correlation of two lists; 0 for fewer than three numbers."""
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(x.cpu(), y.cpu()).statistic) if len(x) >= 3 else 0.0

@@ -50,6 +50,6 @@ def by_length(lengths: list[int], tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-def at_once(device: torch.device) -> int:
+def tokens_at_once(device: torch.device) -> int:
     """How many tokens go through a model at once where nothing is learnt: on a CPU so few that they stay in its cache."""
     return 2048 if device.type == "cpu" else 8192

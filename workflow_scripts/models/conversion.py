@@ -59,13 +59,13 @@ def convert(
     whole = has_cross_attention(model)
     stack = load_stack(model, cross=whole, seed=seed)
     check_layout(model, tokenizer, stack.config)
-    told: dict[str, Any] = {"from_veco": whole, "to": to}
+    details: dict[str, Any] = {"from_veco": whole, "to": to}
     made = as_encoder(stack) if to == "encoder" else as_bart(stack, decoder, decoder_layers, decoder_from, seed)
     save_model(made, tokenizer, output)
     write_readme(output, to)
     if to == "encoder-decoder":
-        told |= {"decoder": decoder, "decoder_layers": made.config.decoder_layers, "decoder_from": decoder_from}
-    return told | {"parameters": sum(p.numel() for p in made.parameters()), "vocabulary": len(tokenizer)}
+        details |= {"decoder": decoder, "decoder_layers": made.config.decoder_layers, "decoder_from": decoder_from}
+    return details | {"parameters": sum(p.numel() for p in made.parameters()), "vocabulary": len(tokenizer)}
 
 
 def add_generator(model: Path) -> None:

@@ -119,7 +119,7 @@ def translator(
 ) -> AbstractContextManager[Translate]:
     """What translates with a model, which is loaded once: all at once if the model is of that form, else by the engine of the settings."""
     if prompts or (model / FILE).exists():
-        return at_once(model, codec, settings, prompts)
+        return non_autoregressive(model, codec, settings, prompts)
     return (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
 
 
@@ -130,7 +130,7 @@ def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:
 
 
 @contextlib.contextmanager
-def at_once(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None) -> Iterator[Translate]:
+def non_autoregressive(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None) -> Iterator[Translate]:
     """Translate by CTC or SGA. There is one text for each line, without a score.
 
     Of the settings, those of the beam, `length_penalty` and `min_length` mean nothing here.

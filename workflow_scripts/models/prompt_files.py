@@ -24,7 +24,7 @@ def save_prompts(model: Generator, path: Path) -> None:
     """Write what a generator has besides its encoder."""
     from safetensors.torch import save_file
 
-    told = {
+    metadata = {
         "backbone": model.backbone,
         "checksum": checksum_of(model.encoder),
         "frozen": model.frozen,
@@ -32,7 +32,7 @@ def save_prompts(model: Generator, path: Path) -> None:
         "sga": asdict(model.settings),
     }
     weights = {name: weight.contiguous().cpu() for name, weight in model.state_dict().items() if not name.startswith("encoder.")}
-    save_file(weights, path, metadata={"format": "pt", "crossgap": json.dumps(told)})
+    save_file(weights, path, metadata={"format": "pt", "crossgap": json.dumps(metadata)})
 
 
 def read_prompts(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
@@ -41,8 +41,8 @@ def read_prompts(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
 
     try:
         with safe_open(path, "pt") as file:
-            told = json.loads((file.metadata() or {})["crossgap"])
-            return {name: file.get_tensor(name) for name in file.keys()}, told  # noqa: SIM118 (it is no dictionary)
+            metadata = json.loads((file.metadata() or {})["crossgap"])
+            return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118 (it is no dictionary)
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise InputError(f"{path}: is no file of prompts that Crossgap wrote ({type(error).__name__}: {error})") from None
 
@@ -53,17 +53,17 @@ def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> G
     Raises `InputError` where the prompts were trained with other weights.
     """
     path = prompts or folder / FILE
-    weights, told = read_prompts(path)
-    settings = from_plain(SGA, told["sga"])
+    weights, metadata = read_prompts(path)
+    settings = from_plain(SGA, metadata["sga"])
     encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0)
-    if (checksum := checksum_of(encoder)) != told["checksum"]:
-        partner = f"the backbone {told['backbone']!r}" if told["frozen"] else "an encoder that was trained together with it"
+    if (checksum := checksum_of(encoder)) != metadata["checksum"]:
+        partner = f"the backbone {metadata['backbone']!r}" if metadata["frozen"] else "an encoder that was trained together with it"
         raise InputError(
-            f"{path}: was trained with {partner}, whose weights have the checksum {told['checksum'][:16]}…; those in {folder} have "
-            f"{checksum[:16]}…. Give the folder of {'that backbone' if told['frozen'] else 'the trained model'}"
+            f"{path}: was trained with {partner}, whose weights have the checksum {metadata['checksum'][:16]}…; those in {folder} have "
+            f"{checksum[:16]}…. Give the folder of {'that backbone' if metadata['frozen'] else 'the trained model'}"
         )
-    model = make_generator(encoder, codec, settings, told["frozen"], told["length_width"] * settings.length_classes, str(folder))
-    model.backbone = told["backbone"]
+    model = make_generator(encoder, codec, settings, metadata["frozen"], metadata["length_width"] * settings.length_classes, str(folder))
+    model.backbone = metadata["backbone"]
     if wrong := weights.keys() ^ {name for name in model.state_dict() if not name.startswith("encoder.")}:
         raise InputError(f"{path}: does not have the weights that its settings ask for ({', '.join(sorted(wrong))}); copy the file again")
     model.load_state_dict(weights, strict=False)  # the encoder's own are there

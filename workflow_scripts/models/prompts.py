@@ -247,13 +247,3 @@ def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = Tru
         raise InputError(f"sga.prompt_length: {settings.prompt_length} is more than the {longest} positions of {where}")
     width = -(-longest_target // settings.length_classes) or 1
     return Generator(encoder, settings, blank, tokenizer.mask_token_id, frozen, width)
-
-
-def trained_parameters(shape: Any, settings: SGA) -> int:
-    """How many weights a frozen encoder of this configuration has trained; nothing is built."""
-    import transformers
-
-    with torch.device("meta"):
-        encoder = transformers.AutoModelForMaskedLM.from_config(shape)
-        generator = Generator(encoder, settings, 0, 0)
-    return sum(weight.numel() for weight in generator.trained().values())

@@ -1,11 +1,14 @@
-"""sga: the settings of texts that are written at once: by CTC, and by semantic-guided generation (SGA, see `prompts`)."""
+"""sga: the settings of models that write all of a text at once, without autoregression: by CTC, and by semantic-guided generation (SGA).
+
+`prompts` and `refining` have the models themselves.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from workflow_scripts.limits import Natural, Positive, Share
 
-Generator = Literal["autoregressive", "ctc", "sga"]
+WritingMode = Literal["autoregressive", "ctc", "sga"]
 """How a model writes: piece by piece; all at once, with all weights trained (CTC); all at once, by the prompts of a frozen encoder."""
 FILE = "prompts.safetensors"
 """The file of prompts in the folder of a trained model. Its being there tells that the model writes at once."""
@@ -50,6 +53,6 @@ class SGA:
         return positions // self.upsampling if self.alignment == "ctc" or self.denoising else positions
 
 
-def effective(generator: Generator, settings: SGA) -> SGA:
+def effective(generator: WritingMode, settings: SGA) -> SGA:
     """The settings that hold for a way to write: CTC alone has neither prompts nor denoising."""
     return replace(settings, prompt_length=0, denoising=False, alignment="ctc") if generator == "ctc" else settings

@@ -114,7 +114,7 @@ def main(
         spellings = (vocabularies[side].spellings, vocabularies[1 - side].spellings) if settings.capitals == "own" else None
         lookup = Lookup(candidates, code, languages[1 - side], spellings)
         for source, files in _parts(text, dev, rounds, output, code):
-            total: Counter[str] = Counter()  # that of the training text, which comes last, is told
+            total: Counter[str] = Counter()  # each part starts anew; the training text is the last one, so that its counts are reported
             if codec:
                 for number, path in files.items():
                     write_lines(path, _count(released_side(source, codec, candidates, seed, number, side, settings.noise), total))
@@ -164,7 +164,7 @@ def one_sided(
     lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if kind == "random" else None))
     rounds = max(1, -(-tokens // counts.total()))
     for source, files in _parts(text, dev, rounds, output, language):
-        total: Counter[str] = Counter()  # that of the training text, which comes last, is told
+        total: Counter[str] = Counter()  # each part starts anew; the training text is the last one, so that its counts are reported
         noised = partial(switched, lookup=lookup, kind=kind, seed=seed, side=0, noise=settings.noise, total=total)
         write_rounds(files, partial(read_lines, source), noised)
     write_json(

@@ -198,7 +198,7 @@ def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
     """Table and chart that compare several experiments; empty for a single one.
 
     The table has a row per experiment, test set and arm (a classification: per arm, its average over test sets); a row without a
-    score has a `reason`. `trivial` is what needs no model, where there is such. The chart shows the gain in score against the
+    score has a `reason`. `trivial` is the trivial baseline, where there is one. The chart shows the gain in score against the
     reduction of the distance between the languages.
     """
     if len(sections) < 2:
@@ -248,7 +248,7 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A matrix (Table III) per target language: models in columns, test sets in rows. Experiments on one corpus have its rows together.
 
     `cells` maps (experiment of the model, test set, arm) to a cell of that experiment's main table; `learnt` says whether the model was
-    trained on the test set's language. `trivial` has the score of what needs no model on each test set, None where it was not measured.
+    trained on the test set's language. `trivial` has the score of the trivial baseline on each test set, None where it was not measured.
     """
     measured = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
     matrices = []

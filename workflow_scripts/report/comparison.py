@@ -175,11 +175,11 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
 
 
 TRIVIALLY: dict[Kind, str] = {"copy": "a copy of the source", "first_sentence": "the first sentence of each text"}
-"""What the page calls what needs no model."""
+"""What the page calls the trivial baseline."""
 
 
 def trivial(study: Study) -> dict[str, dict[str, float]]:
-    """Test set → metric → the score of what needs no model: copies of the sources, or their first sentences."""
+    """Test set → metric → the score of the trivial baseline: copies of the sources, or their first sentences."""
     files = {testset: study.json(study.run / TRIVIAL / f"{testset}.scores.json") for testset in study.tested}
     return {testset: {metric: found["value"] for metric, found in file["metrics"].items()} for testset, file in files.items()}
 

@@ -194,8 +194,8 @@ def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:
                     yield (one["name"], "spectra", model, "", layer, matrix, metric, *_rounded(row[metric], None, None))
         for row in stages["separability"]["rows"] if "separability" in stages else ():
             for metric in stages["separability"]["measures"]:
-                told = row[metric]
-                values = (told["mean"], told["low"], told["high"]) if metric in WITH_INTERVAL else (told, None, None)
+                cell = row[metric]
+                values = (cell["mean"], cell["low"], cell["high"]) if metric in WITH_INTERVAL else (cell, None, None)
                 yield (one["name"], "separability", row["model"], "", row["layer"], "", metric, *_rounded(*values))
 
 

@@ -1,4 +1,4 @@
-"""The report on tasks with labels: scores by language beside what needs no model (Table V of Zan et al.), curves, labels, dictionaries."""
+"""The report on tasks with labels: scores by language beside the trivial baseline (Table V of Zan et al.), curves, labels, dictionaries."""
 
 import itertools
 from collections import Counter
@@ -31,8 +31,8 @@ def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) 
 
 def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     """Where an arm's answers and their scores are."""
-    told = measure(study)
-    return study.seed(arm, None if told.same_for_all_seeds(arm) else seed) / told.folder
+    measured = measure(study)
+    return study.seed(arm, None if measured.same_for_all_seeds(arm) else seed) / measured.folder
 
 
 # what was run
@@ -133,7 +133,7 @@ def _family(testset: str) -> str:
 
 
 def table(study: Study, rows: Rows) -> dict[str, Any]:
-    """The main table: arms × test sets with their average, and a row for what needs no model."""
+    """The main table: arms × test sets with their average, and a row for the trivial baseline."""
     cells = {key: {"seeds": group, **summary([row["value"] for row in group])} for key, group in grouped(rows, "arm", "testset")}
     columns = list(dict.fromkeys(row["testset"] for row in rows))
     chance = {row["testset"]: row["chance"] for row in rows}
@@ -159,7 +159,7 @@ def _plain(cell: dict[str, Any]) -> str:
 
 
 def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
-    """Test set → its chart: one dot per arm, and a line at the score that needs no model."""
+    """Test set → its chart: one dot per arm, and a line at the score of the trivial baseline."""
     several = len(study.seeds) > 1
     made: dict[str, dict[str, Any]] = {}
     for (testset,), group in grouped(rows, "testset"):
@@ -186,7 +186,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
 
 
 def at_chance(study: Study, rows: Rows) -> Iterator[str]:
-    """A sentence per test set where the interval of some arm does not lie above the score that needs no model."""
+    """A sentence per test set where the interval of some arm does not lie above the score of the trivial baseline."""
     for (testset,), group in grouped([row for row in rows if row["testset"] != AVERAGE], "testset"):
         lost = dict.fromkeys(row["arm"] for row in group if row["at_chance"])
         if lost:
@@ -273,11 +273,11 @@ def accuracies(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One table (Table V) per text that several experiments on one task share, with the arms of all of them."""
     parts = [part for part in sections if part["study"].labelled and "scores" not in part["failed"]]
     found = []
-    told = [
+    compared = [
         {"corpus": part["study"].corpus_name, "task": part["study"].settings.task, "metric": measure(part["study"]).metric, "part": part}
         for part in parts
     ]
-    for (corpus, *_), group in grouped(told, "corpus", "task", "metric"):
+    for (corpus, *_), group in grouped(compared, "corpus", "task", "metric"):
         if len(group) > 1:
             columns = group[0]["part"]["scores"]["table"]["columns"]
             rows = [
@@ -326,16 +326,16 @@ def tested_direction(study: Study, testset: str) -> str:
 
 
 def score_rows(study: Study, measured: Rows) -> list[tuple]:
-    """Rows of `scores.tsv`: all scores, and what needs no model gets; the direction is from the language learnt in to that tested in."""
+    """Rows of `scores.tsv`: all scores, the trivial baseline's too; the direction is from the language learnt in to that tested in."""
     rows = []
-    told = measure(study)
+    kind = measure(study)
     for row in measured:
         testset = row["testset"]
         direction = study.source if testset == AVERAGE else tested_direction(study, testset)
         head = (study.name, study.settings.task, study.corpus_name, testset, direction, row["arm"], row["seed"])
         rows += [
-            (*head, told.metric, round(row["value"], 6), "", *interval_and_p(row)),
-            *((*head, other, round(row[other], 6), "", "", "", "") for other in told.others),
-            (*head, "chance", round(row["chance"], 6), told.signature, "", "", ""),
+            (*head, kind.metric, round(row["value"], 6), "", *interval_and_p(row)),
+            *((*head, other, round(row[other], 6), "", "", "", "") for other in kind.others),
+            (*head, "chance", round(row["chance"], 6), kind.signature, "", "", ""),
         ]
     return rows

@@ -1,4 +1,4 @@
-"""What the scores of a task are called in the report, and what they are compared with that needs no model."""
+"""What the scores of a task are called in the report, and the trivial baseline that they are compared with."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Measure(NamedTuple):
     """The other scores."""
     interval: str
     trivial: str
-    """What needs no model."""
+    """The trivial baseline."""
     trivially: str
     """How that answers."""
     signature: str

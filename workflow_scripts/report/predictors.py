@@ -7,7 +7,7 @@ connection with CKA. Here each measure is ranked beside the mean over tasks (Spe
 import statistics
 from typing import Any
 
-import numpy as np
+from scipy.stats import spearmanr
 
 FEWEST = 5
 """Of fewer models no correlation is given."""
@@ -32,13 +32,7 @@ def correlation(means: dict[str, float], values: dict[str, float], models: list[
     sides = [means[model] for model in both], [values[model] for model in both]
     if len(both) < FEWEST or any(len(set(side)) == 1 for side in sides):
         return None
-    return float(np.corrcoef(_ranks(sides[0]), _ranks(sides[1]))[0, 1])
-
-
-def _ranks(values: list[float]) -> np.ndarray:
-    """The rank of each value; equal ones share the mean of theirs."""
-    own, others = np.array(values)[:, None], np.array(values)
-    return (others < own).sum(axis=1) + (others == own).sum(axis=1) / 2
+    return float(spearmanr(*sides).statistic)
 
 
 def _measures(one: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -113,7 +113,7 @@ def reads_text(analysis: Analysis) -> bool:
 
 
 def languages_for(config: Config, backbone: str) -> list[str]:
-    """The languages that the run's analyses have a backbone read, which itself or one that is made from it is among their models."""
+    """The languages of the texts that the run's analyses of this backbone, or of one made from it, read."""
     return sorted(
         {
             code
@@ -144,7 +144,7 @@ def texts(config: Config, w: Any) -> list[str]:
     return list(chosen_text(config, _asked(config, w)).values())
 
 
-def told(config: Config, w: Any, stage: Stage) -> list[str]:
+def stage_flags(config: Config, w: Any, stage: Stage) -> list[str]:
     """What a stage's command line is told besides files and settings."""
     analysis = _asked(config, w)
     flags = ["--names", *analysis.models, "--side", analysis.side]

@@ -127,15 +127,18 @@ def phase_settings(config: Config, w: Wildcards, name: str) -> str:
 
 
 def task_flags(config: Config, w: Wildcards) -> list[str]:
-    """The flags of a task phase that writes text at once, switches its source's words or learns from more text; none otherwise."""
+    """The flags of a task phase that writes without autoregression, switches its source's words or learns from more text; else none."""
     experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
-    at_once = ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
-    noise = dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch or 0.0)
-    switch = ["--switch", as_json(dataclasses.replace(experiment.codeswitch, noise=noise))]
-    pairs = [text.languages for text in _more_text(config, w)]
-    sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
-    more = ["--more-languages", *sources, "--more-target-languages", *targets] if pairs else []
-    return (at_once if phase.generator != "autoregressive" else []) + (switch if phase.switch is not None else []) + more
+    given: list[str] = []
+    if phase.generator != "autoregressive":
+        given += ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
+    if phase.switch is not None:
+        noise = dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch)
+        given += ["--switch", as_json(dataclasses.replace(experiment.codeswitch, noise=noise))]
+    if pairs := [text.languages for text in _more_text(config, w)]:
+        sources, targets = zip(*pairs, strict=True)
+        given += ["--more-languages", *sources, "--more-target-languages", *targets]
+    return given
 
 
 def more_text(config: Config, w: Wildcards) -> dict[str, list[str]]:
@@ -269,7 +272,7 @@ def test_text(config: Config, w: Wildcards, side: int) -> str:
 
 
 def trivial_kind(config: Config, w: Wildcards) -> Kind:
-    """What needs no model in the experiment's task: a copy of the source, or its first sentence."""
+    """The trivial baseline of the experiment's task: a copy of the source, or its first sentence."""
     return task_of(config.experiments[w.experiment]).trivial
 
 
@@ -350,8 +353,8 @@ def finetuning_settings(config: Config, w: Wildcards, **more: Any) -> str:
         for part in ("train", "dev")
     }
     epochs = point.get("epochs", phase_of(config, w, "finetune").epochs)
-    told = {"language": config.labelled[corpus].language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
-    return json.dumps({**told, **more, experiment.head: chosen}, ensure_ascii=False)
+    data = {"language": config.labelled[corpus].language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
+    return json.dumps({**data, **more, experiment.head: chosen}, ensure_ascii=False)
 
 
 def classification_settings(config: Config, w: Wildcards) -> str:

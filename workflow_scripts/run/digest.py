@@ -221,12 +221,12 @@ def refusal_of(message: str) -> tuple[str, str]:
     """What sbatch, or the plugin's check of the account, said of a job that was not taken, and the profile's keys that asked for it."""
     said = re.split(r"\n    sbatch call:|For further error details", message)[0]
     said = re.sub(r"^(SLURM sbatch failed\. The error message was|Job submission failed with exception:) ", "", said).strip("'. \n")
-    told = "; ".join(line.removeprefix("sbatch: error: ").strip() for line in said.splitlines())
+    reasons = "; ".join(line.removeprefix("sbatch: error: ").strip() for line in said.splitlines())
     # the last line is sbatch's verdict; what stands before it may be a site's own words
-    for words in (told.rpartition("; ")[2], told):
+    for words in (reasons.rpartition("; ")[2], reasons):
         if keys := next((keys for sign, keys in _REFUSALS if re.search(sign, words, flags=re.IGNORECASE)), None):
-            return told[:240], keys
-    return told[:240], ""
+            return reasons[:240], keys
+    return reasons[:240], ""
 
 
 def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, str]:

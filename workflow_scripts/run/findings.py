@@ -26,7 +26,7 @@ from workflow_scripts.models.families import FAMILIES, family_of
 from workflow_scripts.run.config import Config, backbones_used, bitext_used, data_file, data_used, sources_of
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import languages_known, writes_text
-from workflow_scripts.stage import ROOT, InputError, read_json, resource, told
+from workflow_scripts.stage import ROOT, InputError, in_one_line, read_json, resource
 from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, experiments_needed, lexicon_corpus, lexicons_used
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons, is_learnt, transfer_lexicons
@@ -45,7 +45,7 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Pair, Source, read_pairs
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.word_lists import read_dictionary
-from workflow_scripts.training.pretraining import Pretraining, known_family, objective_for
+from workflow_scripts.training.pretraining import Pretraining, Texts, known_family, objective_for
 from workflow_scripts.training.ready import differences, made_from
 
 Jobs = dict[str, dict[str, Any]]
@@ -222,7 +222,7 @@ def at_hand(corpus: Corpus) -> Corpus:
 
 
 def source_at_hand(source: Source) -> Source:
-    """The same for one part."""
+    """One part of a corpus with the files that its paths name, the embedded ones too."""
     files = {code: resource(path) for code, path in source.files.items()}
     return replace(source, file=source.file and resource(source.file), files=files)
 
@@ -287,14 +287,14 @@ def _labelled_text(source: LabelledSource, block: Labelled) -> str:
     counts = Counter(label for example in examples for label in example.labels(block.unit))
     if learnt and len(examples) < _HEAD and (missing := [label for label in block.labels if not counts[label]]):
         raise InputError(f"{source.file}: no example has the label {missing[0]!r}, so no model can learn it; take it out of `labels`")
-    told = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
+    counted = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
     number = f"{'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples"
-    return f"{source.file}, {number}{': ' if told else ''}{told}"
+    return f"{source.file}, {number}{': ' if counted else ''}{counted}"
 
 
 def _examples(source: LabelledSource, block: Labelled) -> Iterator[Example]:
-    names = ("file", "targets", "queries", "documents")
-    files: dict[str, Any] = {key: path and resource(path) for key in names for path in [getattr(source, key)]}
+    named = {key: getattr(source, key) for key in ("file", "targets", "queries", "documents")}
+    files: dict[str, Any] = {key: resource(path) for key, path in named.items() if path}
     source = dataclasses.replace(source, **files, language=source.language or block.language)
     return read_any(block.unit, source, block.labels, Counter(), Counter())
 
@@ -398,7 +398,7 @@ def _ready_made(config: Config, name: str, folder: Path) -> Finding:
     text = {code: path if path == "task" else resource(path) for code, path in block.small.text.items()}
     family = block.family or "mbart"
     objective = objective_for(block.objective, known_family(family))
-    wanted = made_from(replace(block.small, text=text), family, objective, tuple(languages_known(config, name)), (), (), (), (), block.seed)
+    wanted = made_from(replace(block.small, text=text), family, objective, Texts(tuple(languages_known(config, name))), block.seed)
     differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
     about = f"backbones.{name}.small.ready"
     if differs:
@@ -537,7 +537,9 @@ def tokenisers(config: Config) -> Iterator[Finding]:
         try:
             metrics(code, Scores(tokenize=tokenize))["BLEU"]()
         except Exception as error:  # no network, a package that is not installed
-            yield Finding("note", f"BLEU's tokeniser {name}", f"is not to be had ({told(error)}); the report will have no BLEU for {code}")
+            yield Finding(
+                "note", f"BLEU's tokeniser {name}", f"is not to be had ({in_one_line(error)}); the report will have no BLEU for {code}"
+            )
         else:
             yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")
 

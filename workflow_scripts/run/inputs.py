@@ -25,9 +25,9 @@ from workflow_scripts.tasks.experiment import (
     backbones_of,
     chain,
     experiments_needed,
+    non_autoregressive,
     seeds_of,
     trains,
-    writes_at_once,
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text import labelled
@@ -105,7 +105,7 @@ def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
 
 
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:
-    """The files of all parts: what one has, others leave out."""
+    """The files of all parts. Each part's job reads all of them, as examples of one part are left out of the others."""
     return list(dict.fromkeys(map(resource, labelled.paths(config.labelled[w.labelled]))))
 
 
@@ -264,7 +264,7 @@ def writes_text(config: Config, backbone: str) -> bool:
     arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
     restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
     restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
-    return restores or any(task_of(e).answers == "text" and not writes_at_once(config, e, arm) for e, arm in arms)
+    return restores or any(task_of(e).answers == "text" and not non_autoregressive(config, e, arm) for e, arm in arms)
 
 
 def _becomes(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
@@ -338,7 +338,7 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
 def keep_head(config: Config, w: Wildcards) -> str:
     """The flag for a backbone that another one of the run is made from, or that writes at once: it keeps the head of its pretraining."""
     users = [config.experiments[name] for name in backbone_users(config, w.backbone)]
-    if any(writes_at_once(config, e, arm) and _is_made_from(config, e, arm, w.backbone) for e in users for arm in arms_of(config, e)):
+    if any(non_autoregressive(config, e, arm) and _is_made_from(config, e, arm, w.backbone) for e in users for arm in arms_of(config, e)):
         return "--keep-head"
     made = {config.backbones[name].from_ for name in backbones_used(config)}
     return "--keep-head" if w.backbone in made else ""

@@ -39,8 +39,8 @@ def read_partitions() -> dict[str, list[Nodes]] | None:
 
 def read_accounts() -> set[str] | None:
     """The accounts that this user may charge, as sacctmgr tells; None on a cluster without accounting."""
-    told = said("sacctmgr", "--noheader", "--parsable2", "show", "associations", f"user={getpass.getuser()}", "format=account")
-    return None if told is None else set(told.split())
+    accounts = said("sacctmgr", "--noheader", "--parsable2", "show", "associations", f"user={getpass.getuser()}", "format=account")
+    return None if accounts is None else set(accounts.split())
 
 
 def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]) -> str:

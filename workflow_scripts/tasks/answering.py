@@ -68,7 +68,7 @@ class Asking(Told):
     """What one call of `finetune` is told."""
 
     answering: Answering = field(default_factory=Answering)
-    """How."""
+    """Settings of the head and of its finetuning."""
 
 
 @dataclass(kw_only=True)
@@ -85,7 +85,7 @@ class AnsweringExperiment(Finetuned):
 
 
 ANSWERING = transfer_task(
-    AnsweringExperiment, key="answering", answers="spans", rule="answering_finetune", rules={}, unit="question", scored="predictions"
+    AnsweringExperiment, key="answering", answers="spans", rule="answering_finetune", unit="question", scored="predictions"
 )
 
 

@@ -59,7 +59,7 @@ class Finetuning(Told):
     labels: list[str]
     """All labels."""
     classification: Classification = field(default_factory=Classification)
-    """How."""
+    """Settings of the head and of its finetuning."""
     codeswitch: CodeSwitch | None = None
     """The noise of the text, with `switch_while_finetuning`."""
 
@@ -77,7 +77,7 @@ class ClassificationExperiment(Finetuned):
     """Tests of significance."""
 
 
-CLASSIFICATION = transfer_task(ClassificationExperiment, key="classification", answers="labels", rule="classification_finetune", rules={})
+CLASSIFICATION = transfer_task(ClassificationExperiment, key="classification", answers="labels", rule="classification_finetune")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def prepare(call: Call, settings: Finetuning, lexicons: tuple[Path, ...], into: 
             return plain
         return reader.rows(switched_examples(examples, lookup, noise, call.seed, epoch), language, labels) + more
 
-    network = load_classifier(call.start, labels, chosen, call.seed, call.from_scratch)
+    network = load_text_head(call.start, labels, chosen, call.seed, call.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
     def look_at(dev_rows: list[Row]) -> dict[str, float]:
@@ -147,7 +147,7 @@ def predict(
     if threads:
         torch.set_num_threads(threads)
     reader = Reader(model, settings.max_length)
-    network = load_classifier(model, None, settings, seed=0).to(pick_device(settings.device))
+    network = load_text_head(model, None, settings, seed=0).to(pick_device(settings.device))
     names = [network.config.id2label[i] for i in range(network.config.num_labels)]
     tables = [read_table(path, names) for path in examples]
     rows = [row for table, code in zip(tables, languages, strict=True) for row in reader.rows(table, code, names)]
@@ -190,11 +190,6 @@ def compare_arms(
 
 # ---------------------------------------------------------------------------------------------
 # data
-
-
-def load_classifier(folder: Path, labels: list[str] | None, settings: Classification, seed: int, from_scratch: bool = False):
-    """The model in `folder` with a head for `labels`, which is drawn from `seed` if the model has none; without `labels`, with its own."""
-    return load_text_head(folder, labels, settings, seed, from_scratch)
 
 
 def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int) -> list[Example]:

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.limits import Positive, Share
 from workflow_scripts.models.families import FAMILIES
-from workflow_scripts.models.sga import SGA, Generator, effective
+from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.training.backbone import chain_of
@@ -50,7 +50,7 @@ class Phase:
     aligned substitution does; spans are those of the experiment's `codeswitch`. None are by default."""
     backbone: str | None = None
     """In an arm's first phase: name of the backbone that the arm starts from; the experiment's if none is named."""
-    generator: Generator = "autoregressive"
+    generator: WritingMode = "autoregressive"
     """In the task phase, how text is written. `sga`: at once, by the prompts of a frozen encoder. `ctc`: at once, with all weights of an
     encoder trained."""
     sga: dict[str, Any] = field(default_factory=dict)
@@ -211,7 +211,7 @@ class Task(NamedTuple):
     more_text: Callable[[Config, str, Phase], list[MoreText]] | None = None
     """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
     trivial: Kind = "first_sentence"
-    """Of a task that answers text: what needs no model."""
+    """Of a task whose answers are text: its trivial baseline."""
     grid: str = ""
     """The key of the experiment's block in which a list in place of a value makes a grid to choose from; none does by default."""
 
@@ -267,7 +267,7 @@ def backbone_of(config: Config, experiment: Any, arm: str) -> str:
     return next((phase.backbone for phase in arm_phases(config, experiment, arm) if phase.backbone), experiment.backbone)
 
 
-def writes_at_once(config: Config, experiment: Any, arm: str) -> bool:
+def non_autoregressive(config: Config, experiment: Any, arm: str) -> bool:
     """Whether an arm makes a generator of an encoder, which needs no decoder but the head that guesses masked pieces."""
     return any(phase.generator != "autoregressive" for phase in arm_phases(config, experiment, arm))
 
@@ -436,9 +436,9 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
     where, experiment = f"experiments.{name}", config.experiments[name]
     arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
     links = chain(config, backbone)
-    at_once = [arm for arm in arms if writes_at_once(config, experiment, arm)]
-    if at_once and (family := family_in(config, backbone)) and FAMILIES[family].decoder:
-        yield f"arms.{at_once[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
+    writers = [arm for arm in arms if non_autoregressive(config, experiment, arm)]
+    if writers and (family := family_in(config, backbone)) and FAMILIES[family].decoder:
+        yield f"arms.{writers[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
     for each in links:
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
         if missing := config.backbones[each].lacks:
@@ -460,10 +460,10 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
         for key, longest in lengths.items():
             if longest > positions:
                 yield f"{key}.max_length: {longest} is more than the backbone's {positions} positions"
-        yield from _too_long_at_once(config, name, at_once, positions)
+        yield from _too_long_for_ctc(config, name, writers, positions)
 
 
-def _too_long_at_once(config: Config, name: str, arms: list[str], positions: int) -> Iterator[str]:
+def _too_long_for_ctc(config: Config, name: str, arms: list[str], positions: int) -> Iterator[str]:
     """Rows whose alignments of CTC are longer than the backbone's `positions`."""
     experiment = config.experiments[name]
     for arm in arms:

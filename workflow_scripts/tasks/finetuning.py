@@ -133,14 +133,14 @@ class Prepared(NamedTuple):
     """The loss of an update, of the head's output and the labels."""
 
 
-# settings that may change between a killed call and its continuation; they affect only rounding and the random numbers of dropout
-_NOT_SCIENCE = ("device", "micro_batch")
+_ROUNDING_ONLY = ("device", "micro_batch")
+"""Settings that may change between a killed call and its continuation: they affect only rounding and dropout's random numbers."""
 
 
 def describe(settings: Any, block: str, text: dict[str, Path], start: Path, seed: int, from_scratch: bool) -> dict[str, Any]:
     """What a phase's checkpoints depend on; `block` names the settings of the head in `settings`."""
     description = describe_phase(asdict(settings), text, start, seed, from_scratch)
-    for name in _NOT_SCIENCE:
+    for name in _ROUNDING_ONLY:
         del description[block][name]
     return description
 
@@ -169,7 +169,7 @@ def finetune_head(
     with claimed(checkpoints, description, call.attempt) if is_first_process() else nullcontext(own) as folder:
         prepared = prepare(call, settings)
         try:
-            train_head(call, settings, getattr(settings, block), prepared, folder)
+            train_head(call, settings, block, prepared, folder)
         except Diverged as reason:
             if not call.keep_diverged:
                 raise
@@ -189,7 +189,7 @@ def with_choice(settings: Any, choice: Path | None) -> Any:
 
 def _about(call: Call, settings: Any, block: str) -> dict[str, Any]:
     """What a report begins with. What a grid may choose stands at the top of the settings as well."""
-    told = asdict(settings)
+    values = asdict(settings)
     languages = [settings.language, *settings.more_train]
     return {
         "start": str(call.start),
@@ -197,12 +197,12 @@ def _about(call: Call, settings: Any, block: str) -> dict[str, Any]:
         "seed": call.seed,
         "languages": list(dict.fromkeys(languages)),
         "dev_languages": [settings.language, *settings.more_dev],
-        "settings": {**told[block], **told},
+        "settings": {**values[block], **values},
     }
 
 
-def train_head(call: Call, settings: Any, chosen: HeadSettings, prepared: Prepared, folder: Path) -> None:
-    """Train a network on its batches, and write the model, its learning curve and a report.
+def train_head(call: Call, settings: Any, block: str, prepared: Prepared, folder: Path) -> None:
+    """Train a network on its batches, and write the model, its learning curve and a report. `block` names the head's settings.
 
     The best look is the one with the best score, or with ``choose_by: loss`` of the least loss. Checkpoints are in `folder`. Raises as
     `training.loop.fit` does.
@@ -210,6 +210,7 @@ def train_head(call: Call, settings: Any, chosen: HeadSettings, prepared: Prepar
     from workflow_scripts.training.loop import fit
     from workflow_scripts.training.watching import Progress, Watch
 
+    chosen: HeadSettings = getattr(settings, block)
     network, reader, batches, look, score, loss = prepared
     by = "eval_loss" if getattr(chosen, "choose_by", "") == "loss" else "eval_error"
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -226,7 +227,6 @@ def train_head(call: Call, settings: Any, chosen: HeadSettings, prepared: Prepar
     network.config.finetuned_language = settings.language
     save_model(network, reader.tokenizer, call.model)
     write_curve(call.curve, looks, ("update", "seconds", "loss", "learning_rate", "dev_loss", f"dev_{score}"))
-    block = next(name for name, value in vars(settings).items() if value is chosen)
     write_json(
         call.report,
         {

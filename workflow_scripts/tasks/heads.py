@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from workflow_scripts.models.batches import Row, at_once, by_length, decoder_input
+from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
@@ -41,7 +41,10 @@ def load_token_head(
     seed: int,
     from_scratch: bool = False,
 ) -> Any:
-    """The same for a head that reads each token: one for tags, which are the `labels`, or one that marks answers."""
+    """The model in `folder` with a head that reads each token: one for tags, which are the `labels`, or one that marks answers.
+
+    It is drawn from `seed` if the model has none; without `labels`, the model's own is loaded.
+    """
     chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
     changes: dict[str, Any] = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
     return load_network(folder, head, **chosen, seed=seed, labels=labels, from_scratch=from_scratch, **changes)
@@ -112,7 +115,7 @@ def label_scores(
     """The head's output for each row, in their order (rows × labels), in float32; so many `tokens` are read at once."""
     network.eval()
     scores = torch.empty(len(rows), int(network.config.num_labels or 0))
-    for chosen in by_length([len(ids) for ids, _ in rows], tokens or at_once(network.device)):
+    for chosen in by_length([len(ids) for ids, _ in rows], tokens or tokens_at_once(network.device)):
         tensors = {k: v.to(network.device) for k, v in reader.collate([rows[i] for i in chosen]).items() if k != "labels"}
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             scores[chosen] = network(**tensors).logits.float().cpu()

@@ -27,7 +27,7 @@ from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
 from workflow_scripts.limits import AboveZero, Positive
-from workflow_scripts.models.batches import Row, at_once, by_length, decoder_input
+from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
@@ -63,7 +63,7 @@ class Tagging(Told):
     labels: list[str]
     """All tags."""
     labelling: Labelling = field(default_factory=Labelling)
-    """How."""
+    """Settings of the head and of its finetuning."""
 
 
 @dataclass(kw_only=True)
@@ -80,7 +80,7 @@ class LabellingExperiment(Finetuned):
 
 
 LABELLING = transfer_task(
-    LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", rules={}, unit="word", scored="predictions"
+    LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", unit="word", scored="predictions"
 )
 
 
@@ -316,7 +316,7 @@ def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str
     """The head's output for each word of all rows, in their order (words × tags), in float32."""
     network.eval()
     found: list[torch.Tensor] = [torch.empty(0)] * len(rows)
-    for chosen in by_length([len(ids) for ids, _ in rows], tokens or at_once(network.device)):
+    for chosen in by_length([len(ids) for ids, _ in rows], tokens or tokens_at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items()}
         wanted = batch.pop("labels") >= 0
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):

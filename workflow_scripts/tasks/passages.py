@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from workflow_scripts.models.batches import Row, at_once, by_length
+from workflow_scripts.models.batches import Row, by_length, tokens_at_once
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.tasks.heads import Reader
@@ -133,7 +133,7 @@ def mark(
     network.eval()
     best: dict[int, tuple[float, Span]] = {}
     losses = [0.0] * len(windows)
-    for chosen in by_length([len(window.row[0]) for window in windows], tokens or at_once(network.device)):
+    for chosen in by_length([len(window.row[0]) for window in windows], tokens or tokens_at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([windows[i].row for i in chosen]).items()}
         labels = batch.pop("labels")
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):

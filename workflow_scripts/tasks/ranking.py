@@ -63,7 +63,7 @@ class Grading(Told):
     grades: list[str]
     """All grades."""
     ranking: Ranking = field(default_factory=Ranking)
-    """How."""
+    """Settings of the head and of its finetuning."""
 
 
 @dataclass(kw_only=True)
@@ -84,7 +84,6 @@ RANKING = transfer_task(
     key="ranking",
     answers="scores",
     rule="ranking_finetune",
-    rules={},
     unit="query",
     scored="predictions",
 )

@@ -81,11 +81,11 @@ class NamedModel:
     backbone: str | None = None
     """Name of a backbone."""
     experiment: str | None = None
-    """Or the name of an experiment of the run that trains,"""
+    """Instead of a backbone: an experiment of the run that trains, of which `arm` and `phase` choose the model."""
     arm: str | None = None
-    """one of its arms,"""
+    """The arm of `experiment` whose model is taken."""
     phase: Literal["pretext", "finetune"] = "finetune"
-    """and the phase after which the model is taken."""
+    """The phase of the arm after which the model is taken."""
     retrieval: dict[str, Any] = field(default_factory=dict)
     """Settings of `retrieval` that are others for this model, such as `layer`."""
 

@@ -381,7 +381,6 @@ def transfer_task(
     settings: type[Transfer],
     key: str,
     answers: Any,
-    rules: dict[str, str],
     rule: str,
     unit: str = "text",
     scored: str = "{test}.scores.json",
@@ -403,6 +402,6 @@ def transfer_task(
         results=results_with(scored),
         problems=problems_with(key, unit),
         phases=phases_with(rule, key),
-        rules={"pretext": "training.micro_batch_tokens", rule: f"{key}.micro_batch", **rules},
+        rules={"pretext": "training.micro_batch_tokens", rule: f"{key}.micro_batch"},
         grid=key,
     )

@@ -100,17 +100,17 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
     with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
         made = Path(folder) / output.name
         if origin == "url":
-            told = _from_url(settings, made)
+            provenance = _from_url(settings, made)
         elif origin == "mtdata":
-            told = _from_mtdata(settings, made, environment)
+            provenance = _from_mtdata(settings, made, environment)
         elif settings.huggingface:
-            told = download_dataset(settings.huggingface, made)
+            provenance = download_dataset(settings.huggingface, made)
         elif origin == "sacrebleu":
-            told = _from_sacrebleu(settings, made)
+            provenance = _from_sacrebleu(settings, made)
         elif settings.debian:
-            told = _from_debian(settings.debian, made)
+            provenance = _from_debian(settings.debian, made)
         else:
-            told = _from_others(settings, made, joined)
+            provenance = _from_others(settings, made, joined)
         found = checksum(made)
         if origin != "url" and settings.sha256 and str(settings.sha256).lower() != found:
             raise InputError(f"{output.name}: has the SHA-256 {found}, expected is {settings.sha256}; its origin has changed")
@@ -118,7 +118,7 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
     write_json(
         report,
         {
-            "origin": {"kind": origin, **told},
+            "origin": {"kind": origin, **provenance},
             "file": output.name,
             "bytes": output.stat().st_size,
             "sha256": found,

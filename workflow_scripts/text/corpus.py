@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import regex
@@ -154,9 +154,10 @@ def train(
 
     def kept() -> Iterator[tuple[str, str]]:
         nonlocal read
-        for pair, lengths, keys, shortened in measured_pairs(settings):
+        for measured in measured_pairs(settings):
+            pair = measured.pair
             read += 1
-            reason = _reason_to_remove(pair, lengths, keys, settings, documents, leaks_a, leaks_b)
+            reason = _reason_to_remove(measured, settings, documents, leaks_a, leaks_b)
             if reason is None and settings.deduplicate:
                 digest = _digest(f"{pair.a}\t{pair.b}")
                 reason = "duplicate" if digest in seen else None
@@ -166,8 +167,8 @@ def train(
                 continue
             if len(sample) < 2000 or pair.line % 97 == 0:
                 sample.append(pair)
-            cut.update(code for code, shorter in zip(languages, shortened, strict=True) if shorter)
-            words.update(dict(zip(languages, lengths, strict=True)))
+            cut.update(code for code, shorter in zip(languages, measured.shortened, strict=True) if shorter)
+            words.update(dict(zip(languages, measured.lengths, strict=True)))
             yield pair.a, pair.b
         # an error raised before the generator ends leaves no files behind
         if not sample:
@@ -206,33 +207,36 @@ REASONS = ("held-out document", "empty side", "identical sides", "too long", "le
 DOCUMENT_REASONS = ("held-out document", "empty side", "identical sides", "too short", "equals dev or test", "duplicate")
 
 
-Keys = tuple[str, ...]
+class Measured(NamedTuple):
+    """A pair of the training source, and what decides whether it is kept."""
+
+    pair: Pair
+    lengths: tuple[int, int]
+    """Words of each side."""
+    keys: tuple[set[str], set[str]]
+    """The `leak_key` of each side. A side that may be cut has a second one, of all of it: summaries of test sets are whole."""
+    shortened: tuple[bool, bool]
+    """Whether each side was cut."""
 
 
-def measured_pairs(settings: Corpus) -> Iterator[tuple[Pair, tuple[int, int], tuple[Keys, Keys], tuple[bool, bool]]]:
-    """The pairs of the training source, and for each of their two sides: length in words, `leak_key`, and whether it was cut.
-
-    A side that may be cut has a second key, of all of it. Summaries of test sets are whole, and documents are cut.
-    """
+def measured_pairs(settings: Corpus) -> Iterator[Measured]:
+    """The pairs of the training source, of documents and summaries cut."""
     for whole in chunks(pairs_of(settings.train, settings)):
         chunk = cut_pairs(whole, settings, settings.languages) if settings.documents else whole
         sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
-        lengths = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
-        shortened = ((old.a != new.a, old.b != new.b) for old, new in zip(whole, chunk, strict=True))
-        forms = [sides, ([pair.a for pair in whole], [pair.b for pair in whole])] if settings.documents else [sides]
-        keys = (zip(*(leak_keys(form[side]) for form in forms), strict=True) for side in (0, 1))
-        yield from zip(chunk, zip(*lengths, strict=True), zip(*keys, strict=True), shortened, strict=True)
+        words_a, words_b = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
+        keys_a, keys_b = map(leak_keys, sides)
+        for at, (before, pair) in enumerate(zip(whole, chunk, strict=True)):
+            shortened = before.a != pair.a, before.b != pair.b
+            keys = {keys_a[at]}, {keys_b[at]}
+            for key, cut, side in zip(keys, shortened, (before.a, before.b), strict=True):
+                if cut:
+                    key.add(leak_key(side))
+            yield Measured(pair, (words_a[at], words_b[at]), keys, shortened)
 
 
-def _reason_to_remove(
-    pair: Pair,
-    lengths: tuple[int, int],
-    keys: tuple[Keys, Keys],
-    settings: Corpus,
-    documents: dict[str, str],
-    leaks_a: set[str],
-    leaks_b: set[str],
-) -> str | None:
+def _reason_to_remove(measured: Measured, settings: Corpus, documents: dict[str, str], leaks_a: set[str], leaks_b: set[str]) -> str | None:
+    pair, lengths, keys, _ = measured
     if pair.document in documents:
         return "held-out document"
     if not pair.a or not pair.b:
@@ -376,7 +380,7 @@ def is_running(pair: Pair, settings: Corpus) -> bool:
     """Whether a pair is a sentence, not a heading, menu path or table cell. For summarisation: whether both sides have text."""
     if settings.documents:
         document = pair.a if settings.documents.language == settings.languages[0] else pair.b
-        return pair.a != "" != pair.b and number_of_words(document, settings.documents.language) >= settings.documents.min_words
+        return bool(pair.a and pair.b) and number_of_words(document, settings.documents.language) >= settings.documents.min_words
     for line, code in zip((pair.a, pair.b), settings.languages, strict=True):
         if code not in _UNMARKED and not _SENTENCE_END.search(line):
             return False

@@ -245,7 +245,7 @@ def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:
-    """Read the examples of a part as `main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
+    """The examples of a part as `labelled.main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
     examples = []
     for number, line in enumerate(read_lines(path), 1):
         label, text, pair, *query = line.split("\t")

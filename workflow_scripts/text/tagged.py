@@ -64,7 +64,7 @@ def read_sentences(
     if ".conllu" in path.suffixes:
         read = read_treebank(path, _numbered(path, columns), multiword, code, changed)
     else:
-        read = (_json_rows if is_json else _column_rows)(path, columns, {*tags, *names})
+        read = _json_rows(path, columns) if is_json else _column_rows(path, columns, {*tags, *names})
     for number, (document, rows) in enumerate(read, 1):
         if number == 1 and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
             prefix = f"{code}:"
@@ -187,7 +187,7 @@ def _is_comment(line: str, cells: list[str], place: int, known: set[str]) -> boo
     return "\t" not in line and cells[0] == "#" and not (len(cells) >= place and cells[place - 1] in known)
 
 
-def _json_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> Iterator[tuple[str, list[Row]]]:
+def _json_rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[str, list[Row]]]:
     keys = {"word": "words", "tag": "tags", **columns}
     for number, line in enumerate(read_lines(path), 1):
         try:

@@ -22,7 +22,7 @@ from workflow_scripts.stage import InputError, checksums, is_first_process, read
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.launching import launch
-from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, known_family, objective_for, pretrain
+from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Texts, known_family, objective_for, pretrain
 from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import MAKERS, Small, build_model
@@ -152,51 +152,60 @@ def main(
     """
     from workflow_scripts.training.curve import write_curve
 
-    seed = settings.seed
-    job: dict[str, Any] = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": seed, "threads": threads}
+    texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
+    job: dict[str, Any] = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": settings.seed, "threads": threads}
     job |= {"minutes": minutes, "attempt": attempt}
-    text = (languages, task_text, held_out, bitext, bitext_dev)
-    if settings.kind == "hub":
-        details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head)
-        write_curve(curve, [])
-    elif settings.kind == "arm":
-        details = take_over(start, output, task_text, held_out)
-        write_curve(curve, [])
-    elif settings.kind == "converted":
-        details = change(settings, start, output, encoder_will_do, seed)
-        write_curve(curve, [])
-    elif settings.kind == "small":
-        if settings.small is None:
-            raise InputError("backbone of kind small needs a block `small`")
-        block, family = settings.small, settings.family or "mbart"
-        origin = made_from(block, family, objective_for(settings.objective, known_family(family)), *text, seed)
-        found = take(Path(block.ready), origin, output, curve) if block.ready else None
-        details = found or {
-            "made_from": origin,
-            **pretrain(
-                block,
-                settings.objective,
-                *text,
-                lambda lines, folder: build_model(block, family, languages, lines, task_text, folder, seed),
-                "small",
-                **job,
-            ),
-        }
+    if settings.kind == "small":
+        details = make_small(settings, texts, job)
+    elif settings.kind == "continued":
+        details = go_on(settings, start, texts, job)
     else:
-        if settings.continued is None or start is None:
-            raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
-        further, form, before = settings.continued, family_of(start), _pretrained_from(start)
-        # a model from elsewhere may be another one tomorrow: what goes on from it is not kept ready-made
-        origin = made_from(further, form.name, objective_for(settings.objective, form), *text, seed, before) if before else {}
-        found = take(Path(further.ready), origin, output, curve) if further.ready and origin else None
-        made = found or {
-            **({"made_from": origin} if origin else {}),
-            **pretrain(further, settings.objective, *text, lambda *_: start, "continued", **job),
-        }
-        # a copy that was kept ready-made tells the start of the run that it comes from
-        details = {**made, "start": str(start)}
+        if settings.kind == "hub":
+            details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head)
+        elif settings.kind == "arm":
+            details = take_over(start, output, task_text, held_out)
+        else:
+            details = change(settings, start, output, encoder_will_do)
+        write_curve(curve, [])
     if is_first_process():
         write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
+
+
+# ---------------------------------------------------------------------------------------------
+# a model that is pretrained here
+
+
+def make_small(settings: Backbone, texts: Texts, job: dict[str, Any]) -> dict:
+    """Make a small model and pretrain it, or take a ready-made one of the same text and settings.
+
+    `job` has outputs and seed as `training.Phase` names them. Returns what ``backbone.json`` says of the model.
+    """
+    if settings.small is None:
+        raise InputError("backbone of kind small needs a block `small`")
+    block, family = settings.small, settings.family or "mbart"
+    origin = made_from(block, family, objective_for(settings.objective, known_family(family)), texts, settings.seed)
+    if block.ready and (found := take(Path(block.ready), origin, job["model"], job["curve"])):
+        return found
+
+    def make_start(lines: list[str], folder: Path) -> Path:
+        return build_model(block, family, texts.languages, lines, texts.task_text, folder, settings.seed)
+
+    return {"made_from": origin, **pretrain(block, settings.objective, texts, make_start, "small", **job)}
+
+
+def go_on(settings: Backbone, start: Path | None, texts: Texts, job: dict[str, Any]) -> dict:
+    """Continue the pretraining of the model in `start`; otherwise like `make_small`."""
+    if settings.continued is None or start is None:
+        raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
+    block, form, before = settings.continued, family_of(start), _pretrained_from(start)
+    # a model from elsewhere may be another one tomorrow: what goes on from it is not kept ready-made
+    origin = made_from(block, form.name, objective_for(settings.objective, form), texts, settings.seed, before) if before else {}
+    made = take(Path(block.ready), origin, job["model"], job["curve"]) if block.ready and origin else None
+    if not made:
+        made = pretrain(block, settings.objective, texts, lambda *_: start, "continued", **job)
+        made = {**({"made_from": origin} if origin else {}), **made}
+    # a copy that was kept ready-made tells the start of the run that it comes from
+    return {**made, "start": str(start)}
 
 
 def _pretrained_from(start: Path) -> dict[str, Any] | None:
@@ -205,7 +214,11 @@ def _pretrained_from(start: Path) -> dict[str, Any] | None:
     return read_json(report).get("made_from") if report.exists() else None
 
 
-def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do: bool, seed: int) -> dict:
+# ---------------------------------------------------------------------------------------------
+# a model that exists
+
+
+def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do: bool) -> dict:
     """Write the model in `start` in its form for a task; returns what ``backbone.json`` says of it."""
     from workflow_scripts.models.conversion import convert
 
@@ -213,12 +226,8 @@ def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do
         raise InputError("backbone of kind converted needs `to`, and --start, the model that it is made of")
     if settings.to == "encoder" and not encoder_will_do:
         raise InputError("backbone of kind converted: an encoder cannot write text; set to: encoder-decoder")
-    told = convert(start, output, settings.to, settings.decoder, settings.decoder_layers, settings.decoder_from, seed)
-    return {"start": str(start), "family": family_of(output).model_type, **told}
-
-
-# ---------------------------------------------------------------------------------------------
-# a model that exists
+    converted = convert(start, output, settings.to, settings.decoder, settings.decoder_layers, settings.decoder_from, settings.seed)
+    return {"start": str(start), "family": family_of(output).model_type, **converted}
 
 
 def fetch(

@@ -257,8 +257,8 @@ class Deadline:
     """
 
     def __init__(self, minutes: float = 0):
-        told = os.environ.get("SLURM_JOB_END_TIME", "")
-        self.end = float(told) if told.isdigit() else _process_start() + 60 * minutes if minutes else None
+        end = os.environ.get("SLURM_JOB_END_TIME", "")
+        self.end = float(end) if end.isdigit() else _process_start() + 60 * minutes if minutes else None
         self.reserve = min(120.0, 6.0 * minutes) if minutes else 120.0
         self.longest = 0.0
         self.last: float | None = None

@@ -31,8 +31,8 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
     points = [read_point(path, swept) for path in reports]
     sound = [i for i, point in enumerate(points) if not point["diverged"]]
     if not sound:
-        told = "; ".join(f"{point['settings']}: {point['diverged']}" for point in points)
-        raise InputError(f"{output}: training diverged at every point of the grid ({told}); give other values")
+        diverged = "; ".join(f"{point['settings']}: {point['diverged']}" for point in points)
+        raise InputError(f"{output}: training diverged at every point of the grid ({diverged}); give other values")
     measured = ("dev_score", "dev_loss") if settings.by == "dev_score" else _MEASURED
     for i in sound:
         if points[i][settings.by] is None:

@@ -25,8 +25,7 @@ from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompts import Generator, make_generator
 from workflow_scripts.models.refining import write
-from workflow_scripts.models.sga import SGA
-from workflow_scripts.models.sga import Generator as Writing
+from workflow_scripts.models.sga import SGA, WritingMode
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.models.veco import has_cross_attention
 from workflow_scripts.stage import InputError, read_json
@@ -107,7 +106,7 @@ def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Cou
 
 
 def open_generator(
-    start: Path, codec: Codec, rounds: Rounds, settings: Training, seed: int, from_scratch: bool = False, *, writing: Writing, sga: SGA
+    start: Path, codec: Codec, rounds: Rounds, settings: Training, seed: int, from_scratch: bool = False, *, writing: WritingMode, sga: SGA
 ) -> tuple[Generator, WithRoom]:
     """A generator of the encoder in `start`, and its rows, by settings that are `effective`.
 

@@ -130,8 +130,8 @@ def parts_of(
 
 def parts_told(settings: Training, processes: int) -> int:
     """How many parts an update is split into where that is not found by trying."""
-    at_once = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
-    return processes * math.ceil(settings.batch_tokens / (processes * at_once))
+    micro_batch = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
+    return processes * math.ceil(settings.batch_tokens / (processes * micro_batch))
 
 
 def fit(

@@ -84,6 +84,21 @@ class Pretraining:
     """Folder with this very backbone, pretrained before (`ready`); where anything that it was made from differs, it is not taken."""
 
 
+class Texts(NamedTuple):
+    """The files of text that decide what a backbone is made of."""
+
+    languages: tuple[str, ...]
+    """Those that the model is to know."""
+    task_text: tuple[Path, ...] = ()
+    """Training text of the experiments that use the backbone, for the vocabulary, and where a `text` is `task`."""
+    held_out: tuple[Path, ...] = ()
+    """Dev and test sets, none of whose sentences is learnt from."""
+    bitext: tuple[Path, ...] = ()
+    """Training text of the corpora that are learnt from, both sides of each one after the other."""
+    bitext_dev: tuple[Path, ...] = ()
+    """Their dev sets likewise."""
+
+
 class Text(NamedTuple):
     """Text of one part, training or dev, as an objective gets it."""
 
@@ -276,66 +291,54 @@ def objective_for(name: str | None, family: Family) -> str:
 def pretrain(
     block: Pretraining,
     objective: str | None,
-    languages: tuple[str, ...],
-    task_text: tuple[Path, ...],
-    held_out: tuple[Path, ...],
-    bitext: tuple[Path, ...],
-    bitext_dev: tuple[Path, ...],
+    texts: Texts,
     make_start: Callable[[list[str], Path], Path],
     where: str,
     **job: Any,
 ) -> dict:
     """Train a model on the block's text; returns what ``backbone.json`` says of it.
 
-    `bitext` and `bitext_dev` are the training and dev text of the block's corpora, both sides of each one after the other.
     `make_start` makes the first model of all lines of the text, and a folder for its files; a continued backbone has it already.
     `where` is the block's name in the configuration, `job` outputs and seed as `training.Phase` has them. The loss on lines that were
     kept back is measured beside that of a unigram model. Raises `InputError` for text that is missing or too short.
     """
     from workflow_scripts.training.training import Phase, train_phase
 
-    has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in bitext)]))
-    if missing := [code for code in languages if code not in has]:
+    has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in texts.bitext)]))
+    if missing := [code for code in texts.languages if code not in has]:
         raise InputError(f"backbone: `{where}.text` names no text for {', '.join(missing)}; it has {', '.join(has) or 'none'}")
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         folder = Path(name)
-        train, dev = read_text(block, languages, task_text, held_out, bitext, bitext_dev)
+        train, dev = read_text(block, texts)
         # dev lines first, as they stand in the text
         lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
         start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
         used = objective_for(objective, family_of(start))
-        if OBJECTIVES[used].reads == "pairs" and not bitext:
+        if OBJECTIVES[used].reads == "pairs" and not texts.bitext:
             raise InputError(f"backbone: objective {used} needs parallel text; name corpora in `{where}.bitext`")
         if OBJECTIVES[used].reads == "lines":
             train, dev = merged(train), merged(dev, block.dev_lines)
         sentences = {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()}
-        pairs = {"pairs": {one.name: one.pairs for one in train.bitext}} if bitext else {}
+        pairs = {"pairs": {one.name: one.pairs for one in train.bitext}} if texts.bitext else {}
         material = OBJECTIVES[used].prepare(block, train, dev, job["seed"], folder / "text")
         del lines, train, dev  # the text is in files now, and training has better use of the memory
-        phase = Phase(start=start, report=folder / "training.json", languages=languages, **job)
+        phase = Phase(start=start, report=folder / "training.json", languages=texts.languages, **job)
         train_phase(phase, block.training, material.text, material.read, *([material.method()] if material.method else []))
         if not is_first_process():
             return {}
         if material.finish:
             material.finish(phase.model)
-        read = [block.text[code] for code in languages if block.text.get(code, "task") != "task"]
+        read = [block.text[code] for code in texts.languages if block.text.get(code, "task") != "task"]
         return {
             "objective": used,
             "sentences": sentences,
             **pairs,
-            "checksums": checksums([*read, *map(str, bitext)]),
+            "checksums": checksums([*read, *map(str, texts.bitext)]),
             **measure(phase.model, used, material, block.training),
         }
 
 
-def read_text(
-    block: Pretraining,
-    languages: tuple[str, ...],
-    task_text: tuple[Path, ...],
-    held_out: tuple[Path, ...],
-    bitext: tuple[Path, ...],
-    bitext_dev: tuple[Path, ...],
-) -> tuple[Text, Text]:
+def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
     """Training and dev text of a block, neither with a sentence that the experiments hold out; raises `InputError` where it is short.
 
     A corpus may be an experiment's own: its dev set is then measured on, but no sentence of it is trained on.
@@ -344,9 +347,10 @@ def read_text(
     def keys(files: Iterable[Path]) -> set[str]:
         return {leak_key(line) for path in files for line in read_sentences(path)} - {""}
 
-    others = keys(path for path in held_out if path not in bitext_dev)
-    forbidden = others | keys(bitext_dev)
-    found = {code: list(own_documents(block, languages, code, forbidden, task_text)) for code in languages if code in block.text}
+    others = keys(path for path in texts.held_out if path not in texts.bitext_dev)
+    forbidden = others | keys(texts.bitext_dev)
+    codes = [code for code in texts.languages if code in block.text]
+    found = {code: list(own_documents(block, texts.languages, code, forbidden, texts.task_text)) for code in codes}
     lines = {code: [line for line, _ in some] for code, some in found.items()}
     breaks = {code: [number for number, (_, begins) in enumerate(some) if begins] for code, some in found.items()}
     for code, text in lines.items():
@@ -355,7 +359,7 @@ def read_text(
             raise InputError(f"{source}: {len(text)} lines are left for {code}; at least {4 * block.dev_lines} are needed")
     train, dev = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines, None), slice(block.dev_lines)))
     begin = {code: [number - block.dev_lines for number in some if number > block.dev_lines] for code, some in breaks.items()}
-    pairs, dev_pairs = read_bitext(bitext, forbidden, block.bitext_pairs), read_bitext(bitext_dev, others, block.dev_lines)
+    pairs, dev_pairs = read_bitext(texts.bitext, forbidden, block.bitext_pairs), read_bitext(texts.bitext_dev, others, block.dev_lines)
     return Text(train, pairs, begin), Text(dev, dev_pairs, breaks)
 
 
@@ -368,17 +372,13 @@ def merged(text: Text, most: int | None = None) -> Text:
     return Text(lines, text.bitext, {code: [*text.breaks.get(code, []), *ends.get(code, [])] for code in lines})
 
 
-def own_lines(
-    block: Pretraining, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()
-) -> Iterator[str]:
-    """The pretraining lines of one language: its share, without empty lines and dev or test sentences."""
-    return (line for line, _ in own_documents(block, languages, code, forbidden, task_text))
-
-
 def own_documents(
     block: Pretraining, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()
 ) -> Iterator[tuple[str, bool]]:
-    """The same lines, each with whether a document begins with it: after a blank line, and in another file."""
+    """The pretraining lines of one language: its share, without empty lines and dev or test sentences.
+
+    Each comes with whether a document begins with it, as after a blank line and in another file.
+    """
     place = list(languages).index(code)
     files = [Path(block.text[code])]
     if block.text[code] == "task":

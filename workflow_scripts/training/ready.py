@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.stage import InputError, atomic, checksum, is_first_process, read_json, run, write_json
+from workflow_scripts.training.settings import ROUNDING_ONLY
 
 if TYPE_CHECKING:
-    from workflow_scripts.training.pretraining import Pretraining
-
-# settings that change the weights by rounding at most
-_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss", "precision")
+    from workflow_scripts.training.pretraining import Pretraining, Texts
 
 
 def main(backbone: Path, output: Path) -> None:
@@ -37,19 +35,15 @@ def main(backbone: Path, output: Path) -> None:
     weights = load_file(backbone / "model" / "model.safetensors")
     save_file({name: tensor.to(torch.float16) for name, tensor in weights.items()}, output / "model.safetensors", {"format": "pt"})
     _copy(backbone / "curve.tsv", output / "curve.tsv")
-    told = {key: value for key, value in report.items() if key not in ("provenance", "settings", "kind", "languages")}
-    write_json(output / "ready.json", told)
+    kept = {key: value for key, value in report.items() if key not in ("provenance", "settings", "kind", "languages")}
+    write_json(output / "ready.json", kept)
 
 
 def made_from(
     block: "Pretraining",
     family: str,
     objective: str,
-    languages: tuple[str, ...],
-    task_text: tuple[Path, ...],
-    held_out: tuple[Path, ...],
-    bitext: tuple[Path, ...],
-    bitext_dev: tuple[Path, ...],
+    texts: "Texts",
     seed: int,
     start: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -68,31 +62,31 @@ def made_from(
         del settings["masking"]["unit"]
     if settings["training"]["decay"] == "polynomial":
         del settings["training"]["decay"]
-    for name in _NOT_SCIENCE:
+    for name in (*ROUNDING_ONLY, "precision"):
         del settings["training"][name]
     origin: dict[str, Any] = {
         "family": family,
         "objective": objective,
         "settings": settings,
-        "languages": list(languages),
+        "languages": list(texts.languages),
         "seed": seed,
-        "text": {code: "task" if text[code] == "task" else checksum(text[code]) for code in languages if code in text},
-        "task_text": sorted(map(checksum, task_text)),
-        "held_out": sorted(map(checksum, held_out)),
+        "text": {code: "task" if text[code] == "task" else checksum(text[code]) for code in texts.languages if code in text},
+        "task_text": sorted(map(checksum, texts.task_text)),
+        "held_out": sorted(map(checksum, texts.held_out)),
     }
     if objective == "veco":  # which draws the languages of monolingual text by the temperature as well
         origin["settings"] |= {"veco": about_veco, "temperature": about_bitext["temperature"]}
-    if bitext:
+    if texts.bitext:
         origin["settings"] |= about_bitext
-        origin |= {"bitext": list(map(checksum, bitext)), "bitext_dev": list(map(checksum, bitext_dev))}
+        origin |= {"bitext": list(map(checksum, texts.bitext)), "bitext_dev": list(map(checksum, texts.bitext_dev))}
     if start:
         origin["start"] = start
     return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
 
 
-def differences(told: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+def differences(shipped: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """What a ready-made model, of which `ready.json` tells this, was made from otherwise than `wanted`, by the names of `made_from`."""
-    return [key for key in wanted if told["made_from"].get(key) != wanted[key]]
+    return [key for key in wanted if shipped["made_from"].get(key) != wanted[key]]
 
 
 def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict[str, Any] | None:
@@ -106,12 +100,12 @@ def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict
     from workflow_scripts.models.conversion import add_generator
     from workflow_scripts.models.veco import has_cross_attention
 
-    told = read_json(ready / "ready.json")
-    if differs := differences(told, wanted):
+    shipped = read_json(ready / "ready.json")
+    if differs := differences(shipped, wanted):
         print(f"{ready}: was made with other {', '.join(differs)}; the backbone is pretrained here", flush=True)
         return None
     if not is_first_process():
-        return told
+        return shipped
     output.mkdir(parents=True, exist_ok=True)
     for path in sorted(ready.glob("*.json")):
         if path.name != "ready.json":
@@ -121,7 +115,11 @@ def take(ready: Path, wanted: dict[str, Any], output: Path, curve: Path) -> dict
     if has_cross_attention(output):
         add_generator(output)
     _copy(ready / "curve.tsv", curve)
-    return {**{key: value for key, value in told.items() if key != "provenance"}, "ready": str(ready), "pretrained": told["provenance"]}
+    return {
+        **{key: value for key, value in shipped.items() if key != "provenance"},
+        "ready": str(ready),
+        "pretrained": shipped["provenance"],
+    }
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -114,8 +114,8 @@ class Joined(Rounds):
 
     def lengths(self, number: int) -> np.ndarray | None:
         """The pieces of each row, where all texts tell."""
-        told = [lengths for part in self._parts if (lengths := part.lengths(number)) is not None]
-        return np.concatenate(told) if len(told) == len(self._parts) else None
+        known = [lengths for part in self._parts if (lengths := part.lengths(number)) is not None]
+        return np.concatenate(known) if len(known) == len(self._parts) else None
 
 
 class NoisedRounds(Rounds):

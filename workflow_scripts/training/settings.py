@@ -76,6 +76,8 @@ class Training:
     """Where to train."""
 
 
+ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss")
+"""Settings that may change between a killed call and its continuation: they affect only rounding and dropout's random numbers."""
 DEV_LOSSES = {"loss": "dev_loss", "smoothed_loss": "dev_smoothed_loss"}
 """`choose_by`, where it is a loss → its name in the report."""
 DEV_SCORES = {"BLEU": "dev_bleu", "ROUGE-L": "dev_rouge"}

@@ -28,7 +28,7 @@ import torch
 
 from workflow_scripts.device import keep_memory, pick_precision
 from workflow_scripts.models.networks import save_model
-from workflow_scripts.models.sga import SGA, Generator, effective
+from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import from_plain, is_first_process, run, write_json
@@ -39,11 +39,8 @@ from workflow_scripts.training.curve import handed_on, write_curve
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.loop import load_model, train
 from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
-from workflow_scripts.training.settings import Training
+from workflow_scripts.training.settings import ROUNDING_ONLY, Training
 from workflow_scripts.training.watching import Diverged
-
-# settings that may change between a killed call and its continuation; they affect only rounding and random numbers
-_NOT_SCIENCE = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss")
 
 
 class Phase(NamedTuple):
@@ -96,7 +93,7 @@ def translate(
     train_target: Path,
     dev_source: Path,
     dev_target: Path,
-    generator: Generator = "autoregressive",
+    generator: WritingMode = "autoregressive",
     sga: str = "{}",
     lexicon: Path | None = None,
     switch: str = "",
@@ -179,8 +176,8 @@ def train_phase(
     if phase.threads:
         torch.set_num_threads(max(1, phase.threads // processes))
     keep_memory()
-    told = {**asdict(settings), "languages": [*phase.languages], "documents": phase.documents, **method.about}
-    description = describe_phase(told, text, phase.start, phase.seed, phase.from_scratch, _NOT_SCIENCE)
+    described = {**asdict(settings), "languages": [*phase.languages], "documents": phase.documents, **method.about}
+    description = describe_phase(described, text, phase.start, phase.seed, phase.from_scratch, ROUNDING_ONLY)
     own = phase.checkpoints / fingerprint(description)
     with claimed(phase.checkpoints, description, phase.attempt) if is_first_process() else nullcontext(own) as folder:
         codec = load_codec(phase.start, phase.documents)

@@ -235,8 +235,8 @@ def load(folder: Path | str, settings: Training, seed: int, from_scratch: bool =
 class CrossAttentionFirst(Watch):
     """Keeps all weights but those of cross-attention as they are for the first `updates`."""
 
-    def __init__(self, updates: int, *told: Any, **more: Any):
-        super().__init__(*told, **more)
+    def __init__(self, updates: int, *arguments: Any, **more: Any):
+        super().__init__(*arguments, **more)
         self.updates = updates
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:

@@ -38,7 +38,7 @@ class Watch(TrainerCallback):
         self.folder, self.settings, self.deadline, self.guess, self.lost, self.by = folder, settings, deadline, guess, lost, by
         self.stopped, self.group = "", None
         self.trainer: Any  # which calls this
-        self.between(dict, 0)
+        self.every = 0
 
     def between(self, measure: Callable[[], dict[str, float]], every: int) -> None:
         """Also call `measure` every `every` updates between two looks at the dev set; 0 turns this off."""
