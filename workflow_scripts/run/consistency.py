@@ -1,13 +1,13 @@
 """consistency: checks of the configuration that types cannot express: across keys, names, languages, files.
 
-What is particular to a task is checked by the task (`Task.problems`).
+They find names that are defined nowhere, arms of unequal length, and languages that a corpus or backbone has not. Each problem is a line
+that names the key, what is wrong with it, and what would be right.
 
-Names that are defined nowhere, arms of unequal length, languages that a corpus or backbone has not: each problem is a
-line that names the key, what is wrong with it, and what would be right.
+What is particular to a task is checked by the task (`Task.problems`), text by `text_checks`, and backbones by `backbone_checks`.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
@@ -20,123 +20,215 @@ from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_us
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import is_learnt, transfer_lexicons
 from workflow_scripts.tasks.translation import translations
+from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.languages import LANGUAGES
 from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:
-    """What types cannot tell: names that are defined nowhere, unequal arms, languages, files.
+    """Every line that this yields tells a problem that types cannot see.
 
-    Analyses look into models of experiments, and are checked once these are sound.
+    Analyses and transfers look into models of experiments, and are checked once everything else is sound.
     """
-    found = list(_before_analyses(config))
+    found = [
+        *_run_problems(config),
+        *_seed_problems(config),
+        *_name_problems(config),
+        *_text_problems(config),
+        *_lexicon_problems(config),
+        *_arm_problems(config),
+        *_unequal_arms(config),
+        *_file_problems(config),
+        *_backbone_problems(config),
+        *_experiment_problems(config),
+    ]
     yield from found or [*_analysis_problems(config), *transfers.problems(config)]
 
 
-def _before_analyses(config: Config) -> Iterator[str]:
-    """What is wrong with everything but the settings of analyses."""
-    for what, names, defined in (
-        ("run.experiments", config.run.experiments, config.experiments),
-        ("run.arms", config.run.arms, config.arms),
-        ("run.analyses", config.run.analyses, config.analyses),
-    ):
-        needed = what == "run.experiments" or (what == "run.arms" and any(map(trains, config.experiments.values())))
-        if not names and needed:
-            yield f"{what}: is empty, nothing would be run"
-        if len(set(names)) < len(names):
-            yield f"{what}: {names} names something twice"
-        for name in names:
-            yield from undefined(what, name, defined)
-    if (
-        not config.run.seeds
-        or len(set(config.run.seeds)) < len(config.run.seeds)
-        or not all(0 < seed < 2**32 for seed in config.run.seeds)  # sacreBLEU treats 0 as "not given"
-    ):
-        yield f"run.seeds: {config.run.seeds} must be different whole numbers from 1 to 2³² − 1, at least one"
+# ---------------------------------------------------------------------------------------------
+# what is run
+
+
+def _run_problems(config: Config) -> Iterator[str]:
+    """A run names experiments, arms and analyses that are defined; it needs experiments, and arms if any experiment trains."""
+    any_trains = any(map(trains, config.experiments.values()))
+    yield from _chosen_problems("run.experiments", config.run.experiments, config.experiments, needed=True)
+    yield from _chosen_problems("run.arms", config.run.arms, config.arms, needed=any_trains)
+    yield from _chosen_problems("run.analyses", config.run.analyses, config.analyses, needed=False)
+
+
+def _chosen_problems(where: str, names: list[str], defined: Iterable[str], *, needed: bool) -> Iterator[str]:
+    """Each name of a list must be defined and stand there once."""
+    if not names and needed:
+        yield f"{where}: is empty, nothing would be run"
+    if len(set(names)) < len(names):
+        yield f"{where}: {names} names something twice"
+    for name in names:
+        yield from undefined(where, name, defined)
+
+
+def _seed_problems(config: Config) -> Iterator[str]:
+    """The run needs different seeds, and an experiment may take only some of these."""
+    of_run = config.run.seeds
+    in_range = all(0 < seed < 2**32 for seed in of_run)  # sacreBLEU treats 0 as "not given"
+    if not _are_different(of_run) or not in_range:
+        yield f"run.seeds: {of_run} must be different whole numbers from 1 to 2³² − 1, at least one"
     for name, experiment in config.experiments.items():
-        if isinstance(seeds := getattr(experiment, "seeds", None), list) and (
-            not seeds or len(set(seeds)) < len(seeds) or (not set(seeds) <= set(config.run.seeds) and name in config.run.experiments)
-        ):
-            yield f"experiments.{name}.seeds: {seeds} must be some of run.seeds, {config.run.seeds}, each once"
+        seeds = getattr(experiment, "seeds", None)
+        if not isinstance(seeds, list):
+            continue
+        strange = not set(seeds) <= set(of_run) and name in config.run.experiments
+        if not _are_different(seeds) or strange:
+            yield f"experiments.{name}.seeds: {seeds} must be some of run.seeds, {of_run}, each once"
+
+
+def _are_different(seeds: list[int]) -> bool:
+    """Whether there is a seed at all, and none of them twice."""
+    return bool(seeds) and len(set(seeds)) == len(seeds)
+
+
+def _name_problems(config: Config) -> Iterator[str]:
+    """Results lie in folders that are called like the blocks of the configuration."""
     for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments", "analyses"):
         for name in getattr(config, section):
             if not is_name(name):
                 yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
+
+
+def _experiment_problems(config: Config) -> Iterator[str]:
+    """The task of each experiment knows what it needs."""
+    for name in config.run.experiments:
+        if name in config.experiments:
+            yield from task_of(config.experiments[name]).problems(config, name)
+
+
+# ---------------------------------------------------------------------------------------------
+# text and files
+
+
+def _text_problems(config: Config) -> Iterator[str]:
+    """Each kind of text has checks of its own."""
     for name, corpus in config.corpora.items():
         yield from text_checks.corpus_problems(f"corpora.{name}", corpus)
     for name, labelled in config.labelled.items():
         yield from text_checks.labelled_problems(f"labelled.{name}", labelled)
     for name, aligned in config.aligned.items():
         yield from text_checks.aligned_problems(f"aligned.{name}", aligned)
-    for name, lexicon in config.lexicons.items():
-        yield from _lexicon_problems(name, lexicon, config)
-    for name, phases in config.arms.items():
-        if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1 or len(phases) > 2:
-            yield f"arms.{name}: an arm is one `data: task` phase, with at most one pretext phase before it"
-        for phase in phases:
-            if (phase.updates is None) == (phase.epochs is None):
-                yield f"arms.{name}: a phase has either updates or epochs"
-            if phase.epochs is not None and phase.data != "task":
-                yield f"arms.{name}: a pretext phase counts updates; epochs are for the task phase of tasks with labels"
-            for key in ("updates", "epochs"):
-                if (count := getattr(phase, key)) is not None and count < 1:
-                    yield f"arms.{name}: {key} must be at least 1, got {count}"
-            for key in phase.training:
-                yield from undefined(f"arms.{name}.training", key, {f.name: 0 for f in dataclasses.fields(Training)})
-            if "updates" in phase.training:
-                yield f"arms.{name}.training.updates: set `updates` of the phase itself instead"
-            if phase.training.get("pairs") and phase.data != "task":
-                yield f"arms.{name}.training.pairs: is for the task phase; a pretext phase restores all sentences of the corpus"
-            try:
-                training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
-            except ValidationError as error:
-                yield from (f"arms.{name}.training.{explain(problem, Training)}" for problem in error.errors())
-        if name == "backbone":
-            yield "arms.backbone: is what the report calls the model that arms start from; take another name"
-    yield from _unequal_arms(config)
+
+
+def _file_problems(config: Config) -> Iterator[str]:
+    """A file that the run makes must belong to a block of `data`, and Snakemake must be able to take its name."""
     made = {data_file(config, name): name for name in config.data}
     for where, path in paths_of(config):
         if path.startswith("results/data/"):
             yield from undefined(where, path, made)
         if set(path) & set("{}\0"):
             yield f"{where}: {path!r} has braces or a NUL, which Snakemake cannot take in a file's name; rename the file"
-    for name, backbone in config.backbones.items():
-        if backbone.small and backbone.small.d_model % backbone.small.heads:
-            yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
-        if backbone.pretraining and backbone.pretraining.training.pairs:
-            yield f"backbones.{name}.{backbone.kind}.training.pairs: is for a task phase; a backbone reads all of its text"
-    yield from backbone_checks.problems(config)
-    for name in config.run.experiments:
-        if name in config.experiments:
-            yield from task_of(config.experiments[name]).problems(config, name)
 
 
-def _analysis_problems(config: Config) -> Iterator[str]:
-    """What is wrong with the run's analyses, and with backbones that only they use."""
-    chosen = [name for name in config.run.analyses if name in config.analyses]
-    # a vocabulary that is made here has tags for no more languages than those that it was made for; an XLM-R has no tags
-    origins = {name: analyses.origin_of(config, name) for name in config.backbones}
-    made = [name for name, origin in origins.items() if origin and origin.kind == "small" and origin.family != "xlmr"]
-    known_by = {name: languages_known(config, name) for name in made if backbone_users(config, name)}
-    sound = True
-    for name in chosen:
-        for problem in analyses.problems(config, name, known_by):
-            sound = False
-            yield problem
-    for name in config.backbones if sound else ():
-        if backbone_users(config, name) or not (users := analyses.analyses_of(config, name)):
-            continue
-        kind, block = config.backbones[name].kind, config.backbones[name].pretraining
-        if missing := config.backbones[name].lacks:
-            yield f"backbones.{name}: kind {kind} needs `{missing}`"
-        text = pretrained_in(config, name) if block else analyses.languages_for(config, name)
-        for code in analyses.languages_for(config, name):
-            if code not in text:
-                yield f"backbones.{name}.{kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"
+# ---------------------------------------------------------------------------------------------
+# lexicons
+
+
+def _lexicon_problems(config: Config) -> Iterator[str]:
+    """A lexicon must fit its unit, and have what its mapping needs for each corpus that it is learnt from."""
+    for name, lexicon in config.lexicons.items():
+        where = f"lexicons.{name}"
+        yield from _unit_problems(where, lexicon, config)
+        if lexicon.corpus:
+            yield from undefined(f"{where}.corpus", lexicon.corpus, config.corpora)
+        corpora = _learnt_from(name, lexicon, config)
+        pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
+        yield from _pair_problems(where, lexicon, pairs)
+        yield from _mapping_problems(where, lexicon, corpora, pairs)
+
+
+def _unit_problems(where: str, lexicon: LexiconStages, config: Config) -> Iterator[str]:
+    """A lexicon of pieces belongs to one backbone and learns its vectors itself; a lexicon of words has no backbone."""
+    if lexicon.unit == "piece":
+        yield from undefined(f"{where}.backbone", lexicon.backbone or "", config.backbones)
+        if lexicon.vectors or lexicon.mapping.mode not in ("unsupervised", "identical", "numerals"):
+            yield f"{where}: with unit piece, vectors are learnt and mapped by mode unsupervised, identical or numerals"
+    elif lexicon.backbone:
+        yield f"{where}.backbone: is for unit piece only"
+
+
+def _learnt_from(name: str, lexicon: LexiconStages, config: Config) -> dict[str, Corpus]:
+    """The corpora from which the run learns a lexicon, for translations and for transfer between languages."""
+    users = [e for key, e in translations(config).items() if key in config.run.experiments and name in lexicons_used(config, e)]
+    corpora = {corpus: config.corpora[corpus] for e in users if (corpus := lexicon_corpus(config, e, name)) in config.corpora}
+    if is_learnt(lexicon) and lexicon.corpus in config.corpora and name in transfer_lexicons(config):
+        corpora[str(lexicon.corpus)] = config.corpora[str(lexicon.corpus)]
+    return corpora
+
+
+def _pair_problems(where: str, lexicon: LexiconStages, pairs: set[str]) -> Iterator[str]:
+    """Dictionaries are given for pairs of known languages, in the order of the corpus's languages."""
+    for key in ("dictionary", "gold"):
+        for pair in getattr(lexicon, key):
+            if len(codes := pair.split("-")) != 2 or not all(code in LANGUAGES for code in codes):
+                yield f"{where}.{key}: {pair!r} is no pair of languages like 'de-en'"
+            if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
+                yield f"{where}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
+
+
+def _mapping_problems(where: str, lexicon: LexiconStages, corpora: dict[str, Corpus], pairs: set[str]) -> Iterator[str]:
+    """Each mode of mapping needs sentences in step, a dictionary, or mapped vectors."""
+    mode = lexicon.mapping.mode
+    for corpus in [corpus for corpus, block in corpora.items() if mode == "aligned" and block.documents]:
+        yield f"{where}.mapping.mode: aligned needs sentences and their translations; corpus {corpus!r} has documents and summaries"
+    for pair in sorted(pairs):
+        if mode in ("semi_supervised", "supervised", "dictionary") and pair not in lexicon.dictionary:
+            yield f"{where}.dictionary: mapping.mode {mode} needs one for {pair!r}"
+        for code in pair.split("-") if mode == "mapped" else ():
+            if code not in lexicon.vectors:
+                yield f"{where}.vectors: mapping.mode mapped needs the mapped vectors of {code!r}"
+
+
+# ---------------------------------------------------------------------------------------------
+# arms
+
+
+def _arm_problems(config: Config) -> Iterator[str]:
+    """An arm ends with its only task phase, before which at most one pretext phase is possible."""
+    for name, phases in config.arms.items():
+        where = f"arms.{name}"
+        if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1 or len(phases) > 2:
+            yield f"{where}: an arm is one `data: task` phase, with at most one pretext phase before it"
+        for phase in phases:
+            yield from _phase_length_problems(where, phase)
+            yield from _phase_training_problems(where, phase)
+        if name == "backbone":
+            yield "arms.backbone: is what the report calls the model that arms start from; take another name"
+
+
+def _phase_length_problems(where: str, phase: Phase) -> Iterator[str]:
+    """A phase counts either updates or epochs, and a pretext phase updates."""
+    if (phase.updates is None) == (phase.epochs is None):
+        yield f"{where}: a phase has either updates or epochs"
+    if phase.epochs is not None and phase.data != "task":
+        yield f"{where}: a pretext phase counts updates; epochs are for the task phase of tasks with labels"
+    for key in ("updates", "epochs"):
+        if (count := getattr(phase, key)) is not None and count < 1:
+            yield f"{where}: {key} must be at least 1, got {count}"
+
+
+def _phase_training_problems(where: str, phase: Phase) -> Iterator[str]:
+    """The training settings that a phase changes must exist, fit the phase, and have values of the right type."""
+    for key in phase.training:
+        yield from undefined(f"{where}.training", key, [f.name for f in dataclasses.fields(Training)])
+    if "updates" in phase.training:
+        yield f"{where}.training.updates: set `updates` of the phase itself instead"
+    if phase.training.get("pairs") and phase.data != "task":
+        yield f"{where}.training.pairs: is for the task phase; a pretext phase restores all sentences of the corpus"
+    try:
+        training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
+    except ValidationError as error:
+        yield from (f"{where}.training.{explain(problem, Training)}" for problem in error.errors())
 
 
 def _unequal_arms(config: Config) -> Iterator[str]:
-    """Arms of an experiment that are trained for different lengths; each disagreement is reported once."""
+    """All arms of an experiment must be trained for the same length; each disagreement is reported once."""
     told: set[str] = set()
     for name in config.run.experiments:
         if (experiment := config.experiments.get(name)) is None:
@@ -152,38 +244,53 @@ def _unequal_arms(config: Config) -> Iterator[str]:
 
 
 def _length(phases: list[Phase]) -> str:
-    """What must be the same for all arms: updates of all phases, or epochs of the last."""
+    """What must be the same for all arms: the updates of all phases, or the epochs of the last."""
     if phases and phases[-1].epochs is not None:
         return f"{phases[-1].epochs} epochs"
     return f"{sum(phase.updates or 0 for phase in phases)} updates"
 
 
-def _lexicon_problems(name: str, lexicon: LexiconStages, config: Config):
-    if lexicon.unit == "piece":
-        yield from undefined(f"lexicons.{name}.backbone", lexicon.backbone or "", config.backbones)
-        if lexicon.vectors or lexicon.mapping.mode not in ("unsupervised", "identical", "numerals"):
-            yield f"lexicons.{name}: with unit piece, vectors are learnt and mapped by mode unsupervised, identical or numerals"
-    elif lexicon.backbone:
-        yield f"lexicons.{name}.backbone: is for unit piece only"
-    users = [e for key, e in translations(config).items() if key in config.run.experiments and name in lexicons_used(config, e)]
-    if lexicon.corpus:
-        yield from undefined(f"lexicons.{name}.corpus", lexicon.corpus, config.corpora)
-    corpora = {corpus: config.corpora[corpus] for e in users if (corpus := lexicon_corpus(config, e, name)) in config.corpora}
-    if is_learnt(lexicon) and lexicon.corpus in config.corpora and name in transfer_lexicons(config):
-        corpora[str(lexicon.corpus)] = config.corpora[str(lexicon.corpus)]
-    pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
-    for key in ("dictionary", "gold"):
-        for pair in getattr(lexicon, key):
-            if len(codes := pair.split("-")) != 2 or not all(code in LANGUAGES for code in codes):
-                yield f"lexicons.{name}.{key}: {pair!r} is no pair of languages like 'de-en'"
-            if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
-                yield f"lexicons.{name}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
-    mode = lexicon.mapping.mode
-    for corpus in [corpus for corpus, block in corpora.items() if mode == "aligned" and block.documents]:
-        yield f"lexicons.{name}.mapping.mode: aligned needs sentences and their translations; corpus {corpus!r} has documents and summaries"
-    for pair in sorted(pairs):
-        if mode in ("semi_supervised", "supervised", "dictionary") and pair not in lexicon.dictionary:
-            yield f"lexicons.{name}.dictionary: mapping.mode {mode} needs one for {pair!r}"
-        for code in pair.split("-") if mode == "mapped" else ():
-            if code not in lexicon.vectors:
-                yield f"lexicons.{name}.vectors: mapping.mode mapped needs the mapped vectors of {code!r}"
+# ---------------------------------------------------------------------------------------------
+# backbones and analyses
+
+
+def _backbone_problems(config: Config) -> Iterator[str]:
+    """Sizes and training settings must fit a backbone; what it is made from is left to `backbone_checks`."""
+    for name, backbone in config.backbones.items():
+        if backbone.small and backbone.small.d_model % backbone.small.heads:
+            yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
+        if backbone.pretraining and backbone.pretraining.training.pairs:
+            yield f"backbones.{name}.{backbone.kind}.training.pairs: is for a task phase; a backbone reads all of its text"
+    yield from backbone_checks.problems(config)
+
+
+def _analysis_problems(config: Config) -> Iterator[str]:
+    """The run's analyses must be sound before the backbones that only they use are looked at."""
+    known = _languages_of_small_backbones(config)
+    chosen = [name for name in config.run.analyses if name in config.analyses]
+    found = [problem for name in chosen for problem in analyses.problems(config, name, known)]
+    yield from found or _analysed_backbone_problems(config)
+
+
+def _languages_of_small_backbones(config: Config) -> dict[str, list[str]]:
+    """The languages of each backbone that is made here for experiments.
+
+    Such a vocabulary has tags for no more languages than those that it was made for; an XLM-R has no tags.
+    """
+    origins = {name: analyses.origin_of(config, name) for name in config.backbones}
+    made = [name for name, origin in origins.items() if origin and origin.kind == "small" and origin.family != "xlmr"]
+    return {name: languages_known(config, name) for name in made if backbone_users(config, name)}
+
+
+def _analysed_backbone_problems(config: Config) -> Iterator[str]:
+    """A backbone that only analyses use needs its settings, and text in each of their languages."""
+    for name, backbone in config.backbones.items():
+        if backbone_users(config, name) or not (users := analyses.analyses_of(config, name)):
+            continue
+        if missing := backbone.lacks:
+            yield f"backbones.{name}: kind {backbone.kind} needs `{missing}`"
+        needed = analyses.languages_for(config, name)
+        text = pretrained_in(config, name) if backbone.pretraining else needed
+        for code in needed:
+            if code not in text:
+                yield f"backbones.{name}.{backbone.kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"

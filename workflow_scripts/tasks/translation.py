@@ -137,7 +137,7 @@ def lexicon_folder(config: Config, name: str, lexicon: str | None = None) -> str
 
 
 def languages(config: Config, name: str) -> list[str]:
-    """Source and target."""
+    """An experiment's own languages are its source and its target."""
     experiment: Translation = config.experiments[name]
     return [experiment.source, experiment.target]
 
@@ -153,14 +153,14 @@ def learnt_sources(config: Config, name: str) -> list[str]:
 
 
 def more_sources(config: Config, name: str) -> list[tuple[str, str]]:
-    """Corpus and source language of each corpus that is learnt together with the experiment's."""
+    """Each corpus that is learnt together with the experiment's is told with its source language."""
     experiment: Translation = config.experiments[name]
     known = {corpus: config.corpora[corpus].languages for corpus in experiment.together_with if corpus in config.corpora}
     return [(corpus, code) for corpus, pair in known.items() for code in pair if code != experiment.target]
 
 
 def more_text(config: Config, name: str, phase: Phase | None = None) -> list[MoreText]:
-    """The training text of each of these corpora; all task phases learn from it."""
+    """All task phases also learn from the training text of the corpora that are learnt together with the experiment's."""
     target = config.experiments[name].target
     return [
         MoreText(paths.corpus_text(config, corpus, "train", code), paths.corpus_text(config, corpus, "train", target), (code, target))
@@ -246,68 +246,49 @@ def phases(config: Config, name: str) -> Iterator[Trained]:
 
 
 def problems(config: Config, name: str) -> Iterator[str]:
-    """Problems: names that are not defined, languages that the corpus lacks, settings that contradict each other."""
+    """Every line tells of a name that is not defined, a language that the corpus lacks, or settings that contradict each other."""
     where = f"experiments.{name}"
     experiment: Translation = config.experiments[name]
     yield from shared_problems(config, name)
     yield from grid_problems(config, name)
-    if experiment.word_accuracy.low >= experiment.word_accuracy.high:
-        low, high = experiment.word_accuracy.low, experiment.word_accuracy.high
-        yield f"{where}.word_accuracy: low must be less than high, got {low} and {high}"
+    yield from _word_accuracy_problems(where, experiment.word_accuracy)
     for arm, phase in phases_of(config, experiment):
-        if phase.epochs is not None:
-            yield f"arms.{arm}: {where}, a {experiment.task}, counts updates; epochs are for tasks with labels"
-        if phase.translations:
-            yield f"arms.{arm}.translations: are those of text with labels; {where} learns from more languages by `together_with`"
-        if phase.switch is not None and experiment.together_with:
-            yield f"arms.{arm}.switch: switches words of one corpus, and {where} learns from several by `together_with`; leave one out"
-        yield from _phase_problems(f"arms.{arm}", where, experiment, phase, config)
-        if phase.data == "released" and (other := backbone_of(config, experiment, arm)) != experiment.backbone:
-            yield f"arms.{arm} in {where}: `released` switches the pieces of {experiment.backbone!r}, but starts from {other!r}"
-    for used in lexicons_used(config, experiment):
-        lexicon = config.lexicons.get(used)
-        learnt = config.corpora.get(lexicon.corpus or "") if lexicon else None
-        if lexicon and learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
-            yield f"lexicons.{used}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
-        if lexicon and lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
-            yield f"lexicons.{used}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
+        yield from _phase_problems(arm, where, experiment, phase)
+        yield from _switching_problems(f"arms.{arm}", where, experiment, phase, config)
+        yield from _released_problems(arm, where, experiment, phase, config)
+    for lexicon in lexicons_used(config, experiment):
+        yield from _lexicon_problems(lexicon, where, experiment, config)
     yield from undefined(f"{where}.corpus", experiment.corpus, config.corpora)
     if experiment.lexicon:
         yield from undefined(f"{where}.lexicon", experiment.lexicon, config.lexicons)
-    corpus = config.corpora.get(experiment.corpus)
-    pair = [experiment.source, experiment.target]
-    for number in experiment.published:
-        if number.testset and corpus:
-            yield from undefined(f"{where}.published: testset", number.testset, _all_tests(config, corpus))
-    if experiment.representation.text and sorted(experiment.representation.text) != sorted(pair):
-        yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(experiment.representation.text)}"
-    if corpus and sorted(pair) != sorted(corpus.languages):
-        yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
-    if corpus and bool(corpus.documents) != (experiment.task == "summarisation"):
-        has = "has none" if experiment.task == "summarisation" else "has some: set task: summarisation"
-        yield f"{where}.task: {experiment.task} of corpus {experiment.corpus!r}, which {has} (`documents`)"
-    elif corpus and corpus.documents and corpus.documents.language != experiment.source:
-        yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
+    yield from _published_problems(where, experiment, config)
+    yield from _representation_problems(where, experiment)
+    if corpus := config.corpora.get(experiment.corpus):
+        yield from _corpus_problems(where, experiment, corpus)
     yield from decoding_problems(where, experiment.decoding)
-    for other in experiment.together_with:
-        yield from undefined(f"{where}.together_with", other, config.corpora)
-        if other == experiment.corpus:
-            yield f"{where}.together_with: {other!r} is the experiment's own corpus"
-        elif other in config.corpora and experiment.target not in config.corpora[other].languages:
-            yield f"{where}.together_with: {other!r} is in {list(config.corpora[other].languages)}, not into {experiment.target!r}"
-        elif other in config.corpora and config.corpora[other].documents:
-            yield f"{where}.together_with: {other!r} has documents; sentences are needed"
+    yield from _together_problems(where, experiment, config)
     others = (config.experiments[other].source for other in zero_shot_experiments(config, name))
     yield from backbone_problems(config, name, list(dict.fromkeys([*all_languages(config, name), *others])), {})
 
 
-def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
-    """Lengths of outputs that leave nothing."""
-    if decoding.min_length > decoding.max_length:
-        yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
+def _word_accuracy_problems(where: str, settings: WordAccuracy) -> Iterator[str]:
+    """Words between `low` and `high` form a bucket of their own, so `low` must be less than `high`."""
+    if settings.low >= settings.high:
+        yield f"{where}.word_accuracy: low must be less than high, got {settings.low} and {settings.high}"
 
 
-def _phase_problems(arm: str, where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
+def _phase_problems(arm: str, where: str, experiment: Translation, phase: Phase) -> Iterator[str]:
+    """A phase must learn from a parallel corpus, not from text with labels, and switch the words of one corpus only."""
+    if phase.epochs is not None:
+        yield f"arms.{arm}: {where}, a {experiment.task}, counts updates; epochs are for tasks with labels"
+    if phase.translations:
+        yield f"arms.{arm}.translations: are those of text with labels; {where} learns from more languages by `together_with`"
+    if phase.switch is not None and experiment.together_with:
+        yield f"arms.{arm}.switch: switches words of one corpus, and {where} learns from several by `together_with`; leave one out"
+
+
+def _switching_problems(arm: str, where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
+    """A phase that switches words needs a lexicon of the right unit, and a task phase that switches none takes no lexicon."""
     name, here = phase.lexicon or experiment.lexicon, f"{arm} in {where}"
     if phase.lexicon:
         yield from undefined(f"{here}.lexicon", phase.lexicon, config.lexicons)
@@ -323,35 +304,110 @@ def _phase_problems(arm: str, where: str, experiment: Translation, phase: Phase,
         yield f"{here}: data {phase.data} cannot take the lexicon {name!r} of unit {unit}; pieces are for `released` only"
 
 
-def grid_problems(config: Config, name: str) -> Iterator[str]:
-    """What is wrong with lists of training values to choose from, and with what the choice goes by."""
-    where = f"experiments.{name}"
-    experiment: Any = config.experiments[name]
-    for key, values in experiment.grid.items():
-        yield from undefined(f"{where}.training", key, TRAINING_TYPES)
-        if key == "updates":
-            yield f"{where}.training.updates: cannot be chosen from a grid; it is set in the arms, whose totals must be equal"
-        if not values:
-            yield f"{where}.grid.{key}: is empty"
-        for value in values if key in TRAINING_TYPES else ():
-            try:
-                TypeAdapter(TRAINING_TYPES[key]).validate_python(value)
-            except ValidationError as error:
-                yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
-        for arm, phase in phases_of(config, experiment):
-            if phase.data == "task" and key in phase.training:
-                yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
-    smallest = min([experiment.training.bleu_sentences, *(n for n in experiment.grid.get("bleu_sentences", []) if isinstance(n, int))])
-    if experiment.grid and experiment.choice.by != "dev_loss" and not smallest:
-        yield f"{where}.choice.by: {experiment.choice.by} needs training.bleu_sentences above 0; or choose by dev_loss"
-    if experiment.grid and experiment.choice.by not in ("dev_loss", by := DEV_SCORES[experiment.training.dev_metric]):
-        yield f"{where}.choice.by: {experiment.choice.by} is not measured: dev_metric is {experiment.training.dev_metric}; set {by}"
+def _released_problems(arm: str, where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
+    """Pieces are switched for the experiment's backbone, so the arm must start from no other."""
+    if phase.data == "released" and (other := backbone_of(config, experiment, arm)) != experiment.backbone:
+        yield f"arms.{arm} in {where}: `released` switches the pieces of {experiment.backbone!r}, but starts from {other!r}"
+
+
+def _lexicon_problems(name: str, where: str, experiment: Translation, config: Config) -> Iterator[str]:
+    """A lexicon must be in the experiment's languages, and one of pieces in the pieces of its backbone."""
+    if (lexicon := config.lexicons.get(name)) is None:
+        return
+    learnt = config.corpora.get(lexicon.corpus or "")
+    if learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
+        yield f"lexicons.{name}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
+    if lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
+        yield f"lexicons.{name}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
+
+
+def _published_problems(where: str, experiment: Translation, config: Config) -> Iterator[str]:
+    """A published number must be one of a known test set."""
+    if (corpus := config.corpora.get(experiment.corpus)) is None:
+        return
+    for number in experiment.published:
+        if number.testset:
+            yield from undefined(f"{where}.published: testset", number.testset, _all_tests(config, corpus))
 
 
 def _all_tests(config: Config, corpus: Corpus) -> list[str]:
     """The test sets of a corpus, and those of all experiments as models of another translate them."""
     others = {name: config.corpora[e.corpus].test for name, e in translations(config).items() if e.corpus in config.corpora}
     return [*corpus.test, *(f"{name}@{testset}" for name, tests in others.items() for testset in tests)]
+
+
+def _representation_problems(where: str, experiment: Translation) -> Iterator[str]:
+    """Text that distances are measured on must be there in both languages, or in none."""
+    text, pair = experiment.representation.text, [experiment.source, experiment.target]
+    if text and sorted(text) != sorted(pair):
+        yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(text)}"
+
+
+def _corpus_problems(where: str, experiment: Translation, corpus: Corpus) -> Iterator[str]:
+    """The corpus must be in source and target, and have documents in the source for summarisation alone."""
+    pair = [experiment.source, experiment.target]
+    if sorted(pair) != sorted(corpus.languages):
+        yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
+    if bool(corpus.documents) != (experiment.task == "summarisation"):
+        has = "has none" if experiment.task == "summarisation" else "has some: set task: summarisation"
+        yield f"{where}.task: {experiment.task} of corpus {experiment.corpus!r}, which {has} (`documents`)"
+    elif corpus.documents and corpus.documents.language != experiment.source:
+        yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
+
+
+def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
+    """Limits of an output's length must leave some length between them."""
+    if decoding.min_length > decoding.max_length:
+        yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
+
+
+def _together_problems(where: str, experiment: Translation, config: Config) -> Iterator[str]:
+    """Corpora that are learnt together with the experiment's must be others, of sentences with the same target."""
+    for other in experiment.together_with:
+        yield from undefined(f"{where}.together_with", other, config.corpora)
+        if other == experiment.corpus:
+            yield f"{where}.together_with: {other!r} is the experiment's own corpus"
+        elif other in config.corpora and experiment.target not in config.corpora[other].languages:
+            yield f"{where}.together_with: {other!r} is in {list(config.corpora[other].languages)}, not into {experiment.target!r}"
+        elif other in config.corpora and config.corpora[other].documents:
+            yield f"{where}.together_with: {other!r} has documents; sentences are needed"
+
+
+def grid_problems(config: Config, name: str) -> Iterator[str]:
+    """A grid must list training values that exist, and its choice must go by something that is measured."""
+    where = f"experiments.{name}"
+    experiment: Any = config.experiments[name]
+    for key, values in experiment.grid.items():
+        yield from _grid_values_problems(where, key, values)
+        for arm, phase in phases_of(config, experiment):
+            if phase.data == "task" and key in phase.training:
+                yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
+    if experiment.grid:
+        yield from _choice_problems(where, experiment)
+
+
+def _grid_values_problems(where: str, key: str, values: list[Any]) -> Iterator[str]:
+    """The values of a grid's list must be such as the training setting `key` takes."""
+    yield from undefined(f"{where}.training", key, TRAINING_TYPES)
+    if key == "updates":
+        yield f"{where}.training.updates: cannot be chosen from a grid; it is set in the arms, whose totals must be equal"
+    if not values:
+        yield f"{where}.grid.{key}: is empty"
+    for value in values if key in TRAINING_TYPES else ():
+        try:
+            TypeAdapter(TRAINING_TYPES[key]).validate_python(value)
+        except ValidationError as error:
+            yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
+
+
+def _choice_problems(where: str, experiment: Any) -> Iterator[str]:
+    """A choice by a score needs training that measures this very score on the dev set."""
+    training, by = experiment.training, experiment.choice.by
+    sentences = [training.bleu_sentences, *(n for n in experiment.grid.get("bleu_sentences", []) if isinstance(n, int))]
+    if by != "dev_loss" and not min(sentences):
+        yield f"{where}.choice.by: {by} needs training.bleu_sentences above 0; or choose by dev_loss"
+    if by not in ("dev_loss", measured := DEV_SCORES[training.dev_metric]):
+        yield f"{where}.choice.by: {by} is not measured: dev_metric is {training.dev_metric}; set {measured}"
 
 
 TRANSLATION = Task(
