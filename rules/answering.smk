@@ -1,43 +1,8 @@
-rule answering_finetune:
-    input:
-        unpack(of(arms.grid_choice)),
-        start=of(arms.phase_start, "finetune"),
-        train=of(arms.finetuning_text, "train"),
-        dev=of(arms.finetuning_text, "dev"),
-    output:
-        model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
-        curve=report(
-            "results/runs/{experiment}/{arm}/seed{seed}/finetune/curve.tsv",
-            caption="../docs/captions/curve.rst",
-            category="Learning curves",
-            subcategory="{experiment}",
-            labels={"arm": "{arm}", "seed": "{seed}", "phase": "finetune"},
-        ),
-        report="results/runs/{experiment}/{arm}/seed{seed}/finetune/training.json",
-    log:
-        "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",
-    benchmark:
-        "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
+use rule labelling_finetune as answering_finetune with:
     wildcard_constraints:
         experiment=experiments_with(task="answering"),
-    priority: AHEAD
-    conda:
-        "../envs/crossgap.yaml"
-    resources:
-        gpu=GPU,
-        runtime=0,  # minutes; no limit unless the profile's set-resources name one
-        attempt=lambda wildcards, attempt: attempt,
     params:
-        from_scratch=of(arms.from_scratch, "finetune"),
-        choice=lambda w, input: flags(input, "choice"),
-        keep_diverged=of(arms.keep_diverged),
-        checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         settings=of(arms.finetuning_settings),
-    shell:
-        "exec python -m workflow_scripts.tasks.answering finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
-        "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "{params.choice:q} {params.keep_diverged} {params.from_scratch} --seed {wildcards.seed} --threads {threads} "
-        "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # One job for all test sets: the model is loaded once, and windows of all languages are batched by length.

@@ -1,3 +1,4 @@
+# Answering and ranking take it over with settings of their own. Classification, which may switch words meanwhile, has another.
 rule labelling_finetune:
     input:
         unpack(of(arms.grid_choice)),
@@ -28,13 +29,15 @@ rule labelling_finetune:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
+        # Snakemake records what is asked of the wildcards alone, and would train anew all that was trained before this was recorded.
+        task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
         from_scratch=of(arms.from_scratch, "finetune"),
         choice=lambda w, input: flags(input, "choice"),
         keep_diverged=of(arms.keep_diverged),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         settings=of(arms.labelling_settings),
     shell:
-        "exec python -m workflow_scripts.tasks.labelling finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
+        "exec python -m workflow_scripts.tasks.{params.task} finetune --start {input.start:q} --train {input.train:q} --dev {input.dev:q} "
         "--model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
         "{params.choice:q} {params.keep_diverged} {params.from_scratch} --seed {wildcards.seed} --threads {threads} "
         "--minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"

@@ -7,11 +7,13 @@ RULES = Path(__file__).resolve().parent.parent / "rules"
 
 
 def rule_blocks() -> dict[str, str]:
-    """Rule → its text, of all rule files."""
-    blocks: dict[str, str] = {}
+    """Rule → its text, of all rule files. The text of a rule that takes over another (`use rule`) is the other's, and then its own."""
+    pattern = r"^(?:use rule (\w+) as |rule )(\w+)(?: with)?:\n(.*?)(?=^(?:use )?rule |\Z)"
+    found = {}
     for path in RULES.glob("*.smk"):
-        blocks |= re.findall(r"^rule (\w+):\n(.*?)(?=^rule |\Z)", path.read_text(encoding="utf-8"), flags=re.M | re.S)
-    return blocks
+        for base, name, block in re.findall(pattern, path.read_text(encoding="utf-8"), flags=re.M | re.S):
+            found[name] = base, block
+    return {name: (found[base][1] if base else "") + block for name, (base, block) in found.items()}
 
 
 def training_rules() -> set[str]:
