@@ -28,3 +28,32 @@ rule codeswitch:
         "--dev-a {input.dev_a:q} --dev-b {input.dev_b:q} --lexicon-ab {input.ab:q} --lexicon-ba {input.ba:q} "
         "--output {output.folder:q} --languages {params.languages:q} --kind {params.kind} {params.model:q} {params.documents} "
         "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# Text with labels has one side, whatever its task; each sentence is switched into one of several languages.
+rule labelled_codeswitch:
+    input:
+        text=of(arms.labelled_file, "train"),
+        dev=of(arms.labelled_file, "dev"),
+        lexicons=of(inputs.given_lexicon),
+    output:
+        folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
+    log:
+        "results/logs/codeswitch/{experiment}/{noise}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(text="labelled"),
+    priority: AHEAD
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        language=of(arms.direction),
+        into=of(arms.switched_into),
+        kind=lambda w: w.noise.partition(".")[0],
+        tokens=of(arms.pretext_tokens),
+        settings=settings_of("codeswitch"),
+    shell:
+        "python -m workflow_scripts.tasks.classification switch --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
+        "--output {output.folder:q} --language {params.language:q} --into {params.into:q} --kind {params.kind} "
+        "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"

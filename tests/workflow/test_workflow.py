@@ -388,7 +388,7 @@ def test_one_job_at_a_time_uses_this_machines_gpu(tmp_path, commands, monkeypatc
 def test_trainings_and_what_they_wait_for_go_before_what_only_measures():
     ahead = {name for name, block in rule_blocks().items() if re.search(r"^    priority: ", block, flags=re.M)}
     trainings = training_rules()
-    assert ahead - trainings == {"embeddings", "mapping", "lexicon", "codeswitch", "classification_codeswitch"} and trainings <= ahead
+    assert ahead - trainings == {"embeddings", "mapping", "lexicon", "codeswitch", "labelled_codeswitch"} and trainings <= ahead
 
 
 def test_another_model_in_the_folder_of_a_backbone_is_taken(tmp_path):
