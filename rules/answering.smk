@@ -31,7 +31,7 @@ rule answering_prediction:
     resources:
         gpu=GPU,
     params:
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
         choice=lambda w, input: flags(input, "choice"),
         settings=settings_of("answering"),
@@ -63,7 +63,7 @@ rule answering_significance:
         "../envs/crossgap.yaml"
     params:
         names=of(arms.arms),
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         seeds=of(arms.seeds),
         languages=of(arms.tested_languages),
         metric=lambda w: CONFIG.experiments[w.experiment].answering.metric,

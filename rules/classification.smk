@@ -62,7 +62,7 @@ rule classification_prediction:
     resources:
         gpu=GPU,
     params:
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
         choice=lambda w, input: flags(input, "choice"),
         settings=settings_of("classification"),
@@ -119,7 +119,7 @@ rule classification_significance:
         "../envs/crossgap.yaml"
     params:
         names=of(arms.arms),
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         seeds=of(arms.seeds),
         settings=settings_of("scores"),
     shell:

@@ -36,7 +36,7 @@ rule generation_decoding:
     resources:
         gpu=GPU,
     params:
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         languages=of(arms.tested_directions, 0),
         target_languages=of(arms.tested_directions, 1),
         settings=settings_of("decoding"),

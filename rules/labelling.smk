@@ -70,7 +70,7 @@ rule labelling_prediction:
     resources:
         gpu=GPU,
     params:
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
         choice=lambda w, input: flags(input, "choice"),
         settings=settings_of("labelling"),
@@ -102,7 +102,7 @@ rule labelling_significance:
         "../envs/crossgap.yaml"
     params:
         names=of(arms.arms),
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         seeds=of(arms.seeds),
         metric=of(arms.labelling_metric),
         settings=settings_of("scores"),

@@ -31,7 +31,7 @@ rule ranking_prediction:
     resources:
         gpu=GPU,
     params:
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
         grades=of(arms.grades),
         choice=lambda w, input: flags(input, "choice"),
@@ -64,7 +64,7 @@ rule ranking_significance:
         "../envs/crossgap.yaml"
     params:
         names=of(arms.arms),
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         seeds=of(arms.seeds),
         metric=lambda w: CONFIG.experiments[w.experiment].ranking.metric,
         relevant=lambda w: CONFIG.experiments[w.experiment].ranking.relevant,

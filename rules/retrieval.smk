@@ -26,7 +26,7 @@ rule retrieval:
     resources:
         gpu=GPU,
     params:
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         languages=of(searches.languages),
         dev=lambda w, input: flags(input, "dev_sources", "dev_targets", "dev_gold"),
         settings=of(searches.model_settings),
@@ -58,7 +58,7 @@ rule retrieval_significance:
         "../envs/crossgap.yaml"
     params:
         names=of(arms.arms),
-        testsets=lambda w: arms.testsets(CONFIG, w.experiment),
+        testsets=of(arms.testsets),
         seeds=of(arms.seeds),
         metric=of(searches.metric),
         settings=settings_of("scores"),

@@ -45,10 +45,10 @@ def documents(config: Config, w: Wildcards) -> str:
     return "--documents" if task_of(experiment).text == "corpora" and config.corpora[experiment.corpus].documents else ""
 
 
-def testsets(config: Config, experiment: str) -> list[str]:
+def testsets(config: Config, w: Wildcards) -> list[str]:
     """The experiment's own test sets."""
-    chosen = config.experiments[experiment]
-    return list(getattr(config, task_of(chosen).text)[chosen.corpus].test)
+    experiment = config.experiments[w.experiment]
+    return list(getattr(config, task_of(experiment).text)[experiment.corpus].test)
 
 
 def arms(config: Config, w: Wildcards) -> list[str]:
@@ -97,7 +97,7 @@ def first_models(config: Config, w: Wildcards) -> list[str]:
 
 def first_test(config: Config, w: Wildcards, side: int) -> str:
     """Source (0) or target (1) side of the experiment's first test set."""
-    return _side(config, w.experiment, f"test/{testsets(config, w.experiment)[0]}", side)[0]
+    return _side(config, w.experiment, f"test/{testsets(config, w)[0]}", side)[0]
 
 
 def longest_output(config: Config, w: Wildcards) -> int:
@@ -278,17 +278,17 @@ def trivial_kind(config: Config, w: Wildcards) -> Kind:
 
 def tested_texts(config: Config, w: Wildcards) -> list[str]:
     """The source sides of all test sets of the experiment."""
-    return [_side(config, w.experiment, f"test/{name}", 0)[0] for name in testsets(config, w.experiment)]
+    return [_side(config, w.experiment, f"test/{name}", 0)[0] for name in testsets(config, w)]
 
 
 def tested_directions(config: Config, w: Wildcards, side: int) -> list[str]:
     """The languages that all test sets of the experiment are in (0), or are to be answered in (1)."""
-    return [_side(config, w.experiment, f"test/{name}", side)[1] for name in testsets(config, w.experiment)]
+    return [_side(config, w.experiment, f"test/{name}", side)[1] for name in testsets(config, w)]
 
 
 def representation_text(config: Config, w: Wildcards, side: int) -> str:
     """Parallel text to measure distances on: the first test set."""
-    return experiment_text(config, w, f"test/{testsets(config, w.experiment)[0]}", side)
+    return experiment_text(config, w, f"test/{testsets(config, w)[0]}", side)
 
 
 def unaligned_text(config: Config, w: Wildcards) -> list[str]:
@@ -308,13 +308,13 @@ def labelled_file(config: Config, w: Wildcards, part: str, suffix: str = "") -> 
 
 def tested_examples(config: Config, w: Wildcards) -> list[str]:
     """The examples of all test sets of the experiment."""
-    return [labelled_file(config, w, f"test/{name}", ".tsv") for name in testsets(config, w.experiment)]
+    return [labelled_file(config, w, f"test/{name}", ".tsv") for name in testsets(config, w)]
 
 
 def tested_languages(config: Config, w: Wildcards) -> list[str]:
     """The languages of all test sets of the experiment."""
     corpus = config.experiments[w.experiment].corpus
-    return [paths.labelled_language(config, corpus, f"test/{name}") for name in testsets(config, w.experiment)]
+    return [paths.labelled_language(config, corpus, f"test/{name}") for name in testsets(config, w)]
 
 
 def switched_into(config: Config, w: Wildcards) -> list[str]:
@@ -390,6 +390,6 @@ def predicted(config: Config, w: Wildcards) -> list[str]:
     return [
         f"{paths.run_folder(w.experiment, arm, seed)}/{testset}.hyp"
         for arm in arms_of(config, config.experiments[w.experiment])
-        for testset in testsets(config, w.experiment)
+        for testset in testsets(config, w)
         for seed in seeds(config, w)
     ]

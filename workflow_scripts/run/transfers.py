@@ -74,7 +74,7 @@ def predicted(config: Config, w: Any) -> list[str]:
     """The files with the answers of all models, on all test sets, with all seeds, in this order."""
     seeds, runs = len(seeds_of(config, config.experiments[w.experiment])), _runs(config, w)
     by_model = [runs[at : at + seeds] for at in range(0, len(runs), seeds)]
-    return [f"{run}/{testset}.hyp" for mine in by_model for testset in testsets(config, w.experiment) for run in mine]
+    return [f"{run}/{testset}.hyp" for mine in by_model for testset in testsets(config, w) for run in mine]
 
 
 def _runs(config: Config, w: Any) -> list[str]:
