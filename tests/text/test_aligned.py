@@ -74,7 +74,7 @@ def test_what_is_refused(tmp_path, german, english, more, said):
 def test_columns_that_are_not_there(tmp_path):
     (tmp_path / "x.tsv").write_text("de\ten\nHund\n", encoding="utf-8")
     file = str(tmp_path / "x.tsv")
-    with pytest.raises(InputError, match="there is no column 'fr'; the header has de, en"):
+    with pytest.raises(InputError, match="there is no column 'fr' for 'fr'; the header has de, en"):
         read_aligned(AlignedSource(languages=("de", "fr"), file=file, columns={"de": "de", "fr": "fr"}, header=True))
     with pytest.raises(InputError, match=r"line 2: 1 column\(s\)"):
         read_aligned(AlignedSource(languages=("de", "en"), file=file, columns={"de": 1, "en": 2}))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import table_rows
 from workflow_scripts.text.parallel import Documents, Source, plain_sentences, read_pairs, read_tmx
 
 
@@ -58,6 +59,14 @@ def test_entities_are_read_where_asked_for(tmp_path):
     assert plain == ['It \'s " R & D " [ AT&T &nope;', ""]
     talk = write(tmp_path / "train.tags.de-en.de", ["<title>R&amp;D</title>", "<url>x</url>", "It&apos;s &lt;b&gt;"])
     assert list(plain_sentences(talk)) == ["R&D", "It's <b>"]
+
+
+def test_tables_are_read_alike_whatever_is_in_them(tmp_path):
+    path = write(tmp_path / "x.tsv", ["id\tde\ten", "1\teins\tone", "", "2\tzwei\ttwo", ""])
+    both = [(2, {"all": "eins one", "id": "1"}), (4, {"all": "zwei two", "id": "2"})]
+    assert list(table_rows(path, {"all": ["de", 3], "id": "id"}, header=True)) == both
+    assert [number for number, _ in table_rows(path, {"de": "2"})] == [1, 2, 4]
+    assert len(list(read_pairs(Source(file=str(path), columns={"de": "2", "en": 3}), ("de", "en")))) == 3
 
 
 def test_misaligned_moses_files(tmp_path):

@@ -41,7 +41,10 @@ def test_xglues_line_files(tmp_path):
     target = written(tmp_path / "xglue.qg.en.tgt.train", "when does it rain ?\nwhat does he do ?\n")
     assert read(source, targets=str(target)) == [("It rains in May .", "when does it rain ?"), ("He sleeps .", "what does he do ?")]
     written(target, "when does it rain ?\n")
-    with pytest.raises(InputError, match=r"tgt\.train ends after line 1, .*src\.train goes on; the two files need the same number"):
+    with pytest.raises(
+        InputError,
+        match=r"tgt\.train ends after line 1, .*src\.train goes on at line 2: the two sides are not aligned; both files need the same number",
+    ):
         read(source, targets=str(target))
     written(target, "when does it rain ?\n\n")
     with pytest.raises(InputError, match=r"src\.train, line 2: the target is empty"):

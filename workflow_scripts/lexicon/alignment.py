@@ -9,8 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import lockstep, read_lines
 from workflow_scripts.text.words import Segment
 
 _BATCH = 10_000
@@ -51,9 +50,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
 
 def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int):
     """Of every `every`-th pair of sentences the words of both sides. Raises `InputError` for sides of different length."""
-    for number, (a, b) in enumerate(itertools.zip_longest(read_lines(text_a), read_lines(text_b)), 1):
-        if a is None or b is None:
-            raise InputError(f"{text_a} and {text_b}: one of them ends before line {number}; they must be parallel line by line")
+    for number, a, b in lockstep(text_a, text_b):
         if number % every:
             continue
         segmented = segment[0](a), segment[1](b)

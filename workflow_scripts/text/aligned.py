@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.stage import InputError, checksums, resource, run, write_json
-from workflow_scripts.text.files import place_of, read_lines, write_lines
+from workflow_scripts.text.files import read_lines, table_rows, write_lines
 from workflow_scripts.text.parallel import clean_text
 
 
@@ -135,21 +135,12 @@ def _sentence(line: str, path: Path, number: int) -> str:
 
 
 def _read_tsv(path: Path, settings: AlignedSource) -> tuple[list[str], list[str]]:
-    places: list[int] = []
-    sides: tuple[list[str], list[str]] = [], []
-    for number, line in enumerate(read_lines(path), 1):
-        cells = line.split("\t")
-        if not places:
-            places = [place_of(settings.columns[code], cells, settings.header, path) for code in settings.languages]
-            if settings.header:
-                continue
-        if len(cells) <= max(places):
-            raise InputError(
-                f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {max(places) + 1}: {line[:80]!r}"
-            )
-        for side, place in zip(sides, places, strict=True):
-            side.append(_sentence(cells[place], path, number))
-    return sides
+    sides: dict[str, list[str]] = {code: [] for code in settings.languages}
+    for number, row in table_rows(path, {code: settings.columns[code] for code in settings.languages}, settings.header):
+        for code, text in row.items():
+            sides[code].append(_sentence(text, path, number))
+    first, second = sides.values()
+    return first, second
 
 
 def _read_named(path: Path) -> dict[str, str]:

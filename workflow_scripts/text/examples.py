@@ -16,7 +16,7 @@ import regex
 from workflow_scripts.limits import Limits
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import place_of, read_lines
+from workflow_scripts.text.files import read_lines, table_rows
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
@@ -172,7 +172,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
     path = Path(source.file or "")
     is_json = ".jsonl" in path.name or ".ndjson" in path.name
-    for number, cells in (_json_rows if is_json else _tsv_rows)(source):
+    for number, cells in _json_rows(source) if is_json else table_rows(path, _wanted(source), source.header):
         at = f"{source.file}, line {number}"
         if any(str(cells[_where(key)]) != value for key, value in source.where.items()):
             removed["not asked for (where)"] += 1
@@ -207,33 +207,13 @@ def _where(key: str) -> str:
     return f"where {key}"
 
 
-def _wanted(source: LabelledSource) -> dict[str, list[int | str]]:
-    """What `columns` and `where` ask for → the columns that it is joined from."""
-    wanted = {**source.columns, **{_where(key): key for key in source.where}}
-    return {what: columns if isinstance(columns, list) else [columns] for what, columns in wanted.items()}
-
-
-def _tsv_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number, and for each name of `columns` and `where` its cell."""
-    wanted = _wanted(source)
-    places: dict[str, list[int]] = {}
-    for number, line in enumerate(read_lines(Path(source.file or "")), 1):
-        cells = line.split("\t")
-        if not places:
-            for what, columns in wanted.items():
-                places[what] = [place_of(column, cells, source.header, Path(source.file or ""), what) for column in columns]
-            last = max(place for several in places.values() for place in several)
-            if source.header:
-                continue
-        if len(cells) <= last:
-            raise InputError(
-                f"{source.file}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}"
-            )
-        yield number, {what: " ".join(cells[place] for place in several) for what, several in places.items()}
+def _wanted(source: LabelledSource) -> dict[str, Any]:
+    """What `columns` and `where` ask for → its column, or the columns that it is joined from."""
+    return {**source.columns, **{_where(key): key for key in source.where}}
 
 
 def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
-    wanted = _wanted(source)
+    wanted = {what: columns if isinstance(columns, list) else [columns] for what, columns in _wanted(source).items()}
     for number, line in enumerate(read_lines(Path(source.file or "")), 1):
         try:
             row = json.loads(line)

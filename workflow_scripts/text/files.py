@@ -10,7 +10,7 @@ import itertools
 import lzma
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
@@ -94,7 +94,47 @@ def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
 _BYTES = 1 << 16
 
 
-def place_of(column: int | str, cells: Sequence[str], header: bool, path: Path, what: str = "") -> int:
+def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
+    """The lines of two files that are parallel line by line, each pair with its number. Raises `InputError` where one file ends before."""
+    for number, (a, b) in enumerate(itertools.zip_longest(read_lines(path_a), read_lines(path_b)), 1):
+        if a is None or b is None:
+            short, long = (path_a, path_b) if a is None else (path_b, path_a)
+            raise InputError(
+                f"{short} ends after line {number - 1}, {long} goes on at line {number}: the two sides are not aligned; "
+                "both files need the same number of lines"
+            )
+        yield number, a, b
+
+
+Column = int | str
+"""A column of a TSV file: its number, from 1, or its name in the header."""
+
+
+def table_rows(
+    path: Path, wanted: Mapping[str, Column | list[Column]], header: bool = False, normalise: bool = True
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The lines of a TSV file: the number of the line, and for each name in `wanted` its cell, or several cells joined by blanks.
+
+    Empty lines are passed over. Raises `InputError` for a column that is not there.
+    """
+    places: dict[str, list[int]] = {}
+    last = 0
+    for number, line in enumerate(read_lines(path, normalise), 1):
+        if not line:
+            continue
+        cells = line.split("\t")
+        if not places:
+            several = {name: columns if isinstance(columns, list) else [columns] for name, columns in wanted.items()}
+            places = {name: [place_of(column, cells, header, path, name) for column in columns] for name, columns in several.items()}
+            last = max(place for some in places.values() for place in some)
+            if header:
+                continue
+        if len(cells) <= last:
+            raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}")
+        yield number, {name: cells[some[0]] if len(some) == 1 else " ".join(cells[at] for at in some) for name, some in places.items()}
+
+
+def place_of(column: Column, cells: Sequence[str], header: bool, path: Path, what: str = "") -> int:
     """The place, from 0, of a column that is given by its number, from 1, or by its name in the header, of which `cells` are those.
 
     Raises `InputError` where there is none; `what` is read from it.

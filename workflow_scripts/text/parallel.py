@@ -20,7 +20,7 @@ import regex
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import as_characters
-from workflow_scripts.text.files import open_packed, packing, read_lines, what_else
+from workflow_scripts.text.files import lockstep, open_packed, packing, read_lines, table_rows, what_else
 from workflow_scripts.text.words import BREAK, sentences
 
 
@@ -217,19 +217,7 @@ def _read_moses(files: dict[str, str], languages: tuple[str, str], clean: Sides)
     path_a, path_b = (files.get(code) for code in languages)
     if path_a is None or path_b is None:
         raise InputError(f"files: {files} must name one file for each of {list(languages)}")
-    sides = read_lines(Path(path_a)), read_lines(Path(path_b))
-    number = 0
-    while True:
-        a, b = (next(side, None) for side in sides)
-        if a is None and b is None:
-            return
-        number += 1
-        if a is None or b is None:
-            short, long = (path_a, path_b) if a is None else (path_b, path_a)
-            raise InputError(
-                f"{short} ends after line {number - 1}, {long} goes on at line {number}: the two sides are not aligned; "
-                "both files need the same number of lines"
-            )
+    for number, a, b in lockstep(Path(path_a), Path(path_b)):
         yield Pair(block_of(number), clean[0](a), clean[1](b), number)
 
 
@@ -240,18 +228,10 @@ def _read_tsv(path: Path, columns: dict[str, int | str], languages: tuple[str, s
 
 
 def rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The lines of a TSV file: line number, and column name → cell. Empty lines are passed over."""
-    places = {name: column for name, column in columns.items() if isinstance(column, int) and column >= 1}
-    if len(places) < len(columns):
+    """The lines of a TSV file without a header: line number, and column name → cell. Empty lines are passed over."""
+    if not all(str(column).isdigit() and int(column) >= 1 for column in columns.values()):
         raise InputError(f"{path}: columns of a TSV file are numbers from 1, got {columns}{what_else(path)}")
-    last = max(places.values())
-    for number, line in enumerate(read_lines(path), 1):
-        if not line:
-            continue
-        cells = line.split("\t")
-        if len(cells) < last:
-            raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last}: {line[:80]!r}")
-        yield number, {name: cells[place - 1] for name, place in places.items()}
+    yield from table_rows(path, columns)
 
 
 def _read_grouped(

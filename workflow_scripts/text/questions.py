@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
-from workflow_scripts.text.files import place_of, read_lines
+from workflow_scripts.text.files import read_lines, table_rows
 from workflow_scripts.text.parallel import block_of, clean_text
 
 Span = tuple[int, int]
@@ -242,18 +242,9 @@ NEEDED = COLUMNS[:3]
 
 
 def _table_questions(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[_Raw]:
-    places: dict[str, int] = {}
-    for number, line in enumerate(read_lines(path, normalise=False), 1):
-        at, cells = f"{path}, line {number}", line.split("\t")
-        if not places:
-            wanted = {**columns, **{f"where {key}": key for key in where}}
-            places = {what: place_of(column, cells, header, path, what) for what, column in wanted.items()}
-            if header:
-                continue
-        if len(cells) <= max(places.values()):
-            wide = max(places.values()) + 1
-            raise InputError(f"{at}: {len(cells)} column(s), but `columns` asks for column {wide}: {line[:80]!r}; correct the line")
-        row = {what: cells[place] for what, place in places.items()}
+    wanted = {**columns, **{f"where {key}": key for key in where}}
+    for number, row in table_rows(path, wanted, header, normalise=False):
+        at = f"{path}, line {number}"
         if any(row[f"where {key}"] != value for key, value in where.items()):
             removed["not asked for (where)"] += 1
             continue

@@ -18,7 +18,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import place_of, read_lines
+from workflow_scripts.text.files import lockstep, read_lines, table_rows
 from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
 from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
@@ -85,16 +85,7 @@ def _without_packing(path: Path) -> str:
 
 
 def _read_lines(path: Path, targets: Path) -> Iterator[Targeted]:
-    sides = read_lines(path), read_lines(targets)
-    number = 0
-    while True:
-        text, target = (next(side, None) for side in sides)
-        if text is None and target is None:
-            return
-        number += 1
-        if text is None or target is None:
-            short, long = (path, targets) if text is None else (targets, path)
-            raise InputError(f"{short} ends after line {number - 1}, {long} goes on; the two files need the same number of lines")
+    for number, text, target in lockstep(path, targets):
         yield Targeted(clean_text(text), clean_text(target), block_of(number), number)
 
 
@@ -180,16 +171,7 @@ def _wanted(source: "LabelledSource") -> dict[str, int | str]:
 
 
 def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, str], str]]:
-    places: dict[str, int] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        cells = line.split("\t")
-        if not places:
-            places = {what: place_of(column, cells, source.header, path, what) for what, column in _wanted(source).items()}
-            if source.header:
-                continue
-        if len(cells) <= (last := max(places.values())):
-            raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}")
-        row = {what: cells[place] for what, place in places.items()}
+    for number, row in table_rows(path, _wanted(source), source.header):
         yield number, row, row.get("document", block_of(number))
 
 
