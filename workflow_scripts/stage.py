@@ -119,7 +119,7 @@ def is_first_process() -> bool:
 
 
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:
-    """Parse flags `--name value …` into keyword arguments without tyro, which some environments lack.
+    """Parse flags `--name value …` into keyword arguments without tyro, which COMET's environment lacks.
 
     A NamedTuple is told by flags of its fields. Returns None where the arguments do not fit; tyro then explains what is wrong.
     """

@@ -3,8 +3,10 @@
 It serves every task whose score is computed from sums of counts per example (`significance.compare`).
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +28,28 @@ class Significance:
     """Resamples (bootstrap) or trials (randomization; 10,000 are usual)."""
     correction: Literal["holm", "none"] = "holm"
     """How p-values are corrected for the number of comparisons: all arms and test sets of an experiment, by seed."""
+
+
+def compare_folders(
+    folders: Sequence[Path],
+    counts_in: Callable[[Path, str], np.ndarray],
+    score: Score,
+    names: Sequence[str],
+    testsets: Sequence[str],
+    seeds: Sequence[int],
+    settings: Significance,
+) -> dict[str, Any]:
+    """Test the differences between arms whose answers are in `folders`, ordered by arm, then by seed; see `compare_everywhere`.
+
+    `counts_in` counts what is right in the file of the answers to a test set (examples × counts).
+    """
+    runs = dict(zip(itertools.product(names, seeds), folders, strict=True))
+    counts = {
+        (name, testset, seed): counts_in(folder / f"{testset}.hyp", testset)
+        for testset in testsets
+        for (name, seed), folder in runs.items()
+    }
+    return compare_everywhere(counts, score, names, testsets, seeds, settings)
 
 
 def compare_everywhere(

@@ -1,8 +1,9 @@
 """families: all that Crossgap knows about each family of pretrained models, in one table.
 
-A family is a kind of network together with its input format. All other modules look properties up in this table instead of testing
-a model's type, so that a new family needs one entry here and a tiny model in `tests/tiny_models.py`. Two properties are in code: batches
-without padding (`packing`) and the head of a masked language model (`networks.head_states`).
+A family is a kind of network together with its input format. Other modules look properties up in this table instead of testing a
+model's type, so that a new family needs one entry here and a tiny model in `tests/tiny_models.py`. Two properties are in code: batches
+without padding (`packing`) and the head of a masked language model (`networks.head_states`). Where only some families are possible, they
+are named: VECO goes on from XLM-R, and small backbones are mBARTs or XLM-Rs.
 
 ===========  ==================  ==================  ======================
 family       encoder reads       decoder starts      labels

@@ -21,7 +21,7 @@ import torch
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import answers
-from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
+from workflow_scripts.evidence.average import Significance, compare_folders, interval
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
@@ -214,13 +214,14 @@ def compare_arms(
 
     `systems` are the folders of predictions, ordered by arm, then by seed; `examples` and `languages` are ordered like `testsets`.
     """
-    folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
-    counts = {}
-    for testset, path, code in zip(testsets, examples, languages, strict=True):
-        table = read_table(path)
-        for (name, seed), folder in folders.items():
-            counts[name, testset, seed] = counts_of(table, read_spans(folder / f"{testset}.hyp", len(table)), code)
-    write_json(output, {"metric": metric, **compare_everywhere(counts, answers.SCORES[metric], names, testsets, seeds, settings)})
+    tables = {testset: (read_table(path), code) for testset, path, code in zip(testsets, examples, languages, strict=True)}
+
+    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
+        table, code = tables[testset]
+        return counts_of(table, read_spans(hypotheses, len(table)), code)
+
+    found = compare_folders(systems, counts_in, answers.SCORES[metric], names, testsets, seeds, settings)
+    write_json(output, {"metric": metric, **found})
 
 
 def read_spans(hypotheses: Path, wanted: int) -> list[Span]:

@@ -21,11 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import tag_scores
-from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
+from workflow_scripts.evidence.average import Significance, compare_folders, interval
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.products import quick_products
@@ -203,13 +204,12 @@ def compare_arms(
     `systems` are the folders of predictions, ordered by arm, then by seed; `examples` are ordered like `testsets`.
     """
     truth = {testset: [example.label.split(" ") for example in read_table(path)] for testset, path in zip(testsets, examples, strict=True)}
-    folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
-    counts = {
-        (name, testset, seed): tag_scores.count(truth[testset], aligned_tags(folder / f"{testset}.hyp", truth[testset]))
-        for (name, seed), folder in folders.items()
-        for testset in testsets
-    }
-    write_json(output, {"metric": metric, **compare_everywhere(counts, tag_scores.SCORES[metric], names, testsets, seeds, settings)})
+
+    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
+        return tag_scores.count(truth[testset], aligned_tags(hypotheses, truth[testset]))
+
+    found = compare_folders(systems, counts_in, tag_scores.SCORES[metric], names, testsets, seeds, settings)
+    write_json(output, {"metric": metric, **found})
 
 
 def aligned_tags(hypotheses: Path, truth: list[list[str]]) -> list[list[str]]:

@@ -25,7 +25,7 @@ import torch
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import ranking_scores
-from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
+from workflow_scripts.evidence.average import Significance, compare_folders, interval
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
@@ -200,13 +200,11 @@ def compare_arms(
     `systems` are the folders of predictions, ordered by arm, then by seed; `examples` are ordered like `testsets`.
     """
     tables = {testset: read_table(path) for testset, path in zip(testsets, examples, strict=True)}
-    folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
-    counts = {
-        (name, testset, seed): counts_of(table, aligned_scores(folder / f"{testset}.hyp", len(table)), relevant)
-        for (name, seed), folder in folders.items()
-        for testset, table in tables.items()
-    }
-    found = compare_everywhere(counts, ranking_scores.SCORES[metric], names, testsets, seeds, settings)
+
+    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
+        return counts_of(tables[testset], aligned_scores(hypotheses, len(tables[testset])), relevant)
+
+    found = compare_folders(systems, counts_in, ranking_scores.SCORES[metric], names, testsets, seeds, settings)
     write_json(output, {"metric": metric, **found})
 
 

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import paths
 from workflow_scripts.evidence import nearest
-from workflow_scripts.evidence.average import Significance, compare_everywhere, interval
+from workflow_scripts.evidence.average import Significance, compare_folders, interval
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import load_codec
@@ -421,13 +421,12 @@ def compare_models(
     `systems` are the folders of what was found, ordered by model, then by seed; `gold` is ordered like `testsets`.
     """
     pairs = {testset: read_gold(path) for testset, path in zip(testsets, gold, strict=True)}
-    folders = dict(zip(((name, seed) for name in names for seed in seeds), systems, strict=True))
-    counts = {
-        (name, testset, seed): nearest.count(read_found(folder / f"{testset}.hyp", pairs[testset]), pairs[testset])
-        for (name, seed), folder in folders.items()
-        for testset in testsets
-    }
-    write_json(output, {"metric": metric, **compare_everywhere(counts, nearest.SCORES[metric], names, testsets, seeds, settings)})
+
+    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
+        return nearest.count(read_found(hypotheses, pairs[testset]), pairs[testset])
+
+    found = compare_folders(systems, counts_in, nearest.SCORES[metric], names, testsets, seeds, settings)
+    write_json(output, {"metric": metric, **found})
 
 
 def read_found(path: Path, gold: list[tuple[int, int]]) -> list[int]:
