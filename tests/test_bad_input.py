@@ -1,5 +1,6 @@
 """Bad configurations and bad text: a clear error or the right handling for each, never a traceback, never a command run."""
 
+import bz2
 import gzip
 import json
 import lzma
@@ -309,6 +310,13 @@ def test_compressed_files_in_several_parts(tmp_path, suffix, compress):
     path = tmp_path / f"x.tsv{suffix}"
     path.write_bytes(compress(ROWS[:1000]) + compress(ROWS[1000:]))
     assert clean(tmp_path, Source(file=str(path), columns={"de": 1, "en": 2}))[0] == GERMAN[:60]
+
+
+@pytest.mark.parametrize("packed, said", [(bz2.compress(ROWS), "bzip2"), (b"PK\x03\x04\xff\xa0", "zip")])
+def test_files_that_are_packed_in_other_ways(tmp_path, packed, said):
+    (tmp_path / "x.tsv").write_bytes(packed)
+    with pytest.raises(InputError, match=rf"x\.tsv: is packed as {said}, which is not read; unpack it"):
+        clean(tmp_path, Source(file=str(tmp_path / "x.tsv"), columns={"de": 1, "en": 2}))
 
 
 @pytest.mark.parametrize(

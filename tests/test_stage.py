@@ -18,7 +18,7 @@ import pytest
 import warm
 
 from workflow_scripts import folder_for_compiled, stage
-from workflow_scripts.stage import InputError, _plain_flags, atomic, from_plain, provenance, read_json, write_json
+from workflow_scripts.stage import InputError, _plain_flags, atomic, checksum, from_plain, provenance, read_json, write_json
 from workflow_scripts.text import corpus
 
 
@@ -34,6 +34,14 @@ class Outer:
     named: dict[str, Inner] = field(default_factory=dict)
     listed: list[Inner] = field(default_factory=list)
     maybe: Inner | None = None
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "cut.json").write_text('{"a": ')
+    with pytest.raises(InputError, match=r"cut\.json: is damaged .*delete it"):
+        read_json(tmp_path / "cut.json")
+    with pytest.raises(InputError, match=f"{tmp_path}: cannot be read: Is a directory"):
+        checksum(tmp_path)
 
 
 def test_plain_values_become_dataclasses_everywhere():

@@ -16,9 +16,17 @@ class Limits:
     le: float | None = None
     lt: float | None = None
 
-    def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> dict[str, Any]:
-        """Pydantic's schema of a number with these bounds."""
-        return {**handler(kind), **{name: bound for name, bound in asdict(self).items() if bound is not None}}
+    def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> Any:
+        """Pydantic's schema of a number with these bounds. YAML's `yes` and `true` are no numbers, though Python counts with them."""
+        from pydantic_core import PydanticCustomError, core_schema
+
+        def number(value: Any) -> Any:
+            if isinstance(value, bool):
+                raise PydanticCustomError("number_type", "Input should be a number")
+            return value
+
+        bounds = {name: bound for name, bound in asdict(self).items() if bound is not None}
+        return core_schema.no_info_before_validator_function(number, {**handler(kind), **bounds})
 
 
 Positive = Annotated[int, Limits(ge=1)]

@@ -231,8 +231,11 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that a stage wrote."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    """Read a JSON file that a stage wrote. Raises `InputError` where it is damaged."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: is damaged ({error}); delete it, and run the same command again") from None
 
 
 def in_one_line(error: Exception) -> str:
@@ -241,12 +244,14 @@ def in_one_line(error: Exception) -> str:
 
 
 def checksum(path: Path | str) -> str:
-    """SHA-256 of a file's content, in hexadecimal. Raises `InputError` if there is no such file."""
+    """SHA-256 of a file's content, in hexadecimal. Raises `InputError` if there is no such file, or it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def checksums(paths: Iterable[Path | str | None]) -> dict[str, str]:

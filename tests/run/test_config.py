@@ -146,6 +146,7 @@ def test_the_schema_is_generated():
         ("lexicons/unsupervised/mapping/mode", "mapped", "needs the mapped vectors of 'de'"),
         ("lexicons/unsupervised/gold", {"en-de": "x"}, "'en-de' must be in the order of the corpus's languages, 'de-en'"),
         ("run/seeds", [0], "different whole numbers from 1"),
+        ("experiments/help-de-en/training/pairs", True, "pairs: input should be a number, got True"),
         ("arms/csr/0/training", {"updates": 9}, "set `updates` of the phase itself instead"),
         ("arms/csr/0/training", {"pairs": 5000}, r"arms\.csr\.training\.pairs: is for the task phase; a pretext phase restores all"),
         ("backbones/bible/small/training/pairs", 5000, r"bible\.small\.training\.pairs: is for a task phase"),
@@ -443,7 +444,7 @@ corpora:
 backbones:
   captions: {like: bible, small: {text: {fr: task, en: task}, disjoint: false}}
 experiments:
-  captions-fr-en: {like: help-de-en, corpus: captions, source: fr, backbone: captions}
+  captions-fr-en: {like: help-de-en, corpus: captions, source: fr, backbone: captions, training: {pairs: null}} # the demo reads 5,000
 """
 
 
@@ -461,13 +462,15 @@ def test_a_definition_that_is_like_another_has_its_settings():
     long["corpora"]["captions"] = {**long["corpora"]["help"], "languages": ["fr", "en"], "train": train}
     small = {**long["backbones"]["bible"]["small"], "text": {"fr": "task", "en": "task"}, "disjoint": False}
     long["backbones"]["captions"] = {"kind": "small", "small": small}
-    own = {"corpus": "captions", "source": "fr", "backbone": "captions"}
-    long["experiments"]["captions-fr-en"] = {**long["experiments"]["help-de-en"], **own}
+    demo = long["experiments"]["help-de-en"]
+    own = {"corpus": "captions", "source": "fr", "backbone": "captions", "training": {**demo["training"], "pairs": None}}
+    long["experiments"]["captions-fr-en"] = {**demo, **own}
     assert config.load(over_default(FRENCH)) == config.load(long)
 
 
 def test_the_example_in_the_documentation_is_the_one_that_is_tested():
-    assert FRENCH.strip() in Path("docs/reproduce.md").read_text(encoding="utf-8")
+    for page in ("README.md", "docs/reproduce.md"):
+        assert FRENCH.strip() in Path(page).read_text(encoding="utf-8")
 
 
 def test_like_leads_on_and_goes_together_with_each():
@@ -785,3 +788,23 @@ def test_a_chain_of_backbones_is_followed():
 def test_backbones_that_cannot_be_made_are_refused(blocks, said):
     with pytest.raises(InputError, match=said):
         config.load(with_backbones(**blocks))
+
+
+def test_results_of_another_configuration_need_snakemakes_record(tmp_path):
+    loaded, made, record = config.load(DEFAULT), tmp_path / "configuration.json", tmp_path / "metadata"
+    config.check_record(loaded, made, record)  # nothing is there
+    made.write_text(config.dumped(loaded) + "\n")
+    config.check_record(loaded, made, record)
+    other = config.load(changed("corpora/help/seed", 7))
+    with pytest.raises(InputError, match=r"made with another configuration, .*bring \.snakemake from where the run was"):
+        config.check_record(other, made, record)
+    record.mkdir()
+    (record / "a file").touch()
+    config.check_record(other, made, record)
+
+
+def test_what_a_pretext_phase_does_not_heed_is_not_among_its_settings():
+    first, second = (config.load(changed("experiments/help-de-en/training/pairs", pairs)) for pairs in (300, 301))
+    for phase in first.arms["csr"]:
+        settings = [phase_training(one.experiments["help-de-en"], phase) for one in (first, second)]
+        assert (settings[0] == settings[1]) == (phase.data == "codeswitch")

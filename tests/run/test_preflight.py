@@ -13,6 +13,7 @@ from workflow_scripts.run import amounts, config, findings, partitions, prefligh
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.parallel import Pair
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,6 +35,7 @@ def test_nothing_is_wrong_with_the_demo():
     assert {"corpora.help.train", "lexicons.unsupervised.gold", "backbones.bible.small.text.de", "memory of finetune", "disk"} <= set(lines)
     assert "35,922 pairs" in lines["corpora.help.train"]
     assert lines["run.experiments"] == "ok     run.experiments: help-de-en"
+    assert "finetuning on help reads 5,000 pairs at most" in lines["training.pairs"]
 
 
 def test_an_experiment_that_is_defined_but_not_run_is_told():
@@ -197,6 +199,23 @@ def test_files_for_another_reader_are_noted(tmp_path):
     (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
     notes = [str(finding) for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
+
+
+def test_sides_out_of_step_are_noted(folder):
+    german, english = ((folder / code).read_text().splitlines() for code in ("de", "en"))
+    pairs = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, english, strict=True), 1)]
+    shifted = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, [*english[1:], english[0]], strict=True), 1)]
+    assert len(pairs) >= 200 and findings.out_of_step(pairs) is None
+    assert abs(findings.out_of_step(shifted)) == 1
+    (note,) = findings._odd("corpora.x", shifted)
+    assert note.verdict == "note" and "the sides look out of step" in note.said
+
+
+def test_what_cannot_be_written_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("results").symlink_to("nowhere")
+    (found,) = resources.disk(config.load(changed("corpora/help/seed", 1)))
+    assert found.verdict == "WRONG" and "a link to nowhere" in found.said
 
 
 def test_pairs_without_text_on_both_sides_are_counted(folder, tmp_path):

@@ -149,6 +149,20 @@ def dumped(config: Config) -> str:
     return json.dumps(dataclasses.asdict(config), indent=1, ensure_ascii=False)
 
 
+def check_record(config: Config, made: Path = Path("results/configuration.json"), record: Path = Path(".snakemake/metadata")) -> None:
+    """Raise `InputError` where there are results of another configuration without Snakemake's record of how they were made.
+
+    Without it Snakemake takes every file that is there for what is wanted, whatever its settings were.
+    """
+    recorded = record.is_dir() and any(record.iterdir())
+    if made.exists() and not recorded and made.read_text(encoding="utf-8").strip() != dumped(config):
+        raise InputError(
+            "results/ was made with another configuration, and Snakemake's record of it (.snakemake) is not here, so that nothing tells "
+            "what must be made again; bring .snakemake from where the run was, take another folder (--directory), or make all anew "
+            f"(--forceall). To keep what is there as it is, delete {made}"
+        )
+
+
 def read(path: Path) -> Config:
     """A configuration that was checked before and written out as JSON (`results/configuration.json`)."""
     return _adapter().validate_python(read_json(path))

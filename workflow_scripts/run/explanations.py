@@ -64,7 +64,7 @@ def _keys(problem: ErrorDetails) -> list[str]:
     if loc[:1] == ("experiments",):
         loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
     # of a value of several types, the name of one of them is no key either
-    return [str(part) for part in loc if not str(part).startswith(("constrained-", "literal["))]
+    return [str(part) for part in loc if not str(part).startswith(("constrained-", "function-before[", "literal["))]
 
 
 def _nearest(name: str, known: Any, cutoff: float = 0.61) -> str | None:

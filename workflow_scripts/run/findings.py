@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 import yaml
 
@@ -142,6 +143,14 @@ def experiments(config: Config) -> Iterator[Finding]:
         yield Finding("ok", "run.experiments", ", ".join(wanted))
 
 
+def few_pairs(config: Config) -> Iterator[Finding]:
+    """Where finetuning reads a part of the text, which an experiment that is `like` the demo's has from there."""
+    for experiment in translated(config):
+        if experiment.training.pairs:
+            most = f"{experiment.training.pairs:,} pairs at most"
+            yield Finding("ok", "training.pairs", f"finetuning on {experiment.corpus} reads {most}; `training: {{pairs: null}}` reads all")
+
+
 def data(config: Config) -> Iterator[Finding]:
     """Whether the data of the run are there, or can be acquired."""
     for name in data_used(config):
@@ -207,12 +216,30 @@ def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
     if sum(text[:1] == text[1:][-1:] == '"' for text in cells) > len(cells) / 2:
         yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
+    if (lag := out_of_step(pairs)) is not None:
+        said = f"the sides look out of step: line n of one fits line n {lag:+d} of the other better than line n; see that they are parallel"
+        yield Finding("note", about, said)
     escaped = [text for text in cells if as_characters(text) != text]
     if len(escaped) > len(cells) / 100:
         said = f"{len(escaped) / len(cells):.0%} of the sentences have HTML entities, as in {escaped[0][:60]!r}; set `unescape: true`"
         yield Finding("note", about, said)
     if 0 < len(pairs) < 10:
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
+
+
+def out_of_step(pairs: list[Pair]) -> int | None:
+    """By how many lines the second side is shifted against the first, if by the lengths of sentences it looks so; else None.
+
+    Translations of long sentences are long, so that the lengths of two sides in step correlate.
+    """
+    if len(pairs) < 200:
+        return None
+    a, b = (np.log1p([len(side) for side in sides]) for sides in zip(*((pair.a, pair.b) for pair in pairs), strict=True))
+    if not (np.ptp(a[3:-3]) and np.ptp(b[3:-3])):
+        return None
+    fits = {lag: np.corrcoef(a[3:-3], b[3 + lag : len(b) - 3 + lag])[0, 1] for lag in range(-3, 4)}
+    best = max(fits, key=lambda lag: (fits[lag], lag == 0))
+    return best if best and fits[best] > fits[0] + 0.3 else None
 
 
 def at_hand(corpus: Corpus) -> Corpus:

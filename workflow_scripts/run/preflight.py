@@ -39,6 +39,7 @@ def main(*configfiles: Path) -> None:
 def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
     """Everything that was found, right or wrong. `wrong` has the rules of which the profile asks what cannot be, and why."""
     yield from findings.experiments(config)
+    yield from findings.few_pairs(config)
     yield from findings.data(config)
     yield from findings.corpora(config)
     yield from findings.labelled(config)

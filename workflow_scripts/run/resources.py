@@ -109,6 +109,14 @@ def given_memory(job: dict[str, Any], device: str) -> Given:
 def disk(config: Config) -> Iterator[Finding]:
     """Compare the disk space that a run needs with what is free under ``results/``."""
     folder = Path("results")
+    if folder.is_symlink() and not folder.exists():
+        yield Finding(
+            "WRONG", "disk", f"results is a link to {folder.readlink()}, which is not there; make that folder, or remove the link"
+        )
+        return
+    if not os.access(folder if folder.exists() else ".", os.W_OK):
+        yield Finding("WRONG", "disk", "results cannot be written to; run elsewhere (snakemake --directory FOLDER), or mount it writable")
+        return
     there = sum(path.stat().st_size for part in own_folders(config) for path in part.rglob("*") if path.is_file())
     need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
     memory = f"about {gigabytes(need)} for a whole run, of which {gigabytes(there)} are there; {gigabytes(free)} free"

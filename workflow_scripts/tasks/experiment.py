@@ -347,7 +347,11 @@ def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] |
     """
     # where a head is finetuned, the grid is of its settings
     chosen = {} if experiment.head else point or {}
-    merged = {**asdict(experiment.training), **chosen, **phase.training, "updates": phase.updates}
+    given = {**asdict(experiment.training), **chosen}
+    if phase.data != "task":
+        # it reads all of its text, and has no dev score: what changes nothing of it must not train it anew
+        given = {key: value for key, value in given.items() if key not in ("pairs", "bleu_sentences", "choose_by")}
+    merged = {**given, **phase.training, "updates": phase.updates}
     return training_adapter().validate_python(merged)
 
 

@@ -42,6 +42,8 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
     except UnicodeDecodeError as error:
         if number == 1 and (packed := next((suffix for suffix, magic in _MAGIC.items() if raw.startswith(magic)), None)):
             raise InputError(f"{path}: is compressed, and its name does not say so; call it {path.name}{packed}") from None
+        if number == 1 and (other := next((name for name, magic in _NOT_READ.items() if raw.startswith(magic)), None)):
+            raise InputError(f"{path}: is packed as {other}, which is not read; unpack it, or pack it as .gz, .xz or .zst") from None
         encoding = "utf-16" if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
         raise InputError(
             f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f {encoding} -t utf-8"
@@ -157,6 +159,8 @@ def what_else(path: Path) -> str:
 
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
 """What packed files of each suffix begin with."""
+_NOT_READ = {"bzip2": b"BZh", "zip": b"PK\x03\x04", "7z": b"7z\xbc\xaf"}
+"""What files that are packed in other ways begin with."""
 
 
 def packing(path: Path) -> str:
