@@ -12,12 +12,13 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 import warm
 
 from workflow_scripts import folder_for_compiled, stage
+from workflow_scripts.limits import Positive, Share
 from workflow_scripts.stage import InputError, _plain_flags, atomic, checksum, from_plain, provenance, read_json, write_json
 from workflow_scripts.text import corpus
 
@@ -62,6 +63,52 @@ def test_settings_are_never_taken_for_another_class_with_the_same_fields():
     assert from_plain(list[Needy | None], [{"rate": 0.5}, None]) == [Needy(0.5), None]
     with pytest.raises(InputError, match=r"Needy: the setting\(s\) \['rate'\] must be given"):
         from_plain(Needy, {})
+
+
+@dataclass
+class Limited:
+    share: Share = 0.5
+    most: Positive | Literal["auto"] | None = None
+    listed: list[Positive] = field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"share": 1.5}, "share: must be ≤ 1, got 1.5"),
+        ({"share": float("nan")}, "share: must be ≥ 0, got nan"),
+        ({"share": "x"}, "share: must be a number, got 'x'"),
+        ({"most": 0}, "most: must be ≥ 1, got 0"),
+        ({"listed": [1, -1]}, "listed: must be ≥ 1, got -1"),
+        ([], r"Limited: settings are a JSON object, got \[\]"),
+    ],
+)
+def test_numbers_beyond_their_limits_are_refused(settings, said):
+    assert from_plain(Limited, {"share": 1, "most": "auto", "listed": [2]}) == Limited(1, "auto", [2])
+    assert from_plain(Limited, {"most": None}).most is None
+    with pytest.raises(InputError, match=said):
+        from_plain(Limited, settings)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [(["--count", "0"], "count: must be ≥ 1, got 0"), (["--share", "-1"], "share: must be ≥ 0, got -1.0"), (["--count", "2"], None)],
+)
+def test_flags_beyond_their_limits_are_refused(flags, said, monkeypatch):
+    called = []
+
+    def main(path: Path, *, count: Positive = 1, settings: Limited = Limited()) -> None:
+        """Take numbers."""
+        called.append(count)
+
+    monkeypatch.setattr(sys, "argv", ["main", "--path", "x", *flags])
+    if said is None:
+        stage.run(main)
+        assert called == [2]
+    else:
+        with pytest.raises(SystemExit, match=f"error: {said}"):
+            stage.run(main)
+        assert not called
 
 
 def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path):

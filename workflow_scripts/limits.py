@@ -1,8 +1,9 @@
 """limits: types for numbers with a limited range in the configuration, e.g. ``updates: Positive``.
 
-The module `config` checks the ranges with pydantic. Stages do not need pydantic.
+The module `config` checks the ranges with pydantic. Stages do not need pydantic; what they are given by hand is checked by `objection`.
 """
 
+import operator
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -15,6 +16,15 @@ class Limits:
     gt: float | None = None
     le: float | None = None
     lt: float | None = None
+
+    def objection(self, value: Any) -> str:
+        """Which bound a value is beyond, in words; empty if it is a number within all of them."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return "must be a number"
+        tests = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt}
+        signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+        bounds = {name: bound for name, bound in asdict(self).items() if bound is not None}
+        return next((f"must be {signs[name]} {bound}" for name, bound in bounds.items() if not tests[name](value, bound)), "")
 
     def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> Any:
         """Pydantic's schema of a number with these bounds. YAML's `yes` and `true` are no numbers, though Python counts with them."""

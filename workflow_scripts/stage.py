@@ -22,6 +22,8 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from workflow_scripts.limits import Limits
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -66,7 +68,7 @@ def run(main: Any) -> None:
 
         names = [*_flags_of(main)]
         with _mappings_as_json():
-            tyro.cli(main, args=arguments, config=(tyro.conf.OmitArgPrefixes,) if len({*names}) == len(names) else ())
+            tyro.cli(_within_limits(main), args=arguments, config=(tyro.conf.OmitArgPrefixes,) if len({*names}) == len(names) else ())
     except Stopped as reason:
         # under torchrun all processes stop for the same reason, and the first one tells it
         sys.exit(f"not done: {reason}" if is_first_process() else 1)
@@ -78,6 +80,21 @@ def run(main: Any) -> None:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         sys.exit(f"error: {reason.filename or 'a file'} cannot be written: {reason.strerror}; make room, or run on another disk")
+
+
+def _within_limits(main: Any) -> Any:
+    """`main`, with a check of the numbers that it is called with."""
+    if isinstance(main, functools.partial):  # whose settings were checked as they were read
+        return main
+    hints = get_type_hints(main, include_extras=True)
+
+    @functools.wraps(main)
+    def checked(*given: Any, **named: Any) -> Any:
+        for name, value in inspect.signature(main).bind(*given, **named).arguments.items():
+            from_plain(*((type(value), asdict(value)) if is_dataclass(value) else (hints[name], value)), name)
+        return main(*given, **named)
+
+    return checked
 
 
 def _flags_of(kind: Any) -> Iterator[str]:
@@ -166,40 +183,49 @@ def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any
     return None if missing else bound
 
 
-def from_plain(kind: Any, value: Any) -> Any:
+def from_plain(kind: Any, value: Any, name: str = "") -> Any:
     """Make an instance of the settings dataclass `kind` from plain JSON values; also those nested in its fields, lists and mappings.
 
     A field may be a dataclass or None. Unions of several dataclasses are refused (`TypeError`), because one settings class could be taken
-    for another that has the same fields. This needs no library, so that stages run in environments that have few of them.
+    for another that has the same fields. This needs no library, so that stages run in environments that have few of them. Of values their
+    limits are checked alone; `name` is what the message calls the value.
 
     Raises:
-        InputError: There is no setting of this name, or a setting without default is missing.
+        InputError: There is no setting of this name, a setting without default is missing, or a number is beyond its limits.
     """
-    if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
-        hints = get_type_hints(kind)
+    if is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(value, dict):
+            raise InputError(f"{name or kind.__name__}: settings are a JSON object, got {value!r}")
+        hints = get_type_hints(kind, include_extras=True)
         known = {field.name for field in fields(kind)}
         if unknown := set(value) - known:
             raise InputError(f"{kind.__name__}: unknown setting(s) {sorted(unknown)}; known: {sorted(known)}")
         required = {field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING}
         if missing := required - set(value):
             raise InputError(f"{kind.__name__}: the setting(s) {sorted(missing)} must be given")
-        return kind(**{name: from_plain(hints[name], item) for name, item in value.items()})
+        return kind(**{key: from_plain(hints[key], item, key) for key, item in value.items()})
     parts = get_args(kind)
     origin = get_origin(kind)
     if origin is Annotated:
-        return from_plain(parts[0], value)
+        if objection := next((said for limits in parts[1:] if isinstance(limits, Limits) and (said := limits.objection(value))), ""):
+            raise InputError(f"{name}: {objection}, got {value!r}")
+        return from_plain(parts[0], value, name)
     if isinstance(value, dict) and origin is dict:
-        return {name: from_plain(parts[1], item) for name, item in value.items()}
+        return {key: from_plain(parts[1], item, f"{name}.{key}") for key, item in value.items()}
     if isinstance(value, list) and origin is list:
-        return [from_plain(parts[0], item) for item in value]
+        return [from_plain(parts[0], item, name) for item in value]
     if isinstance(value, list) and origin is tuple:
         return tuple(value)
     if origin in (Union, types.UnionType):
         classes = [part for part in parts if is_dataclass(part)]
         if len(classes) > 1:
             raise TypeError(f"{kind}: settings cannot be a union of several dataclasses")
+        if value is None and type(None) in parts:
+            return None
         others = [part for part in parts if part is not type(None)]
-        return from_plain(classes[0] if classes and isinstance(value, dict) else others[0] if len(others) == 1 else None, value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            others = [part for part in others if get_origin(part) is Annotated] or others
+        return from_plain(classes[0] if classes and isinstance(value, dict) else others[0] if len(others) == 1 else None, value, name)
     return value
 
 
