@@ -91,7 +91,10 @@ def _within_limits(main: Any) -> Any:
     @functools.wraps(main)
     def checked(*given: Any, **named: Any) -> Any:
         for name, value in inspect.signature(main).bind(*given, **named).arguments.items():
-            from_plain(*((type(value), asdict(value)) if is_dataclass(value) else (hints[name], value)), name)
+            if is_dataclass(value) and not isinstance(value, type):
+                from_plain(type(value), asdict(value), name)
+            else:
+                from_plain(hints[name], value, name)
         return main(*given, **named)
 
     return checked
