@@ -201,6 +201,13 @@ def test_files_for_another_reader_are_noted(tmp_path):
     assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
 
 
+def test_a_warmup_that_does_not_end_is_noted():
+    notes = [*findings.long_warmups(config.load(changed("experiments/help-de-en/training/warmup_updates", 1400)))]
+    # not of the phases of 2,800 and 4,200 updates
+    assert len(notes) == 3 and all("1,400: the learning rate still rises at the last of 1,400 updates" in note.said for note in notes)
+    assert not [*findings.long_warmups(config.load(DEFAULT))]
+
+
 def test_sides_out_of_step_are_noted(folder):
     german, english = ((folder / code).read_text().splitlines() for code in ("de", "en"))
     pairs = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, english, strict=True), 1)]

@@ -28,7 +28,18 @@ from workflow_scripts.run.config import Config, backbones_used, bitext_used, dat
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.inputs import languages_known, writes_text
 from workflow_scripts.stage import ROOT, InputError, in_one_line, read_json, resource
-from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, experiments_needed, lexicon_corpus, lexicons_used
+from workflow_scripts.tasks.experiment import (
+    arm_phases,
+    arms_of,
+    backbone_of,
+    chain,
+    experiments_needed,
+    lexicon_corpus,
+    lexicons_used,
+    phase_training,
+    phases_of,
+    trains,
+)
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.transfer import given_lexicons, is_learnt, transfer_lexicons
 from workflow_scripts.tasks.translation import Translation, translations
@@ -149,6 +160,16 @@ def few_pairs(config: Config) -> Iterator[Finding]:
         if experiment.training.pairs:
             most = f"{experiment.training.pairs:,} pairs at most"
             yield Finding("ok", "training.pairs", f"finetuning on {experiment.corpus} reads {most}; `training: {{pairs: null}}` reads all")
+
+
+def long_warmups(config: Config) -> Iterator[Finding]:
+    """Phases that end before their learning rate has reached its peak, or just then."""
+    for name in config.run.experiments:
+        experiment = config.experiments.get(name)
+        for arm, phase in phases_of(config, experiment) if experiment and trains(experiment) else ():
+            if phase.updates and (warmup := phase_training(experiment, phase).warmup_updates) >= phase.updates:
+                said = f"the learning rate still rises at the last of {phase.updates:,} updates of arms.{arm} ({phase.data})"
+                yield Finding("note", f"experiments.{name}.training.warmup_updates", f"{warmup:,}: {said}; set a smaller one")
 
 
 def data(config: Config) -> Iterator[Finding]:

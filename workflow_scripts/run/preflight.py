@@ -40,6 +40,7 @@ def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findi
     """Everything that was found, right or wrong. `wrong` has the rules of which the profile asks what cannot be, and why."""
     yield from findings.experiments(config)
     yield from findings.few_pairs(config)
+    yield from findings.long_warmups(config)
     yield from findings.data(config)
     yield from findings.corpora(config)
     yield from findings.labelled(config)
