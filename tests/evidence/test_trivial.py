@@ -1,4 +1,4 @@
-"""What needs no model: a copy of the source in translation, its first sentence in every other task."""
+"""The trivial baseline: a copy of the source in translation, its first sentence in every other task."""
 
 import pytest
 

@@ -17,7 +17,7 @@ from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, drawn, read_bitext, shares, unpaired
 from workflow_scripts.training.flat import Lines, lengths_of
-from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, read_text
+from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, Texts, read_text
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_no_held_out_sentence_is_in_it(corpora, tmp_path):
     (tmp_path / "test.en").write_text((corpora / "a.de-en/train.en").read_text().splitlines()[3].upper() + "\n")
     held_out = (tmp_path / "test.en", corpora / "a.de-en/dev.en")
     languages = ("de", "en", "fr")
-    train, dev = read_text(block(), languages, (), held_out, files(corpora, "train"), files(corpora, "dev"))
+    train, dev = read_text(block(), Texts(languages, (), held_out, files(corpora, "train"), files(corpora, "dev")))
     keys = {leak_key(line) for path in (*held_out, *files(corpora, "dev")) for line in path.read_text().splitlines()}
     # the French corpus has sentences of the German one's dev set
     assert [one.name for one in train.bitext] == ["a.de-en", "b.en-fr"] and train.bitext[1].pairs <= 80

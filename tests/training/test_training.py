@@ -218,6 +218,10 @@ def test_the_report_says_what_chose_the_weights(setup, tmp_path, changes, chosen
     finetune(folder, start, tmp_path, Training(updates=4, evaluate_every=2, **{**TINY, **settings}), **text)
     said = read_json(tmp_path / "training.json")["handed_on"]
     assert (said["chosen_by"], said["reason"]) == (chosen_by, reason) and len(said["updates"]) == 1
+    # smoothing adds what guessing pieces costs; the curve has a column for it where it is measured
+    smoothed = said["dev_smoothed_loss"]
+    assert ("dev_smoothed_loss" in (tmp_path / "curve.tsv").read_text()) == (smoothed is not None) == (chosen_by == "dev_smoothed_loss")
+    assert smoothed is None or smoothed != said["dev_loss"]
 
 
 def test_pairs_are_the_same_for_all_seeds(setup):

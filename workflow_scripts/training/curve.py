@@ -11,11 +11,13 @@ _DEV = {name: f"eval_{name.removeprefix('dev_')}" for name in ("dev_loss", *DEV_
 """What is measured on the dev set → its name in the Trainer's history."""
 LOSS_ONLY = "eval_loss_only"
 """Name of the dev loss between two looks in the Trainer's history. There is no checkpoint then, so it takes no part in the choice."""
-CURVE = ("update", "seconds", "loss", "learning_rate", *_DEV)
+CURVE = ("update", "seconds", "loss", "learning_rate", "dev_loss", *DEV_SCORES.values())
 
 
 def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURVE) -> None:
     """Write the curve as TSV: training loss, dev losses (nats per label), dev BLEU or ROUGE-L, or other `columns`, by update and time."""
+    if any("eval_smoothed_loss" in entry for entry in history):  # where the phase is judged by it
+        columns = (*columns, "dev_smoothed_loss")
     names = {"step": "update", **{theirs: ours for ours, theirs in _DEV.items()}, "eval_accuracy": "dev_accuracy", LOSS_ONLY: "dev_loss"}
     with atomic(path) as file:
         file.write("\t".join(columns) + "\n")
