@@ -165,7 +165,7 @@ def few_pairs(config: Config) -> Iterator[Finding]:
 def long_warmups(config: Config) -> Iterator[Finding]:
     """Phases that end before their learning rate has reached its peak, or just then."""
     for name in config.run.experiments:
-        experiment = config.experiments.get(name)
+        experiment: Any = config.experiments.get(name)
         for arm, phase in phases_of(config, experiment) if experiment and trains(experiment) else ():
             if phase.updates and (warmup := phase_training(experiment, phase).warmup_updates) >= phase.updates:
                 said = f"the learning rate still rises at the last of {phase.updates:,} updates of arms.{arm} ({phase.data})"
