@@ -83,6 +83,9 @@ def test_a_part_that_is_missing_is_said_and_the_others_are_shown(results, tmp_pa
     (tmp_path / "results/analyses/insides/spectra.json").unlink()
     found, page = shown(tmp_path / "results")
     assert "spectra" in found["failed"] and "could not be shown" in page and "table-cka-insides-mean" in page
+    (tmp_path / "results/analyses/insides/spectra.json").write_text('{"cut off')
+    found, page = shown(tmp_path / "results")
+    assert "spectra.json: is damaged" in found["failed"]["spectra"] and "table-cka-insides-mean" in page
     found, page = shown(tmp_path / "results", stages=["cka"])
     assert not found["failed"] and "table-separability" not in page
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from workflow_scripts.run.analyses import STAGES
 from workflow_scripts.run.config import Config
-from workflow_scripts.stage import read_json, resource
+from workflow_scripts.stage import InputError, read_json, resource
 
 ESTIMATES = {"unbiased": "unbiased", "plain": "plain"}
 """Estimate of CKA → what the page calls it."""
@@ -47,6 +47,8 @@ def analyses(results: Path, config: Config) -> list[dict[str, Any]]:
                     shown["published"] = published(analysis.published)
                 one["stages"][stage] = shown
                 one["read"].append(path)
+            except InputError as error:
+                one["failed"][stage] = str(error)
             except (OSError, ValueError, KeyError) as error:
                 one["failed"][stage] = f"{path}: {error}"
         made.append(one)
