@@ -17,14 +17,18 @@ class Limits:
     le: float | None = None
     lt: float | None = None
 
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The bounds that are given, by name."""
+        return {name: bound for name, bound in asdict(self).items() if bound is not None}
+
     def objection(self, value: Any) -> str:
         """Which bound a value is beyond, in words; empty if it is a number within all of them."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return "must be a number"
         tests = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt}
         signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-        bounds = {name: bound for name, bound in asdict(self).items() if bound is not None}
-        return next((f"must be {signs[name]} {bound}" for name, bound in bounds.items() if not tests[name](value, bound)), "")
+        return next((f"must be {signs[name]} {bound}" for name, bound in self.bounds.items() if not tests[name](value, bound)), "")
 
     def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> Any:
         """Pydantic's schema of a number with these bounds. YAML's `yes` and `true` are no numbers, though Python counts with them."""
@@ -35,8 +39,7 @@ class Limits:
                 raise PydanticCustomError("number_type", "Input should be a number")
             return value
 
-        bounds = {name: bound for name, bound in asdict(self).items() if bound is not None}
-        return core_schema.no_info_before_validator_function(number, {**handler(kind), **bounds})
+        return core_schema.no_info_before_validator_function(number, {**handler(kind), **self.bounds})
 
 
 Positive = Annotated[int, Limits(ge=1)]

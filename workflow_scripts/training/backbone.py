@@ -9,7 +9,7 @@ VECO or an XLM-R in its form for a task (`converted`; see `models/conversion.py`
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -184,13 +184,11 @@ def make_small(settings: Backbone, texts: Texts, job: dict[str, Any]) -> dict:
         raise InputError("backbone of kind small needs a block `small`")
     block, family = settings.small, settings.family or "mbart"
     origin = made_from(block, family, objective_for(settings.objective, known_family(family)), texts, settings.seed)
-    if block.ready and (found := take(Path(block.ready), origin, job["model"], job["curve"])):
-        return found
 
     def make_start(lines: list[str], folder: Path) -> Path:
         return build_model(block, family, texts.languages, lines, texts.task_text, folder, settings.seed)
 
-    return {"made_from": origin, **pretrain(block, settings.objective, texts, make_start, "small", **job)}
+    return _taken_or_pretrained(settings, block, origin, texts, make_start, job)
 
 
 def go_on(settings: Backbone, start: Path | None, texts: Texts, job: dict[str, Any]) -> dict:
@@ -200,12 +198,24 @@ def go_on(settings: Backbone, start: Path | None, texts: Texts, job: dict[str, A
     block, form, before = settings.continued, family_of(start), _pretrained_from(start)
     # a model from elsewhere may be another one tomorrow: what goes on from it is not kept ready-made
     origin = made_from(block, form.name, objective_for(settings.objective, form), texts, settings.seed, before) if before else {}
-    made = take(Path(block.ready), origin, job["model"], job["curve"]) if block.ready and origin else None
-    if not made:
-        made = pretrain(block, settings.objective, texts, lambda *_: start, "continued", **job)
-        made = {**({"made_from": origin} if origin else {}), **made}
+    made = _taken_or_pretrained(settings, block, origin, texts, lambda *_: start, job)
     # a copy that was kept ready-made tells the start of the run that it comes from
     return {**made, "start": str(start)}
+
+
+def _taken_or_pretrained(
+    settings: Backbone,
+    block: Pretraining,
+    origin: dict[str, Any],
+    texts: Texts,
+    make_start: Callable[[list[str], Path], Path],
+    job: dict[str, Any],
+) -> dict:
+    """Take the ready-made copy of what has this `origin`, or pretrain; without an origin no copy will do."""
+    if block.ready and origin and (found := take(Path(block.ready), origin, job["model"], job["curve"])):
+        return found
+    made = pretrain(block, settings.objective, texts, make_start, settings.kind, **job)
+    return {**({"made_from": origin} if origin else {}), **made}
 
 
 def _pretrained_from(start: Path) -> dict[str, Any] | None:

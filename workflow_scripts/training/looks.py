@@ -1,5 +1,6 @@
 """looks: what is measured on the dev set while a model that writes text is trained: the loss, and BLEU or ROUGE-L of greedy texts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,12 +16,12 @@ from workflow_scripts.training.settings import Training
 
 
 @torch.no_grad()
-def dev_loss(
-    network: PreTrainedModel, codec: Codec, dev: list[Dev], tokens: int = 4096, precision: str = "float32", label_smoothing: float = 0.0
-) -> float:
-    """Negative log-likelihood per label, in nats; with `label_smoothing` the cross-entropy that is trained on."""
+def dev_losses(
+    network: PreTrainedModel, codec: Codec, dev: list[Dev], smoothings: Sequence[float], tokens: int = 4096, precision: str = "float32"
+) -> list[float]:
+    """Cross-entropy per label, in nats, with each of these label smoothings; with 0 it is the negative log-likelihood."""
     network.eval()
-    total = labels = 0.0
+    totals, labels = [0.0] * len(smoothings), 0
     rows = [row for part in dev for row in part.rows]
     for chosen in by_length([max(map(len, row)) for row in rows], tokens):
         batch = collate([rows[i] for i in chosen], codec.tokenizer.pad_token_id, codec.form.decoder)
@@ -28,9 +29,15 @@ def dev_loss(
         target = tensors.pop("labels")
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
             states = last_states(network, **tensors)
-        total += float(linear_smoothed_loss(states, *output_layer(network), target, label_smoothing, 1, states.dtype))
+        for at, smoothing in enumerate(smoothings):
+            totals[at] += float(linear_smoothed_loss(states, *output_layer(network), target, smoothing, 1, states.dtype))
         labels += int((target != -100).sum())
-    return total / labels
+    return [total / labels for total in totals]
+
+
+def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], precision: str = "float32") -> float:
+    """Negative log-likelihood per label, in nats."""
+    return dev_losses(network, codec, dev, [0.0], precision=precision)[0]
 
 
 @torch.no_grad()

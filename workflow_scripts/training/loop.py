@@ -37,7 +37,7 @@ from workflow_scripts.training.curve import LOSS_ONLY, judge
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.fitting import cells, parts_that_fit, pick_batching, try_part
 from workflow_scripts.training.flat import lengths_of
-from workflow_scripts.training.looks import dev_loss, dev_score
+from workflow_scripts.training.looks import dev_loss, dev_losses, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
@@ -77,10 +77,11 @@ def train(
         return {LOSS_ONLY: dev_loss(network, codec, dev, precision=precision)}
 
     def look() -> dict[str, float]:
-        metrics = {"eval_loss": dev_loss(network, codec, dev, precision=precision)}
+        smoothings = {"eval_loss": 0.0}
         if settings.choose_by == "smoothed_loss":
-            smoothed = dev_loss(network, codec, dev, precision=precision, label_smoothing=settings.label_smoothing)
-            metrics["eval_smoothed_loss"] = smoothed
+            smoothings["eval_smoothed_loss"] = settings.label_smoothing
+        losses = dev_losses(network, codec, dev, [*smoothings.values()], precision=precision)
+        metrics = dict(zip(smoothings, losses, strict=True))
         for part in dev if settings.bleu_sentences else []:
             score = dev_score(network, codec, part, settings) if part.references else None
             if score is not None:
