@@ -10,7 +10,7 @@ from workflow_scripts.stage import InputError
 
 
 def pick_device(wanted: str) -> torch.device:
-    """The device for `auto | cpu | cuda`; `auto` is a GPU if there is one.
+    """The device for `auto | cpu | cuda`; `auto` is a GPU if there is one, made ready for rows of every length.
 
     Raises `InputError` if CUDA was asked for and is not available, and for `auto` if the job was given a GPU that torch cannot
     use: otherwise the job would run for hours on the CPU.
@@ -18,6 +18,7 @@ def pick_device(wanted: str) -> torch.device:
     if wanted == "cpu":
         return torch.device("cpu")
     if torch.cuda.is_available():
+        _attend_without_cudnn()
         return torch.device("cuda")
     given = given_gpus()
     if wanted == "cuda" or given:
@@ -26,6 +27,15 @@ def pick_device(wanted: str) -> torch.device:
             "install a CUDA build of torch, check the driver with nvidia-smi, or set device: cpu"
         )
     return torch.device("cpu")
+
+
+def _attend_without_cudnn() -> None:
+    """Leave attention to PyTorch's own kernels.
+
+    cuDNN, which PyTorch prefers on an H100, plans anew for each number and length of rows that this process has not seen, and nearly every
+    update has another: that takes a fifth of a second, twice as long as the update of a large model itself (docs/performance.md).
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 _GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES")

@@ -84,6 +84,8 @@ def part_b(device: torch.device, tiny: bool) -> Iterable[Case]:
         yield name, (), partial(update, mbart, size, device, number, changes)
     yield "eager attention", (), partial(update, partial(mbart, attn_implementation="eager"), size, device, number)
     if device.type == "cuda":
+        yield "attention by cuDNN, lengths that are new", (), partial(update, mbart, size, device, number, {"cudnn": True})
+        yield "attention by cuDNN, the same lengths again", (), partial(update, mbart, size, device, number, {"cudnn": True})
         yield "torch.compile", (), partial(update, mbart, size, device, number, {"compiled": "dynamic"})
 
 

@@ -122,10 +122,12 @@ def updates_of(
     compiled: str = "",
     shuffled: bool = False,
     ahead: bool = True,
+    cudnn: bool = False,
     decoder: bool = True,
 ) -> dict[str, Any]:
     """Speed and memory of `number` updates after a few that warm up; the settings are those of the variants of part b."""
     device = network.device
+    torch.backends.cuda.enable_cudnn_sdp(cudnn)
     precision = pick_precision(precision, device)
     settings = Training(batch_tokens=size.tokens, loss="plain" if loss == "plain" else "chunked", dropout=0.1, attention_dropout=0.0)
     warm = max(2, number // 5)

@@ -302,6 +302,15 @@ def test_a_gpu_that_was_given_must_be_used(monkeypatch):
     assert pick_device("cpu").type == "cpu"
 
 
+def test_attention_on_a_gpu_is_not_left_to_cudnn(monkeypatch):
+    """cuDNN plans anew for each new length, which takes twice as long as an update."""
+    from workflow_scripts.device import pick_device
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    assert pick_device("auto").type == "cuda" and not torch.backends.cuda.cudnn_sdp_enabled()
+
+
 def test_a_cpu_computes_in_float32_whatever_instructions_it_has(monkeypatch):
     from workflow_scripts.device import pick_precision
 
