@@ -24,7 +24,7 @@ def main(model: str, other: str, text: str, code: str, texts: str = "10000", thr
     """Print the comparison."""
     torch.set_num_threads(int(threads))
     settings = Cka(texts=int(texts), layers="all")
-    (lines,) = read_texts([Path(text)], [code], settings.texts, NEEDED, False, 1)
+    (lines,) = read_texts([Path(text)], [code], settings.texts, NEEDED, parallel=False, seed=1)
     halves = [open_half(path, Path(path)) for path in (model, other)]
     for half in halves:  # warm up
         pooled(half, encoded(half, lines[:50], code), ["mean"], settings.batch_tokens)

@@ -212,16 +212,19 @@ def test_texts_that_do_not_fit_are_refused(tmp_path):
     long.write_text("a\n" * 9)
     short.write_text("a\n" * 4)
     with pytest.raises(InputError, match=r"same number of lines: .*long 9, .*short 4"):
-        read_texts([long, short], ["de", "en"], 10, 5, True, 1)
+        read_texts([long, short], ["de", "en"], 10, 5, parallel=True, seed=1)
     with pytest.raises(InputError, match="short: has 4 texts, the estimate needs at least 5"):
-        read_texts([long, short], ["de", "en"], 10, 5, False, 1)
+        read_texts([long, short], ["de", "en"], 10, 5, parallel=False, seed=1)
     with pytest.raises(InputError, match="1 texts for 2 languages"):
-        read_texts([long], ["de", "en"], 10, 5, False, 1)
-    taken = [line for side in read_texts([long, long], ["de", "en"], 3, 3, True, 1) for line in side]
+        read_texts([long], ["de", "en"], 10, 5, parallel=False, seed=1)
+    taken = [line for side in read_texts([long, long], ["de", "en"], 3, 3, parallel=True, seed=1) for line in side]
     assert len(taken) == 6
 
 
 def test_a_labelled_example_is_one_text(tmp_path):
     table = tmp_path / "news.tsv"
     table.write_text("sport\tA title\tThe body.\nmoney\tAlone\t\nsport\tA title\tThe body.\n")
-    assert sorted(read_texts([table], ["en"], 10, 2, False, 1)[0]) == ["A title The body.", "Alone"]
+    told = {"parallel": False, "seed": 1}
+    assert sorted(read_texts([table], ["en"], 10, 2, labelled=True, **told)[0]) == ["A title The body.", "Alone"]
+    # a user's own text is read line by line, whatever its name ends in
+    assert len(read_texts([table], ["en"], 10, 2, **told)[0]) == 3

@@ -128,6 +128,7 @@ def test_text_with_labels_has_no_translations_line_by_line():
         configured(corpus="topics", also={"labelled": labelled})
     config = configured(corpus="topics", parallel=False, also={"labelled": labelled})
     assert analyses.texts(config, PART) == ["results/labelled/topics/test/first.en.tsv", "results/labelled/topics/test/german.de.tsv"]
+    assert analyses.stage_flags(config, PART, "cka")[-1] == "--labelled"
 
 
 def test_a_backbone_that_only_analyses_use_knows_their_languages_and_may_be_an_encoder():

@@ -95,17 +95,20 @@ def main(
     base: str = "",
     side: Side = "encoder",
     parallel: bool = False,
+    labelled: bool = False,
     threads: int = 0,
     settings: Cka = Cka(),
 ) -> None:
     """Write the similarities of `models`, called `names`, on `texts` in `languages`.
 
-    Without `parallel` texts, languages are not compared. Raises `InputError` where models that are compared layer by layer have
-    different numbers of layers, where nothing is left to compare, and for what `read_texts` and `open_half` refuse.
+    Without `parallel` texts, languages are not compared; `labelled` files are tables of examples, each of which is a text.
+
+    Raises `InputError` where models that are compared layer by layer have different numbers of layers, where nothing is left to compare,
+    and for what `read_texts` and `open_half` refuse.
     """
     if threads:
         torch.set_num_threads(threads)
-    lines = read_texts(texts, languages, settings.texts, NEEDED, parallel, settings.seed)
+    lines = read_texts(texts, languages, settings.texts, NEEDED, parallel=parallel, seed=settings.seed, labelled=labelled)
 
     # one model at a time is held: each block asks for them in order, and reading one again takes less time than a block
     @functools.lru_cache(maxsize=1)

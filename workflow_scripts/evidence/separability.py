@@ -71,10 +71,13 @@ def main(
     languages: tuple[str, ...],
     side: Side = "encoder",
     parallel: bool = False,
+    labelled: bool = False,
     threads: int = 0,
     settings: Separability = Separability(),
 ) -> None:
     """Write the measures of `models`, called `names`, on `texts` in `languages`; retrieval where the texts are `parallel`.
+
+    `labelled` files are tables of examples, each of which is a text.
 
     Raises `InputError` for a single language, for fewer texts than folds, and for what `read_texts` and `open_half` refuse.
     """
@@ -82,7 +85,7 @@ def main(
         set_threads(threads)
     if len(languages) < 2:
         raise InputError(f"separability needs texts in two languages at least; the analysis has {', '.join(languages) or 'none'}")
-    lines = read_texts(texts, languages, settings.texts, max(2, settings.folds), parallel, settings.seed)
+    lines = read_texts(texts, languages, settings.texts, max(2, settings.folds), parallel=parallel, seed=settings.seed, labelled=labelled)
     found = {}
     for name, path in zip(names, models, strict=True):
         half = open_half(name, path, side, settings.device)

@@ -79,18 +79,20 @@ def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "au
     return Half(name, network, codec, side, longest_row(network.config))
 
 
-def read_texts(paths: Sequence[Path], languages: Sequence[str], wanted: int, needed: int, parallel: bool, seed: int) -> list[list[str]]:
+def read_texts(
+    paths: Sequence[Path], languages: Sequence[str], wanted: int, needed: int, *, parallel: bool, seed: int, labelled: bool = False
+) -> list[list[str]]:
     """The texts in each language: `wanted` of them at most, drawn without replacement in an order that hangs on `seed`.
 
-    A file has a text per line, or is a table of labelled examples (``.tsv``); see `whole_texts`. In `parallel` text the same lines are
-    taken of all files.
+    A file has a text per line, or is a table of `labelled` examples; see `whole_texts`. In `parallel` text the same lines are taken of
+    all files.
 
     Raises:
         InputError: There is no file for a language, parallel files differ in length, or a file has fewer lines than `needed`.
     """
     if len(paths) != len(languages):
         raise InputError(f"there are {len(paths)} texts for {len(languages)} languages ({', '.join(languages)}); give one for each")
-    read = [whole_texts(path) if path.suffix == ".tsv" else list(read_lines(path)) for path in paths]
+    read = [whole_texts(path) if labelled else list(read_lines(path)) for path in paths]
     if parallel and len({len(lines) for lines in read}) > 1:
         sizes = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, read, strict=True))
         raise InputError(f"parallel texts need the same number of lines: {sizes}; give translations line by line, or set `parallel: false`")

@@ -84,8 +84,7 @@ def model_folder(name: str) -> str:
 def text_of(config: Config, analysis: Analysis) -> dict[str, str]:
     """Language → the file that is read, of all languages that the text has.
 
-    Of labelled text these are the examples, as each is one text, whether it has one part or two; where words are tagged or targets
-    written, the texts alone.
+    Of labelled text these are the examples; where words are tagged or targets written, the texts alone.
     """
     if analysis.text:
         return {code: resource(path) for code, path in analysis.text.items()}
@@ -94,11 +93,17 @@ def text_of(config: Config, analysis: Analysis) -> dict[str, str]:
         return {code: paths.corpus_text(config, analysis.corpus, part, code) for code in config.corpora[analysis.corpus].languages}
     found: dict[str, str] = {}
     if analysis.corpus in config.labelled:
-        suffix = "" if config.labelled[analysis.corpus].unit in ("word", "target") else ".tsv"
+        suffix = ".tsv" if reads_examples(config, analysis) else ""
         for name in config.labelled[analysis.corpus].test:
             code = paths.labelled_language(config, analysis.corpus, f"test/{name}")
             found.setdefault(code, paths.labelled_file(config, analysis.corpus, f"test/{name}", suffix))
     return found
+
+
+def reads_examples(config: Config, analysis: Analysis) -> bool:
+    """Whether the text are labelled examples, each of which is one text, whether it has one part or two."""
+    labelled = None if analysis.text or analysis.corpus in config.corpora else config.labelled.get(analysis.corpus or "")
+    return labelled is not None and labelled.unit not in ("word", "target")
 
 
 def chosen_text(config: Config, analysis: Analysis) -> dict[str, str]:
@@ -152,6 +157,7 @@ def stage_flags(config: Config, w: Any, stage: Stage) -> list[str]:
         flags += ["--base", analysis.base]
     if stage != "spectra":
         flags += ["--languages", *chosen_text(config, analysis), *(["--parallel"] if analysis.parallel else [])]
+        flags += ["--labelled"] if reads_examples(config, analysis) else []
     return flags
 
 
