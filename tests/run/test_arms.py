@@ -8,7 +8,7 @@ import pytest
 from snakemake.iocontainers import Wildcards
 from test_config import changed
 
-from workflow_scripts.run import analyses, arms, findings, inputs
+from workflow_scripts.run import analyses, arms, findings, inputs, model_findings
 from workflow_scripts.run.config import load
 from workflow_scripts.run.estimates import MBART_LARGE
 from workflow_scripts.stage import InputError
@@ -204,4 +204,4 @@ def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_
     raw = with_another_corpus()
     assert findings.used_corpora(load(raw)) == ["help", "other"]
     raw["backbones"]["bible"] |= {"kind": "hub", "model": "facebook/mbart-large-cc25"}  # over config.yaml, as Snakemake merges a recipe
-    assert findings.shape_of(load(raw), "bible") == MBART_LARGE
+    assert model_findings.shape_of(load(raw), "bible") == MBART_LARGE

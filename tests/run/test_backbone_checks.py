@@ -8,7 +8,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import findings, inputs
+from workflow_scripts.run import findings, inputs, model_findings
 from workflow_scripts.run.config import bitext_used, load
 from workflow_scripts.stage import InputError
 
@@ -99,7 +99,7 @@ def test_the_model_of_an_arm_is_a_backbone():
     assert inputs.backbone_users(config, "bible") == ["after", "help-de-en"] and inputs.backbone_users(config, "restored") == ["after"]
     assert not any("runs/help-de-en/" in path for path in inputs.report_inputs(config))
     assert inputs.writes_text(config, "bible")
-    (found,) = [one for one in findings.backbones(config) if one.about == "backbones.restored"]
+    (found,) = [one for one in model_findings.backbones(config) if one.about == "backbones.restored"]
     assert (found.verdict, found.said) == ("ok", "the model of help-de-en/csr/seed1/pretext, which the run trains")
     # what the experiment on that model holds out is not in the text that the arm is trained on
     config = of_arm(experiments={"after": {"like": "help-de-en", "backbone": "restored", "corpus": "spanish", "source": "es"}},

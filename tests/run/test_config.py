@@ -15,7 +15,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import arms, config, findings, inputs, loading, resources
+from workflow_scripts.run import arms, config, findings, inputs, loading, model_findings, resources
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
 from workflow_scripts.tasks.retrieval import NamedModel
@@ -761,7 +761,7 @@ def test_a_chain_of_backbones_is_followed():
         "backbones.more.continued.training",
         "backbones.bible.small.training",
     }
-    assert findings.shape_of(loaded, "last") == findings.shape_of(loaded, "bible")
+    assert model_findings.shape_of(loaded, "last") == model_findings.shape_of(loaded, "bible")
     # as the report reads it
     assert dataclasses.asdict(config.load(with_backbones(last={"from": "bible"})).backbones["last"])["from_"] == "bible"
 

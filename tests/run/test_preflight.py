@@ -9,7 +9,7 @@ from test_config import DEFAULT, changed, classified
 from test_partitions import CLUSTER
 from tiny_models import manual_pairs, small_m2m100, small_model
 
-from workflow_scripts.run import amounts, config, findings, partitions, preflight, resources
+from workflow_scripts.run import amounts, config, findings, model_findings, partitions, preflight, resources, text_findings
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled
@@ -25,7 +25,7 @@ def found(raw: dict, about: str, jobs: dict | None = None) -> str:
     look = {"experiments": "unaligned"}.get(part, part)
     if part == "memory":
         return next(str(finding) for finding in resources.memory(checked, jobs or {}) if finding.about == about)
-    looks = getattr(resources if look == "disk" else findings, look)(checked)
+    looks = getattr({"disk": resources, "backbones": model_findings}.get(look, text_findings), look)(checked)
     return next(str(finding) for finding in looks if finding.about == about)
 
 
@@ -185,19 +185,19 @@ def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
     source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2})
     block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
     with pytest.raises(InputError, match="no example has the label 'yes', so no model can learn it; take it out of `labels`"):
-        findings._labelled_text(source, block)
+        text_findings._labelled_text(source, block)
 
 
 def test_files_for_another_reader_are_noted(tmp_path):
     raw = changed("corpora/help/dev", {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}})
     (tmp_path / "dev.tsv").write_text('"Eine Zeile"\t"A line"\n' * 20)
-    notes = [str(finding) for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert len(notes) == 2 and notes[1].startswith("note") and "in quotation marks, which are read as text" in notes[1]
     (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
-    notes = [str(finding) for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("has 1 line(s); if these should be more" in note for note in notes)
     (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
-    notes = [str(finding) for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
 
 
@@ -212,9 +212,9 @@ def test_sides_out_of_step_are_noted(folder):
     german, english = ((folder / code).read_text().splitlines() for code in ("de", "en"))
     pairs = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, english, strict=True), 1)]
     shifted = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, [*english[1:], english[0]], strict=True), 1)]
-    assert len(pairs) >= 200 and findings.out_of_step(pairs) is None
-    assert abs(findings.out_of_step(shifted)) == 1
-    (note,) = findings._odd("corpora.x", shifted)
+    assert len(pairs) >= 200 and text_findings.out_of_step(pairs) is None
+    assert abs(text_findings.out_of_step(shifted)) == 1
+    (note,) = text_findings._odd("corpora.x", shifted)
     assert note.verdict == "note" and "the sides look out of step" in note.said
 
 
@@ -237,7 +237,7 @@ def test_text_in_a_third_language_is_told():
     raw["experiments"]["help-de-en"]["source"] = "nl"
     raw["backbones"]["bible"]["small"]["text"]["nl"] = "task"
     raw["lexicons"]["unsupervised"]["gold"] = {}
-    read, *notes = [finding for finding in findings.corpora(config.load(raw)) if finding.about == "corpora.help.train"]
+    read, *notes = [finding for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.train"]
     assert read.verdict == "ok" and [(note.verdict, note.said.partition(";")[0]) for note in notes] == [
         ("note", "the Dutch text reads as German")
     ]
@@ -245,21 +245,21 @@ def test_text_in_a_third_language_is_told():
 
 def test_other_text_in_another_language_is_told():
     raw = changed("backbones/bible/small/text/de", "resources/bible/en.txt.xz")
-    notes = [finding for finding in findings.backbones(config.load(raw)) if "reads as" in finding.said]
+    notes = [finding for finding in model_findings.backbones(config.load(raw)) if "reads as" in finding.said]
     assert [(note.verdict, note.about) for note in notes] == [("note", "backbones.bible.small.text.de")]
     assert notes[0].said.startswith("the German text reads as English")
     checked = config.load(classified())
-    assert not [finding for finding in findings.labelled(checked) if "reads as" in finding.said]
+    assert not [finding for finding in text_findings.labelled(checked) if "reads as" in finding.said]
     checked.labelled["modules"].test["de"].language = "nl"
-    told = [finding.about for finding in findings.labelled(checked) if "the Dutch text reads as German" in finding.said]
+    told = [finding.about for finding in text_findings.labelled(checked) if "the Dutch text reads as German" in finding.said]
     assert told == ["labelled.modules.test.de"]
 
 
 def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw = changed("analyses", {"own": {"models": ["bible"], "text": {"de": str(folder / "de"), "en": str(folder / "blank")}}})
-    assert not list(findings.analysed(config.load(raw)))
+    assert not list(text_findings.analysed(config.load(raw)))
     raw["run"]["analyses"] = ["own"]
-    good, bad = map(str, findings.analysed(config.load(raw)))
+    good, bad = map(str, text_findings.analysed(config.load(raw)))
     assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
 
 
@@ -269,9 +269,9 @@ def test_a_language_whose_words_are_not_known_is_told():
     raw["corpora"]["help"]["train"]["columns"] = {"document": 1, "en": 3, "my": 4}
     raw["backbones"]["bible"]["small"]["text"] = {"my": "task", "en": "task"}
     raw["lexicons"]["unsupervised"]["gold"] = {}
-    (told,) = findings.clauses(config.load(raw))
+    (told,) = text_findings.clauses(config.load(raw))
     assert told.verdict == "note" and told.about == "corpora.help.languages" and "Burmese is written without spaces" in told.said
-    assert not list(findings.clauses(config.load(changed("run/seeds", [1]))))
+    assert not list(text_findings.clauses(config.load(changed("run/seeds", [1]))))
 
 
 def test_everything_that_is_wrong_is_listed_at_once(capsys):
@@ -292,7 +292,7 @@ def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_pat
         update_config(raw, load_configfile(str(ROOT / name)))
     monkeypatch.chdir(tmp_path)
     checked = config.load(raw)
-    assert not [str(finding) for part in (findings.labelled, findings.lexicons) for finding in part(checked)]
+    assert not [str(finding) for part in (text_findings.labelled, text_findings.lexicons) for finding in part(checked)]
 
 
 def test_a_model_in_a_folder_must_know_the_languages(folder):
@@ -447,17 +447,17 @@ def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", no_network)
-    (said,) = map(str, findings.tokenisers(config.load(DEFAULT)))
+    (said,) = map(str, model_findings.tokenisers(config.load(DEFAULT)))
     assert said.startswith("note") and "13a: is not to be had (OSError: no network)" in said and "no BLEU for en" in said
 
 
 def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
     jobs = {"decoding": {"gpu": 1}}
-    monkeypatch.setattr(findings, "why_not_on_gpu", lambda: "no cuBLAS")
-    assert [str(each) for each in findings.gpu_decoding(config.load(DEFAULT), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
-    assert not list(findings.gpu_decoding(config.load(DEFAULT), {"decoding": {}}))
+    monkeypatch.setattr(model_findings, "why_not_on_gpu", lambda: "no cuBLAS")
+    assert [str(each) for each in model_findings.gpu_decoding(config.load(DEFAULT), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
+    assert not list(model_findings.gpu_decoding(config.load(DEFAULT), {"decoding": {}}))
     raw = changed("experiments/help-de-en/decoding", {"engine": "huggingface"})
-    assert not list(findings.gpu_decoding(config.load(raw), jobs))
+    assert not list(model_findings.gpu_decoding(config.load(raw), jobs))
 
 
 def test_texts_that_are_generated_are_decoded_on_a_gpu_too(tmp_path, monkeypatch):
@@ -466,25 +466,25 @@ def test_texts_that_are_generated_are_decoded_on_a_gpu_too(tmp_path, monkeypatch
 
     raw = load_configfile(str(ROOT / "config.yaml"))
     update_config(raw, load_configfile(str(ROOT / "config/stories.yaml")))
-    monkeypatch.setattr(findings, "why_not_on_gpu", lambda: "no cuBLAS")
-    assert len(list(findings.gpu_decoding(config.load(raw), {"generation_decoding": {"gpu": 1}}))) == 1
+    monkeypatch.setattr(model_findings, "why_not_on_gpu", lambda: "no cuBLAS")
+    assert len(list(model_findings.gpu_decoding(config.load(raw), {"generation_decoding": {"gpu": 1}}))) == 1
 
 
 def test_a_pytorch_for_cpus_is_told_where_jobs_ask_for_gpus(monkeypatch):
     jobs = {"finetune": {"gpu": 1}, "decoding": {"gpu": 1}, "scores": {}}
     for cuda, wanted in ((None, "a GPU is asked for by decoding, finetune; install a CUDA build"), ("13.0", "is a build for GPUs")):
         monkeypatch.setattr("torch.version.cuda", cuda)
-        (said,) = map(str, findings.gpu_build(jobs))
+        (said,) = map(str, model_findings.gpu_build(jobs))
         assert wanted in said and said.startswith("ok" if cuda else "note")
-    assert not list(findings.gpu_build({"scores": {}}))
+    assert not list(model_findings.gpu_build({"scores": {}}))
 
 
 def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
     raw = changed("experiments/help-de-en/comet", {})
-    (said,) = map(str, findings.comet(config.load(raw)))
+    (said,) = map(str, model_findings.comet(config.load(raw)))
     assert said.startswith("note") and "hf download Unbabel/wmt22-comet-da" in said
     raw = changed("experiments/help-de-en/comet", {"model": str(folder / "model")})
-    (said,) = map(str, findings.comet(config.load(raw)))
+    (said,) = map(str, model_findings.comet(config.load(raw)))
     assert said.startswith("ok ")
 
 
@@ -499,7 +499,7 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     place = tmp_path / "cache/sha256" / block["sha256"] / "de-en.tsv"
     line = found(raw, "data.web")
     assert line.startswith("WRONG") and "cannot be reached" in line and str(place) in line
-    said = [str(finding) for part in (findings.data, findings.corpora) for finding in part(config.load(raw))]
+    said = [str(finding) for part in (text_findings.data, text_findings.corpora) for finding in part(config.load(raw))]
     assert len(said) == 1  # nothing of the data that no corpus reads, and of the text that is not there yet
     place.parent.mkdir(parents=True)
     place.touch()

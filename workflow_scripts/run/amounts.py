@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from workflow_scripts.lexicon.verdict import LEAST_WORDS
 from workflow_scripts.run.config import Config
-from workflow_scripts.run.findings import Finding, at_hand, is_awaited, used_backbones, used_corpora, used_lexicons
+from workflow_scripts.run.findings import Finding, is_awaited, used_backbones, used_corpora, used_lexicons
 from workflow_scripts.run.inputs import backbone_users
+from workflow_scripts.run.text_findings import at_hand
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import Corpus, assign_documents, is_running, what_is_held_out
 from workflow_scripts.text.parallel import read_pairs
@@ -40,7 +41,7 @@ def amounts(config: Config) -> Iterator[Finding]:
 
 
 def _short_text(corpus: Corpus) -> Sides | None:
-    """The training text without the documents that are held out; None if it is long, not there yet, or cannot be read (see `findings`).
+    """The training text without the documents that are held out; None if it is long, not there yet, or unreadable (see `text_findings`).
 
     Raises `InputError` where more is to be held out than there is, or nothing of long text could be.
     """

@@ -1,7 +1,7 @@
 """preflight: finds in seconds, on the login node, what would otherwise fail after hours in a queue.
 
 It looks at all that a run needs before it starts: text, word lists, vectors, models, memory, disk, and
-what the profile asks of Slurm (`findings`, `resources`).
+what the profile asks of Slurm (`findings`, `text_findings`, `model_findings`, `resources`).
 Everything that is wrong is listed at once, each with the way out.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.run import amounts, findings, resources
+from workflow_scripts.run import amounts, findings, model_findings, resources, text_findings
 from workflow_scripts.run.config import Config, load
 from workflow_scripts.run.findings import Finding, Jobs
 from workflow_scripts.run.loading import check_files
@@ -41,21 +41,21 @@ def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findi
     yield from findings.experiments(config)
     yield from findings.few_pairs(config)
     yield from findings.long_warmups(config)
-    yield from findings.data(config)
-    yield from findings.corpora(config)
-    yield from findings.labelled(config)
-    yield from findings.aligned(config)
-    yield from findings.lexicons(config)
-    yield from findings.clauses(config)
+    yield from text_findings.data(config)
+    yield from text_findings.corpora(config)
+    yield from text_findings.labelled(config)
+    yield from text_findings.aligned(config)
+    yield from text_findings.lexicons(config)
+    yield from text_findings.clauses(config)
     yield from amounts.amounts(config)
-    yield from findings.unaligned(config)
-    yield from findings.analysed(config)
-    yield from findings.backbones(config)
-    yield from findings.comet(config)
-    yield from findings.tokenisers(config)
+    yield from text_findings.unaligned(config)
+    yield from text_findings.analysed(config)
+    yield from model_findings.backbones(config)
+    yield from model_findings.comet(config)
+    yield from model_findings.tokenisers(config)
     yield from (Finding("WRONG", f"profile: {rule}", why) for rule, why in sorted(wrong.items()))
-    yield from findings.gpu_build(jobs)
-    yield from findings.gpu_decoding(config, jobs)
+    yield from model_findings.gpu_build(jobs)
+    yield from model_findings.gpu_decoding(config, jobs)
     yield from resources.memory(config, jobs)
     yield from resources.disk(config)
     yield from resources.slurm(jobs)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
-from workflow_scripts.run.findings import Finding, Jobs, gigabytes, shape_of, translated, used_backbones, used_corpora, used_lexicons
+from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_backbones, used_corpora, used_lexicons
+from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, read_accounts, read_partitions
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import Trained, arms_of, of_training, seeds_of

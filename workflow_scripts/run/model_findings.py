@@ -1,0 +1,244 @@
+"""model_findings: looks at the models that a run needs, and at what computes them, each with what is wrong and the way out.
+
+Nothing is written but a tokeniser that sacreBLEU has to fetch.
+"""
+
+import functools
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workflow_scripts.evidence.scores import Scores, leading, metrics
+from workflow_scripts.models.decoding import why_not_on_gpu
+from workflow_scripts.models.families import FAMILIES, family_of
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.estimates import MBART_LARGE, Shape
+from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, translated, used_backbones
+from workflow_scripts.run.inputs import languages_known, writes_text
+from workflow_scripts.run.text_findings import beginning, foreign
+from workflow_scripts.stage import InputError, in_one_line, read_json, resource
+from workflow_scripts.tasks.experiment import chain
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.languages import language
+from workflow_scripts.training.pretraining import Pretraining, Texts, known_family, objective_for
+from workflow_scripts.training.ready import differences, made_from
+
+
+def backbones(config: Config) -> Iterator[Finding]:
+    """Whether the backbones are there, or can be made or fetched, and know the languages."""
+    for name, codes in used_backbones(config).items():
+        block = config.backbones[name]
+        if block.pretraining:
+            text = block.pretraining.text
+            for code in (code for code in codes if code in text and not is_awaited(text[code])):
+                yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
+                if text[code] != "task":
+                    lines = beginning(read_lines, Path(resource(text[code])))
+                    yield from foreign(f"backbones.{name}.{block.kind}.text.{code}", lines, code)
+            if block.kind == "small" and block.pretraining.ready and not any(map(is_awaited, text.values())):
+                yield _ready_made(config, name, Path(resource(block.pretraining.ready)))
+        elif block.kind == "arm":
+            yield Finding("ok", f"backbones.{name}", f"the model of {block.from_}, which the run trains")
+        elif not block.model:
+            continue  # made of another backbone
+        elif folder := located(block.model, block.revision):
+            yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name), masked_phases(config, name))
+        else:
+            tagged = codes if writes_text(config, name) else []
+            yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
+
+
+def _ready_made(config: Config, name: str, folder: Path) -> Finding:
+    """Whether a ready-made copy will be taken, as far as settings and languages decide it: the run's own text is not there yet."""
+    block = config.backbones[name]
+    assert block.small
+    text = {code: path if path == "task" else resource(path) for code, path in block.small.text.items()}
+    family = block.family or "mbart"
+    objective = objective_for(block.objective, known_family(family))
+    wanted = made_from(replace(block.small, text=text), family, objective, Texts(tuple(languages_known(config, name))), block.seed)
+    differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
+    about = f"backbones.{name}.small.ready"
+    if differs:
+        return Finding("note", about, f"{folder} was made with other {', '.join(differs)}, so the backbone is pretrained here")
+    return Finding("ok", about, f"{folder} has these settings and languages; it is taken if the run's text is that of its pretraining, too")
+
+
+def _monolingual_text(block: Pretraining, code: str) -> str:
+    if block.text[code] == "task":
+        return "the task's own training text"
+    path = resource(block.text[code])
+    wanted = 4 * block.dev_lines * (len(block.text) if block.disjoint else 1)
+    if (found := sum(1 for _ in itertools.islice(read_lines(Path(path)), wanted))) < wanted:
+        why = ", because each language reads lines of its own (disjoint)" if block.disjoint else ""
+        raise InputError(f"{path}: has {found} lines, at least {wanted} are needed{why}; give more text, or lower dev_lines")
+    return path
+
+
+@functools.cache
+def located(model: str, revision: str | None) -> Path | None:
+    """The folder of a model, its own or in the Hugging Face cache; None where it is not on this machine."""
+    if Path(model).is_dir():
+        return Path(model)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return Path(snapshot_download(model, revision=revision, local_files_only=True))
+    except (OSError, HFValidationError):
+        return None
+
+
+def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str]) -> str:
+    for what, patterns in (
+        ("config.json", ["config.json"]),
+        ("weights (model.safetensors or pytorch_model.bin)", ["*.safetensors", "pytorch_model*.bin"]),
+        ("tokenizer (tokenizer.json or sentencepiece.bpe.model)", ["tokenizer.json", "sentencepiece.bpe.model", "vocab.txt"]),
+    ):
+        if not any(path.stat().st_size for pattern in patterns for path in folder.glob(pattern)):
+            raise InputError(f"{folder}: no {what} is there; download or copy the model again")
+    family = family_of(folder)
+    if not family.decoder and not encoder_will_do:
+        raise InputError(f"{folder}: is a model of type {family.model_type!r}; an mBART is needed, or an M2M-100 or NLLB")
+    _check_weights(folder)
+    if not family.decoder:
+        return f"{folder}, an encoder ({family.model_type})"
+    from workflow_scripts.models.tokenisation import load_codec
+
+    try:
+        codec = load_codec(folder)
+    except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({type(error).__name__}: {error}); copy the model again") from None
+    if masked and codec.tokenizer.mask_token is None:
+        raise InputError(
+            f"{folder}: its vocabulary ({family.title}) has no mask, so it cannot restore the text of {masked[0]}; leave such arms out, "
+            "or take an mBART or NLLB"
+        )
+    unknown = codec.untagged(codes, encoder_will_do)
+    lacks = f"; {' and '.join(unknown)} is read under another language's tag" if unknown else ""
+    return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}"
+
+
+def _check_weights(folder: Path) -> None:
+    """Raise `InputError` for files of weights that are cut off, and for parts that are not there; nothing but their beginnings is read."""
+    from safetensors import SafetensorError, safe_open
+
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, "np"):
+                pass
+        except SafetensorError as error:
+            raise InputError(f"{path}: is no whole file of weights ({error}); download or copy the model again") from None
+    for index in sorted(folder.glob("*.safetensors.index.json")):
+        parts = {*json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+        if lost := sorted(part for part in parts if not (folder / part).exists()):
+            raise InputError(f"{index}: {', '.join(lost)} is not there; download or copy the model again")
+
+
+def _read_model_config(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / 'config.json'}: cannot be read ({error}); download or copy the model again") from None
+
+
+def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str:
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.utils import validate_repo_id
+
+    # the published models' languages are known without their files
+    known = next((number for name, number in (("mbart-large-cc25", 25), ("mbart-large-50", 50)) if name in model), 0)
+    if known and (unknown := [code for code in codes if (language(code).mbart or sys.maxsize) > known]):
+        others = "facebook/mbart-large-50 knows twice as many languages, NLLB" if known == 25 else "NLLB"
+        raise InputError(f"{model} does not know {' and '.join(unknown)}; {others} knows 200 (facebook/nllb-200-distilled-600M)")
+    download = f"run `hf download {model}{f' --revision {revision}' if revision else ''}`"
+    try:
+        validate_repo_id(model)
+    except HFValidationError:
+        raise InputError(f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
+    if constants.HF_HUB_OFFLINE:
+        raise InputError(
+            f"{model} is no folder and not in the Hugging Face cache (HF_HUB_OFFLINE is set); {download} where there is network"
+        )
+    try:
+        HfApi().model_info(model, revision=revision, timeout=5)
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        raise InputError(f"the hub has no {model} {revision or ''} that you may read; check the name, or run `hf auth login`") from None
+    except Exception as error:  # the hub's client raises many kinds of errors: no network, a proxy, a busy server
+        raise InputError(
+            f"{model} is no folder and not in the Hugging Face cache, and the hub cannot be reached ({type(error).__name__}); "
+            f"{download} where there is network, with the same HF_HOME"
+        ) from None
+    return f"{model} is to be downloaded; compute nodes often have no network: {download} here first"
+
+
+def comet(config: Config) -> Iterator[Finding]:
+    """Whether COMET's models are there; a run goes on without."""
+    for settings in {each.comet.model: each.comet for each in translated(config) if each.comet}.values():
+        about = f"comet.model {settings.model}"
+        if Path(settings.model).exists() or located(settings.model, settings.revision):
+            yield Finding("ok", about, "is there")
+        else:
+            yield Finding(
+                "note",
+                about,
+                f"is not on this machine: run `hf download {settings.model}` where there is network, or the report has no COMET",
+            )
+
+
+def tokenisers(config: Config) -> Iterator[Finding]:
+    """Whether sacreBLEU's tokenisers are there; those of some languages it fetches when they are first used."""
+    wanted = {(each.target, each.scores.tokenize) for each in translated(config) if leading(each.scores) == "BLEU"}
+    for code, tokenize in sorted(wanted, key=str):
+        name = tokenize or language(code).bleu_tokenizer
+        try:
+            metrics(code, Scores(tokenize=tokenize))["BLEU"]()
+        except Exception as error:  # no network, a package that is not installed
+            yield Finding(
+                "note", f"BLEU's tokeniser {name}", f"is not to be had ({in_one_line(error)}); the report will have no BLEU for {code}"
+            )
+        else:
+            yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")
+
+
+def gpu_build(jobs: Jobs) -> Iterator[Finding]:
+    """Whether this environment's PyTorch is one for GPUs, where jobs ask for them: otherwise each would end at its start."""
+    if rules := sorted(rule for rule, job in jobs.items() if job.get("gpu")):
+        about = "jobs on a GPU"
+        if torch.version.cuda or torch.version.hip:
+            yield Finding("ok", about, f"torch {torch.__version__} is a build for GPUs")
+        else:
+            said = f"torch {torch.__version__} of this environment is a build for CPUs, and a GPU is asked for by {', '.join(rules)}"
+            yield Finding("note", about, f"{said}; install a CUDA build of torch, or ask for none")
+
+
+def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
+    """Whether CTranslate2 finds its library, where decoding asks for a GPU."""
+    decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
+    wanted = {each.engine for each in decoding if each and each.device != "cpu"}
+    if any(jobs.get(rule, {}).get("gpu") for rule in ("decoding", "generation_decoding")) and "ctranslate2" in wanted:
+        reason = why_not_on_gpu()
+        yield Finding("note" if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
+
+
+def shape_of(config: Config, name: str) -> Shape | None:
+    """The size of a backbone; None where neither its files nor its name tell."""
+    backbone = config.backbones[chain(config, name)[-1]]
+    if small := backbone.made_here:
+        converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
+        decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
+        decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers
+        return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
+    model = backbone.model or ""
+    if model and (folder := located(model, backbone.revision)):
+        try:
+            return Shape(*(_read_model_config(folder)[name] for name in Shape._fields))
+        except (InputError, KeyError):
+            return None
+    return MBART_LARGE if "mbart-large" in model else None

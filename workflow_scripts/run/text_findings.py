@@ -1,0 +1,270 @@
+"""text_findings: looks at the data, text, word lists and vectors that a run needs, each with what is wrong and the way out.
+
+Long files are read at their beginning only.
+"""
+
+import dataclasses
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from workflow_scripts.lexicon.vecmap import find_program
+from workflow_scripts.lexicon.vectors import read_vectors
+from workflow_scripts.run.config import Config, data_file, data_used, sources_of
+from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora, used_lexicons, with_labels
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
+from workflow_scripts.tasks.translation import translations
+from workflow_scripts.text import aligned as alignments
+from workflow_scripts.text.acquisition import Data, needed
+from workflow_scripts.text.aligned import AlignedSource, read_aligned
+from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.entities import as_characters
+from workflow_scripts.text.examples import Example, LabelledSource, read_any
+from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.identification import check_languages, reads_as
+from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.languages import language
+from workflow_scripts.text.parallel import Pair, Source, read_pairs
+from workflow_scripts.text.tagged import INNER_BLANK
+from workflow_scripts.text.word_lists import read_dictionary
+
+
+def data(config: Config) -> Iterator[Finding]:
+    """Whether the data of the run are there, or can be acquired."""
+    for name in data_used(config):
+        path = data_file(config, name)
+        if Path(path).exists():
+            yield Finding("ok", f"data.{name}", path)
+        else:
+            yield judged(f"data.{name}", _to_acquire, config.data[name], verdict="note")
+
+
+def _to_acquire(block: Data) -> str:
+    sums = block.sha256.values() if isinstance(block.sha256, dict) else [block.sha256]
+    if block.url and None in sums:
+        raise InputError(f"{block.url}: `sha256` is missing; its job downloads the file and says which checksum it found")
+    size = 0
+    missing = {url: place for url, place in needed(block).items() if not place.exists()}
+    for url, place in missing.items():
+        try:
+            size += size_of(url) or 0
+        except Unreachable as reason:
+            raise InputError(f"{url} cannot be reached ({reason}); get it where there is network, and put it at {place}") from None
+    if not missing and block.debian:  # their index is there, and perhaps they are, too
+        return f"is to be made of Debian's packages {', '.join(block.debian.packages.values())}"
+    if not missing:
+        return f"is to be had from mtdata: {block.mtdata}" if block.mtdata else "is to be made of what is there"
+    if block.lines or not block.url:
+        return f"is to be had from {', '.join(missing)}"
+    folder = next(folder for folder in (cache_folder(), *cache_folder().absolute().parents) if folder.exists())
+    if size > (free := shutil.disk_usage(folder).free):
+        raise InputError(f"{', '.join(missing)}: {gigabytes(size)}, but {cache_folder()} has {gigabytes(free)} free; set CROSSGAP_CACHE")
+    return f"is to be downloaded: {', '.join(missing)}, {size / 1e6:,.1f} MB"
+
+
+T = TypeVar("T")
+
+
+_HEAD = 100_000
+"""Number of pairs that are read from each corpus."""
+
+
+def corpora(config: Config) -> Iterator[Finding]:
+    """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
+    for name in used_corpora(config):
+        corpus = config.corpora[name]
+        for part, source in sources_of(corpus).items():
+            if source.held_out is None and not is_awaited(*source.paths()):
+                yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
+                pairs = beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
+                yield from _odd(f"corpora.{name}.{part}", pairs)
+                for side, code in enumerate(corpus.languages):
+                    yield from foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
+
+
+def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
+    """Notes where a file was written for another reader: one that takes off quotation marks, reads entities, or ends lines otherwise."""
+    cells = [text for pair in pairs for text in (pair.a, pair.b)]
+    if sum(text[:1] == text[1:][-1:] == '"' for text in cells) > len(cells) / 2:
+        yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
+    if (lag := out_of_step(pairs)) is not None:
+        said = f"the sides look out of step: line n of one fits line n {lag:+d} of the other better than line n; see that they are parallel"
+        yield Finding("note", about, said)
+    escaped = [text for text in cells if as_characters(text) != text]
+    if len(escaped) > len(cells) / 100:
+        said = f"{len(escaped) / len(cells):.0%} of the sentences have HTML entities, as in {escaped[0][:60]!r}; set `unescape: true`"
+        yield Finding("note", about, said)
+    if 0 < len(pairs) < 10:
+        yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
+
+
+def out_of_step(pairs: list[Pair]) -> int | None:
+    """By how many lines the second side is shifted against the first, if by the lengths of sentences it looks so; else None.
+
+    Translations of long sentences are long, so that the lengths of two sides in step correlate.
+    """
+    if len(pairs) < 200:
+        return None
+    a, b = (np.log1p([len(side) for side in sides]) for sides in zip(*((pair.a, pair.b) for pair in pairs), strict=True))
+    if not (np.ptp(a[3:-3]) and np.ptp(b[3:-3])):
+        return None
+    fits = {lag: np.corrcoef(a[3:-3], b[3 + lag : len(b) - 3 + lag])[0, 1] for lag in range(-3, 4)}
+    best = max(fits, key=lambda lag: (fits[lag], lag == 0))
+    return best if best and fits[best] > fits[0] + 0.3 else None
+
+
+def at_hand(corpus: Corpus) -> Corpus:
+    """The corpus with the files that its paths name, the embedded ones too."""
+    tests = {name: source_at_hand(source) for name, source in corpus.test.items()}
+    return replace(corpus, train=source_at_hand(corpus.train), dev=source_at_hand(corpus.dev), test=tests)
+
+
+def source_at_hand(source: Source) -> Source:
+    """One part of a corpus with the files that its paths name, the embedded ones too."""
+    files = {code: resource(path) for code, path in source.files.items()}
+    return replace(source, file=source.file and resource(source.file), files=files)
+
+
+def _parallel_text(source: Source, corpus: Corpus) -> str:
+    source = source_at_hand(source)
+    where = " + ".join(source.paths())
+    pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents), _HEAD))
+    if not (whole := [pair for pair in pairs if pair.a and pair.b]):
+        raise InputError(f"{where}: no pair with text on both sides in {len(pairs):,} lines; give another file, or other columns")
+    check_languages(whole[:2000], corpus.languages, where)
+    lost = f", of which {len(pairs) - len(whole):,} without text on both sides are left out" if len(whole) < len(pairs) else ""
+    return f"{where}, {'the first ' if len(pairs) == _HEAD else ''}{len(pairs):,} pairs{lost}"
+
+
+def beginning(read: Callable[..., Iterable[T]], *arguments: Any) -> list[T]:
+    """What stands at the beginning of a text; nothing where it cannot be read, which is told elsewhere."""
+    try:
+        return list(itertools.islice(read(*arguments), 2000))
+    except InputError:
+        return []
+
+
+def foreign(about: str, lines: list[str], code: str) -> Iterator[Finding]:
+    """A note where a text does not look like one in its language."""
+    if other := reads_as(lines, code):
+        said = f"the {language(code).name} text reads as {other}; if it is, name the right file or column, or {code} is the wrong code"
+        yield Finding("note", about, said)
+
+
+def labelled(config: Config) -> Iterator[Finding]:
+    """Whether labelled text is what the configuration says: files, columns, labels."""
+    for name in dict.fromkeys(config.experiments[each].corpus for each in with_labels(config)):
+        block = config.labelled[name]
+        for part, source in sources_of(block).items():
+            if source.file and not is_awaited(*source.paths()):
+                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
+                examples = beginning(_examples, source, block)
+                lines = [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
+                yield from foreign(f"labelled.{name}.{part}", lines, block.language_of(part.replace(".", "/")))
+
+
+def aligned(config: Config) -> Iterator[Finding]:
+    """Whether text for retrieval is what the configuration says: files, columns, ids."""
+    for name in dict.fromkeys(e.corpus for each in config.run.experiments if task_of(e := config.experiments[each]).text == "aligned"):
+        block = config.aligned[name]
+        for part, source in {**{f"test.{k}": v for k, v in block.test.items()}, **{f"dev.{k}": v for k, v in block.dev.items()}}.items():
+            if not is_awaited(*source.paths()):
+                yield judged(f"aligned.{name}.{part}", _aligned_text, source)
+
+
+def _aligned_text(source: AlignedSource) -> str:
+    sides, pairs = read_aligned(alignments.at_hand(source))
+    return f"{' + '.join(source.paths())}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
+
+
+def _labelled_text(source: LabelledSource, block: Labelled) -> str:
+    learnt = source == block.train and block.unit == "text"
+    examples = list(itertools.islice(_examples(source, block), _HEAD))
+    if not examples:
+        raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
+    counts = Counter(label for example in examples for label in example.labels(block.unit))
+    if learnt and len(examples) < _HEAD and (missing := [label for label in block.labels if not counts[label]]):
+        raise InputError(f"{source.file}: no example has the label {missing[0]!r}, so no model can learn it; take it out of `labels`")
+    counted = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
+    number = f"{'the first ' if len(examples) == _HEAD else ''}{len(examples):,} examples"
+    return f"{source.file}, {number}{': ' if counted else ''}{counted}"
+
+
+def _examples(source: LabelledSource, block: Labelled) -> Iterator[Example]:
+    named = {key: getattr(source, key) for key in ("file", "targets", "queries", "documents")}
+    files: dict[str, Any] = {key: resource(path) for key, path in named.items() if path}
+    source = dataclasses.replace(source, **files, language=source.language or block.language)
+    return read_any(block.unit, source, block.labels, Counter(), Counter())
+
+
+def lexicons(config: Config) -> Iterator[Finding]:
+    """Whether word lists and vectors are there and in their formats."""
+    for corpus, name in used_lexicons(config):
+        block, codes = config.lexicons[name], config.corpora[corpus].languages
+        for kind in ("dictionary", "gold"):
+            if (path := getattr(block, kind).get("-".join(codes))) and not is_awaited(path):
+                yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path))
+        for code in codes:
+            if (path := block.vectors.get(code)) and not is_awaited(path):
+                yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
+        if block.mapping.engine == "vecmap":
+            yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
+    given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
+    for name, pair in sorted(key for key in given if not is_learnt(config.lexicons[key[0]])):
+        if not is_awaited(path := config.lexicons[name].dictionary[pair]):
+            yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
+
+
+def clauses(config: Config) -> Iterator[Finding]:
+    """Languages of which the lexicon and the noise know clauses instead of words."""
+    for corpus in dict.fromkeys(corpus for corpus, _ in used_lexicons(config)):
+        for code in config.corpora[corpus].languages:
+            if (known := language(code)).segments_clauses:
+                yield Finding(
+                    "note",
+                    f"corpora.{corpus}.languages",
+                    f'{known.name} is written without spaces and there is no segmenter for it: its "words" are whole clauses. Put blanks '
+                    "between the words of the text, or compare arms without a lexicon",
+                )
+
+
+def unaligned(config: Config) -> Iterator[Finding]:
+    """Whether the text that the distance of the languages is measured on, beside the test set, is there."""
+    for name, each in translations(config).items():
+        for code, path in each.representation.text.items() if name in config.run.experiments else ():
+            if not is_awaited(path):
+                yield judged(f"experiments.{name}.representation.text.{code}", _plain_text, resource(path))
+
+
+def analysed(config: Config) -> Iterator[Finding]:
+    """Whether the texts of analyses that are no test sets of the run are there."""
+    for name in config.run.analyses:
+        for code, path in config.analyses[name].text.items():
+            if not path.startswith("results/"):  # which is made when the run begins
+                yield judged(f"analyses.{name}.text.{code}", _plain_text, resource(path))
+
+
+def _plain_text(path: str) -> str:
+    if not (found := sum(1 for line in itertools.islice(read_lines(Path(path)), _HEAD) if line.strip())):
+        raise InputError(f"{path}: has no text; give another file")
+    return f"{path}, {'at least ' if found == _HEAD else ''}{found:,} lines of text"
+
+
+def _word_list(path: str) -> str:
+    if not (pairs := read_dictionary(Path(path))):
+        raise InputError(f"{path}: is empty; two words a line are expected, separated by a tab or a blank")
+    return f"{path}, {len(pairs):,} pairs of words"
+
+
+def _vectors(path: str) -> str:
+    words, vectors = read_vectors(Path(path), 1000)
+    return f"{path}, {vectors.shape[1]} dimensions, the first word is {words[0]!r}"
