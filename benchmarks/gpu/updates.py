@@ -269,6 +269,7 @@ def stock_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
         return collate(read[-1], 1)
 
     precision = pick_precision("auto", device)
+    torch.backends.cuda.enable_cudnn_sdp(True)  # PyTorch's default
     with tempfile.TemporaryDirectory() as folder:
         arguments = Seq2SeqTrainingArguments(
             output_dir=folder,

@@ -123,6 +123,7 @@ def test_the_schema_is_generated():
         ("run/seeds", [1, 1], "different whole numbers"),
         ("run/experiments", ["nothing"], "is not defined"),
         ("corpora/help/languages", ["de", "eng"], "unknown language 'eng'"),
+        ("corpora/help/languages", ["DE", "en"], "unknown language 'DE': did you mean 'de'"),
         ("corpora/help/languages", ["de", "de"], "one language twice"),
         ("corpora/help/languages", ["de", "fr"], "nothing is said about fr"),
         (

@@ -83,7 +83,7 @@ def language(code: str) -> Language:
     """The row of the table for `code`. Raises `InputError`, which suggests similar codes, if there is none."""
     if code in LANGUAGES:
         return LANGUAGES[code]
-    by_name = {form: row.code for row in LANGUAGES.values() for form in (row.name.lower(), row.tag, row.nllb, row.nllb[:3])}
+    by_name = {form: row.code for row in LANGUAGES.values() for form in (row.code, row.name.lower(), row.tag, row.nllb, row.nllb[:3])}
     guess = by_name.get(code) or by_name.get(code.lower())
     near = [guess] if guess else difflib.get_close_matches(code, LANGUAGES, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(repr(n) for n in near)}?" if near else f"known codes: {' '.join(LANGUAGES)}"
