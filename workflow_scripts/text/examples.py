@@ -4,7 +4,6 @@ What has a label (``unit``) decides who reads a file: texts and pairs of texts a
 graded documents by `graded`, questions on passages by `questions`, and texts with target texts by `targets`.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import regex
 from workflow_scripts.limits import Limits
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import read_lines, table_rows
+from workflow_scripts.text.files import json_rows, read_lines, table_rows
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
@@ -214,14 +213,13 @@ def _wanted(source: LabelledSource) -> dict[str, Any]:
 
 def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
     wanted = {what: columns if isinstance(columns, list) else [columns] for what, columns in _wanted(source).items()}
-    for number, line in enumerate(read_lines(Path(source.file or "")), 1):
-        try:
-            row = json.loads(line)
-            # `null` is no text
-            dug = {what: ["" if (value := dig(row, str(key))) is None else value for key in keys] for what, keys in wanted.items()}
-            yield number, {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{source.file}, line {number}: not a JSON object with {wanted} ({error}): {line[:80]!r}") from None
+
+    def cells(row: Any) -> dict[str, Any]:
+        # `null` is no text
+        dug = {what: ["" if (value := dig(row, str(key))) is None else value for key in keys] for what, keys in wanted.items()}
+        return {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
+
+    return json_rows(Path(source.file or ""), cells, wanted)
 
 
 def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:

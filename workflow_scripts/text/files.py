@@ -7,6 +7,7 @@ as a whole.
 import contextlib
 import gzip
 import itertools
+import json
 import lzma
 import unicodedata
 import zlib
@@ -108,6 +109,8 @@ def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
         yield number, a, b
 
 
+T = TypeVar("T")
+
 Column = int | str
 """A column of a TSV file: its number, from 1, or its name in the header."""
 
@@ -134,6 +137,20 @@ def table_rows(
         if len(cells) <= last:
             raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}")
         yield number, {name: cells[some[0]] if len(some) == 1 else " ".join(cells[at] for at in some) for name, some in places.items()}
+
+
+def json_rows(path: Path, take: Callable[[Any], T], wanted: object) -> Iterator[tuple[int, T]]:
+    """The lines of a file of JSON objects: the number of the line, and what `take` makes of its object.
+
+    Raises `InputError`, with what is `wanted` of an object, for a line that is none, or from which `take` cannot take it.
+    """
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            taken = take(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            said = f"not a JSON object with {wanted} ({error}): {line[:80]!r}"
+            raise InputError(f"{path}, line {number}: {said}; correct the line, or set `columns`") from None
+        yield number, taken
 
 
 def place_of(column: Column, cells: Sequence[str], header: bool, path: Path, what: str = "") -> int:
@@ -206,8 +223,6 @@ def writers(paths: Sequence[Path]) -> Iterator[list[Callable[[str], object]]]:
         for file in files:  # before the first one gets its name
             file.flush()
 
-
-T = TypeVar("T")
 
 # number of lines that compiled code and string methods handle at once
 _CHUNK = 4096

@@ -6,7 +6,6 @@ XML and SGML files of IWSLT and WMT.
 
 import functools
 import html
-import json
 import lzma
 import unicodedata
 import zlib
@@ -20,7 +19,7 @@ import regex
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import as_characters
-from workflow_scripts.text.files import lockstep, open_packed, packing, read_lines, table_rows, what_else
+from workflow_scripts.text.files import json_rows, lockstep, open_packed, packing, read_lines, table_rows, what_else
 from workflow_scripts.text.words import BREAK, sentences
 
 
@@ -265,18 +264,16 @@ def groups(lines: Iterator[tuple[int, dict[str, str]]], summary: str) -> Iterato
 
 
 def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(path), 1):
-        try:
-            row = json.loads(line)
-            texts = [dig(row, columns[code]) for code in languages]
-            if None in texts:
-                raise ValueError("null is no text")
-            a, b = (make(text) for make, text in zip(clean, texts, strict=True))
-            # its name becomes a column of a TSV file
-            document = clean_text(str(dig(row, columns["document"]))) if "document" in columns else block_of(number)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not a JSON object with {columns} ({error}): {line[:80]!r}") from None
-        yield Pair(document, a, b, number)
+    def pair(row: Any) -> tuple[str, str, str]:
+        texts = [dig(row, columns[code]) for code in languages]
+        if None in texts:
+            raise ValueError("null is no text")
+        a, b = (make(text) for make, text in zip(clean, texts, strict=True))
+        # its name becomes a column of a TSV file
+        return clean_text(str(dig(row, columns["document"]))) if "document" in columns else "", a, b
+
+    for number, (document, a, b) in json_rows(path, pair, columns):
+        yield Pair(document if "document" in columns else block_of(number), a, b, number)
 
 
 def _read_tagged(source: Source, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:

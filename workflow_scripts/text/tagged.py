@@ -19,15 +19,14 @@ whose spans begin with ``I-``, and in BIOES or BILOU are converted.
 """
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import json_rows, read_lines
 from workflow_scripts.text.parallel import block_of
 from workflow_scripts.text.treebanks import Multiword, Row, cells_of, read_treebank
 
@@ -189,18 +188,16 @@ def _is_comment(line: str, cells: list[str], place: int, known: set[str]) -> boo
 
 def _json_rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[str, list[Row]]]:
     keys = {"word": "words", "tag": "tags", **columns}
-    for number, line in enumerate(read_lines(path), 1):
-        try:
-            row = json.loads(line)
-            words, tags = row[keys["word"]], row[keys["tag"]]
-            if not isinstance(words, list) or not isinstance(tags, list):
-                raise TypeError("words and tags must be lists")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(
-                f"{path}, line {number}: not a JSON object with lists under {keys['word']!r} and {keys['tag']!r} ({error}): {line[:80]!r}; "
-                "correct the line, or set `columns`"
-            ) from None
+
+    def sentence(row: Any) -> tuple[str, list[str], list[str]]:
+        words, tags = row[keys["word"]], row[keys["tag"]]
+        if not isinstance(words, list) or not isinstance(tags, list):
+            raise TypeError("words and tags must be lists")
         if len(words) != len(tags):
-            raise InputError(f"{path}, line {number}: {len(words)} words but {len(tags)} tags; correct or delete the line: {line[:80]!r}")
+            raise ValueError(f"{len(words)} words but {len(tags)} tags")
+        return str(row.get("document", "")), [*map(str, words)], [*map(str, tags)]
+
+    wanted = f"lists under {keys['word']!r} and {keys['tag']!r}"
+    for number, (document, words, tags) in json_rows(path, sentence, wanted):
         if words:
-            yield str(row.get("document", "")), [(number, str(word), str(tag)) for word, tag in zip(words, tags, strict=True)]
+            yield document, [(number, word, tag) for word, tag in zip(words, tags, strict=True)]

@@ -8,7 +8,6 @@ Formats, told apart by file names and settings:
 - TSV and JSONL files with a text and a target in each line, or in lines of two languages with the same document (`target_where`).
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import lockstep, read_lines, table_rows
+from workflow_scripts.text.files import json_rows, lockstep, table_rows
 from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
 from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
@@ -177,12 +176,7 @@ def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict
 
 def _json_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, Any], str]]:
     wanted = _wanted(source)
-    for number, line in enumerate(read_lines(path), 1):
-        try:
-            row = json.loads(line)
-            cells = {what: _taken(row, str(key)) for what, key in wanted.items()}
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not a JSON object with {wanted} ({error}): {line[:80]!r}") from None
+    for number, cells in json_rows(path, lambda row: {what: _taken(row, str(key)) for what, key in wanted.items()}, wanted):
         yield number, cells, str(cells.get("document", block_of(number)))
 
 
