@@ -151,9 +151,7 @@ def updates_of(
             if at == warm:
                 wait(device)
                 ready, began = time.perf_counter() - began, time.perf_counter()
-            tensors = {
-                name: value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value for name, value in batch.items()
-            }
+            tensors = sent(batch, device)
             labels = tensors.pop("labels")
             with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
                 measured(forward(**tensors), labels, (labels != -100).sum()).backward()

@@ -150,13 +150,12 @@ def defuse(line: str, specials: set[str]) -> str:
 def load_codec(folder: Path | str, documents: bool = False) -> Codec:
     """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to; for text that is `documents`, or not.
 
-    Raises `InputError` when the folder is not there or has no model, or of a family that is not known.
+    Raises `InputError` when the folder is not there, and for what `family_of` refuses.
     """
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder; a model in Hugging Face's format is needed")
-    if not Path(folder, "config.json").is_file():
-        raise InputError(f"{folder}: has no config.json; a model in Hugging Face's format is needed")
-    return Codec(load_tokenizer(folder), family_of(folder).name, documents)
+    family = family_of(folder)
+    return Codec(load_tokenizer(folder), family.name, documents)
 
 
 def load_tokenizer(folder: Path | str) -> Any:

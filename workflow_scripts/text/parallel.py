@@ -264,16 +264,16 @@ def groups(lines: Iterator[tuple[int, dict[str, str]]], summary: str) -> Iterato
 
 
 def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
-    def pair(row: Any) -> tuple[str, str, str]:
+    def pair(row: Any) -> tuple[str | None, str, str]:
         texts = [dig(row, columns[code]) for code in languages]
         if None in texts:
             raise ValueError("null is no text")
         a, b = (make(text) for make, text in zip(clean, texts, strict=True))
         # its name becomes a column of a TSV file
-        return clean_text(str(dig(row, columns["document"]))) if "document" in columns else "", a, b
+        return clean_text(str(dig(row, columns["document"]))) if "document" in columns else None, a, b
 
     for number, (document, a, b) in json_rows(path, pair, columns):
-        yield Pair(document if "document" in columns else block_of(number), a, b, number)
+        yield Pair(block_of(number) if document is None else document, a, b, number)
 
 
 def _read_tagged(source: Source, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:

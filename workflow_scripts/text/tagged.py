@@ -193,11 +193,12 @@ def _json_rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[str,
         words, tags = row[keys["word"]], row[keys["tag"]]
         if not isinstance(words, list) or not isinstance(tags, list):
             raise TypeError("words and tags must be lists")
-        if len(words) != len(tags):
-            raise ValueError(f"{len(words)} words but {len(tags)} tags")
         return str(row.get("document", "")), [*map(str, words)], [*map(str, tags)]
 
     wanted = f"lists under {keys['word']!r} and {keys['tag']!r}"
     for number, (document, words, tags) in json_rows(path, sentence, wanted):
+        if len(words) != len(tags):
+            at = f"{path}, line {number}"
+            raise InputError(f"{at}: {len(words)} words but {len(tags)} tags; correct or delete the line: {' '.join(words)[:80]!r}")
         if words:
             yield document, [(number, word, tag) for word, tag in zip(words, tags, strict=True)]
