@@ -31,9 +31,9 @@ if workflow.modifier.path_modifier.prefix:
     raise WorkflowError("Crossgap cannot be used as a module with `prefix`: its stages write under results/ of the working directory")
 try:
     # as a module, Crossgap is given its configuration by the other workflow, whose files are that workflow's business
-    if workflow.modifier.is_main_snakefile():
-        check_files(workflow.configfiles)
-    CONFIG = load(config)
+    files = workflow.configfiles if workflow.modifier.is_main_snakefile() else []
+    check_files(files)
+    CONFIG = load(config, files)
     # Snakemake asks for a missing file only where what is made of it is missing, too: a wrong path would leave results of the old text.
     # Preflight tells it with all else that is wrong, and as a module the other workflow may have a rule that makes the file.
     alone = workflow.is_main_process and workflow.modifier.is_main_snakefile()

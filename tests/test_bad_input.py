@@ -166,6 +166,17 @@ def test_files_that_are_no_configuration(tmp_path, content, said):
         check_files([tmp_path / "c.yaml"])
 
 
+def test_a_recipe_without_the_one_below_it(tmp_path):
+    (tmp_path / "below.yaml").write_text("corpora: {help: {languages: [fr, en]}}\n")
+    above = tmp_path / "above.yaml"
+    above.write_text("over: below.yaml\nrun: {seeds: none}\n")
+    with pytest.raises(InputError, match=r"(?s)run\.seeds: .*above\.yaml is laid over \S*below\.yaml, which is not named: --configfile"):
+        config.load(yaml.safe_load(above.read_text()), [above])
+    with pytest.raises(InputError, match=r"run\.seeds: ") as refused:
+        config.load(yaml.safe_load(above.read_text()), [tmp_path / "below.yaml", above])
+    assert "laid over" not in str(refused.value)
+
+
 # ---------------------------------------------------------------------------------------------
 # text: a corpus of sixty good pairs, with one thing wrong
 

@@ -54,6 +54,8 @@ NOT_TRIED = {
     "hf download": "is a download",
     "tail -f": "never ends",
     "pgrep -af": "looks at other processes",
+    "apptainer build": "is a download",
+    "conda env create": "is a download",
     "pytest ": "is a test itself",
     "pip install pre-commit": "is for who wants it",
     "pre-commit install": "is for who wants it",
@@ -113,14 +115,15 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone")
     for name in ("Snakefile", "config.yaml", "config", "rules", "workflow_scripts", "profiles", "slurm", "envs", "docs", "resources"):
         (folder / name).symlink_to(ROOT / name)
-    (example,) = [text for text in dict.fromkeys(blocks((ROOT / "README.md").read_text(encoding="utf-8"))) if text[0] == "yaml"]
-    for name in ("captions.yaml", "my.yaml"):
-        (folder / name).write_text(example[1], encoding="utf-8")
+    examples = [content for language, content in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if language == "yaml"]
+    small, large = examples
+    for name, example in {"captions.yaml": small, "my.yaml": small, "large.yaml": large}.items():
+        (folder / name).write_text(example, encoding="utf-8")
     for recipe in sorted(ROOT.glob("config/*.yaml")):
         if re.search(r"\bdata/[A-Z]", recipe.read_text(encoding="utf-8")):
             # VECO's recipe is laid over XTREME's
             bring(folder, *([ROOT / "config/xtreme.yaml"] if recipe.stem == "veco" else []), recipe)
-    for path in re.findall(r"\b(data/[\w./-]+)", example[1]):
+    for path in re.findall(r"\b(data/[\w./-]+)", small + large):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).touch()
     return folder

@@ -526,13 +526,15 @@ def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
     assert "finetune 2 30 0.010 300" in text and "pretext 1 5 0.005 200" in text and "all 3 36 0.015 300" in text
     assert "only the attempt that succeeded" in text and "GPU hours" not in text
     training = root / "runs/demo/mask/seed1/finetune/training.json"
-    put(training, {**read_json(training), "device": "cuda:0", "processes": 8, "start": "results/backbones/small/model"})
+    put(training, {**read_json(training), "device": "cuda:0", "processes": 8})
+    backbone = root / "backbones/small/backbone.json"
+    put(backbone, {**read_json(backbone), "device": "cuda:0", "processes": 4})
     for job in ("training/demo/mask.seed1.finetune", "decoding/demo/mask.seed1.pages", "decoding/demo/csr.seed1.pages", "backbone/small"):
         put(root / f"benchmarks/{job}.tsv", header + "1800\t0:30:00\t500\t-\n")
     put(root / "benchmarks/classification/demo/significance.tsv", header + "1800\t0:30:00\t500\t-\n")
     text = plain(report(root, tmp_path)[0])
     assert "finetune 2 1,810 0.010 500 4.00" in text and "pretext 1 5 0.005 200 0.00" in text
-    assert "decoding 2 3,600 0.000 500 0.50" in text and "backbone 1 1,800 0.000 500 0.50" in text
+    assert "decoding 2 3,600 0.000 500 0.50" in text and "backbone 1 1,800 0.000 500 2.00" in text
     assert "classification_significance 1 1,800 0.000 500 0.00" in text
 
 
@@ -541,6 +543,7 @@ def test_gpu_hours_of_jobs_whose_models_are_not_trained_here(tmp_path):
     said = {
         "retrieval/nearest/hub.seed1": "runs/nearest/hub/seed1/predictions/flores.scores.json",
         "translated/topics/train.de": "labelled/topics/translated/train.de.json",
+        "mapping/help.de-en/own": "lexicons/help.de-en/own/mapping.json",
         "cka/inside": "analyses/inside/cka.json",
         "spectra/inside": "analyses/inside/spectra.json",
         "separability/inside": "analyses/inside/separability.json",
@@ -552,7 +555,7 @@ def test_gpu_hours_of_jobs_whose_models_are_not_trained_here(tmp_path):
     put(root / "analyses/inside/spectra.json", {"device": "cpu"})
     (root / "analyses/inside/separability.json").unlink()  # of a job that is being repeated
     hours = {row["rule"]: row["gpu"] for row in cost(root)}
-    assert hours == {"retrieval": 0.5, "translated": 0.5, "cka": 0.5, "spectra": 0, "separability": 0, "speed": 0.5, "all": 2.0}
+    assert hours == {"retrieval": 0.5, "translated": 0.5, "cka": 0.5, "spectra": 0, "separability": 0, "speed": 0.5, "mapping": 0.5, "all": 2.5}
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,11 @@ def test_the_shipped_configuration_is_valid():
 
 def recipe(name: str) -> config.Config:
     """A recipe's configuration, laid over that of another recipe where it says so."""
+    own = yaml.safe_load(Path(f"config/{name}.yaml").read_text(encoding="utf-8"))
+    below = yaml.safe_load(Path(f"config/{own['over']}").read_text(encoding="utf-8")) if "over" in own else {}
     merged = copy.deepcopy(DEFAULT)
-    under = {"analyses": "translation", "sga-pretraining": "small-sga", "transfer": "xglue", "veco": "xtreme"}
-    for part in [*([under[name]] if name in under else []), name]:
-        update_config(merged, yaml.safe_load(Path(f"config/{part}.yaml").read_text(encoding="utf-8")))
+    update_config(merged, below)
+    update_config(merged, own)
     return config.load(merged)
 
 

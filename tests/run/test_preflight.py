@@ -208,6 +208,15 @@ def test_a_warmup_that_does_not_end_is_noted():
     assert not [*findings.long_warmups(config.load(DEFAULT))]
 
 
+def test_the_rate_of_a_small_model_is_noted_for_a_published_one():
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    notes = [*findings.high_learning_rates(config.load(raw))]
+    assert len(notes) == 7 and all("0.002 in arms." in note.said and note.verdict == "note" for note in notes)
+    raw["experiments"]["help-de-en"]["training"]["learning_rate"] = 1e-4
+    assert not [*findings.high_learning_rates(config.load(raw))]
+    assert not [*findings.high_learning_rates(config.load(DEFAULT))]
+
+
 def test_sides_out_of_step_are_noted(folder):
     german, english = ((folder / code).read_text().splitlines() for code in ("de", "en"))
     pairs = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, english, strict=True), 1)]

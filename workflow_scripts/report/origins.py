@@ -53,7 +53,7 @@ RULES = {
     "acquisition/mtdata_environment.tsv": "mtdata_environment",
 }
 """Pattern of benchmark files → rule or phase; the first match counts. Other files are named after their folder."""
-ON_GPU = {"backbone", "pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
+ON_GPU = {"pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
 ON_GPU |= {
     "classification_prediction",
     "labelling_prediction",
@@ -63,6 +63,8 @@ ON_GPU |= {
 }
 """Rules that use a GPU where the training of their model did."""
 SAYS_WHERE = {
+    "backbone": "backbones/{job}/backbone.json",
+    "mapping": "lexicons/{folder}/{job}/mapping.json",
     "retrieval": "runs/{folder}/{arm}/seed{seed}/predictions/*.scores.json",
     "translated": "labelled/{folder}/translated/{job}.json",
     "cka": "analyses/{job}/cka.json",
@@ -94,21 +96,19 @@ def cost(results: Path) -> list[dict[str, Any]]:
 
 
 def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
-    """How many GPUs a job had: what a phase's `training.json` or `SAYS_WHERE` says, else one if its model's training had one."""
+    """How many GPUs a job had: what a phase's `training.json` or the file of `SAYS_WHERE` says, else one if its model's training had one."""
     runs, experiment = results / "runs", benchmark.parent.name
     reports: Iterable[Path]
     arm, _, rest = benchmark.stem.rpartition(".seed")
     seed, _, last = rest.partition(".")
-    if rule == "backbone":
-        reports = [path for path in runs.glob("*/*/seed*/*/training.json") if f"/{benchmark.stem}/model" in read_json(path)["start"]]
-    elif rule in SAYS_WHERE:
+    if rule in SAYS_WHERE:
         reports = results.glob(SAYS_WHERE[rule].format(folder=experiment, job=benchmark.stem, arm=arm, seed=seed))
     elif rule == "representation_backbone":
         reports = runs.glob(f"{experiment}/*/seed*/*/training.json")
     else:
         reports = runs.glob(f"{experiment}/{arm}/seed{seed}/{last if rule in ('pretext', 'finetune') else '*'}/training.json")
     found = [said.get("processes", 1) for said in map(read_json, reports) if said.get("device", "cpu") != "cpu"]
-    return max(found, default=0) if rule in ("pretext", "finetune") else min(1, len(found))
+    return max(found, default=0) if rule in ("backbone", "pretext", "finetune") else min(1, len(found))
 
 
 def provenances(results: Path, paths: list[Path]) -> dict[str, Any]:

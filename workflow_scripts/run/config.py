@@ -12,7 +12,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_type_hints
@@ -24,7 +24,7 @@ from workflow_scripts.lexicon.lexicon import Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
 from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.run.explanations import explained
-from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
+from workflow_scripts.run.loading import ALIKE, DEFINITIONS, stands_alone, written_out
 from workflow_scripts.stage import InputError, read_json, resource
 from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used
 from workflow_scripts.tasks.table import TASKS, task_name
@@ -119,14 +119,26 @@ class Config:
     """Sentences whose translations are looked for, by name, for retrieval."""
     analyses: dict[str, Analysis] = field(default_factory=dict)
     """Analyses of models by name: their similarity, the spectra of their weights, how separable languages are."""
+    over: str | None = None
+    """In a recipe that is laid over another one: that one's path, from the recipe's own folder."""
 
 
 # ---------------------------------------------------------------------------------------------
 # reading
 
 
-def load(raw: dict[str, Any]) -> Config:
-    """The typed configuration; raises one `InputError` that lists everything that is wrong."""
+def load(raw: dict[str, Any], files: Iterable[Path | str] = ()) -> Config:
+    """The typed configuration; raises one `InputError` that lists everything that is wrong.
+
+    `files` are those that `raw` was read from. Where it is wrong, one among them that is laid over a file that is not named may be why.
+    """
+    try:
+        return _load(raw)
+    except InputError as error:
+        raise InputError("\n".join((str(error), *stands_alone(files)))) from None
+
+
+def _load(raw: dict[str, Any]) -> Config:
     whole = written_out(raw)
     try:
         config = _adapter().validate_python(whole)

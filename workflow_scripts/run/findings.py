@@ -35,6 +35,10 @@ Jobs = dict[str, dict[str, Any]]
 """
 
 
+HIGHEST_RATE = 5e-4
+"""The highest learning rate with which a published model is finetuned without a note."""
+
+
 class Finding(NamedTuple):
     """The result of one check."""
 
@@ -143,3 +147,20 @@ def long_warmups(config: Config) -> Iterator[Finding]:
             if phase.updates and (warmup := phase_training(experiment, phase).warmup_updates) >= phase.updates:
                 said = f"the learning rate still rises at the last of {phase.updates:,} updates of arms.{arm} ({phase.data})"
                 yield Finding("note", f"experiments.{name}.training.warmup_updates", f"{warmup:,}: {said}; set a smaller one")
+
+
+def high_learning_rates(config: Config) -> Iterator[Finding]:
+    """Published models that are finetuned with a learning rate for small ones, most often taken over from the demo by `like`."""
+    for name in config.run.experiments:
+        experiment: Any = config.experiments.get(name)
+        for arm, phase in phases_of(config, experiment) if experiment and trains(experiment) else ():
+            kinds = {config.backbones[link].kind for link in chain(config, backbone_of(config, experiment, arm))}
+            # a new decoder, prompts and random weights want more
+            pretrained = "hub" in kinds and "converted" not in kinds and phase.generator == "autoregressive" and phase.start == "previous"
+            # heads, which are trained in epochs, have a rate of their own
+            if pretrained and phase.updates and (rate := phase_training(experiment, phase).learning_rate) > HIGHEST_RATE:
+                said = (
+                    f"{rate} in arms.{arm} ({phase.data}) is for small models; published ones most often forget what they have learnt with "
+                    "more than 0.0001. Zan et al. have 0.00003 (config/translation.yaml)"
+                )
+                yield Finding("note", f"experiments.{name}.training.learning_rate", said)

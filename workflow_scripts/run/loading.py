@@ -8,6 +8,7 @@ What is malformed otherwise is left to the types to refuse.
 import csv
 import fnmatch
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_origin
@@ -57,6 +58,18 @@ def _repeated_keys(path: Path) -> Iterator[str]:
                 yield f"{path}, line {line}: {name!r} stands here and in line {lines[name]}; keep one of the two"
             lines.setdefault(name, line)
             waiting.append(value)
+
+
+def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
+    """What to tell of recipes that are laid `over` another one where it is not among `paths`, the files that were named."""
+    named = [Path(path) for path in paths]
+    there = {path.resolve() for path in named}
+    for path in named:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        below = path.parent / raw["over"] if isinstance(raw, dict) and isinstance(raw.get("over"), str) else None
+        if below and below.resolve() not in there:
+            first, second = os.path.relpath(below), os.path.relpath(path)
+            yield f"  {second} is laid over {first}, which is not named: --configfile {first} {second}"
 
 
 def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def main(*configfiles: Path) -> None:
     merged: dict[str, Any] = {}
     for file in files:
         update_config(merged, load_configfile(str(file)))
-    tell(look_at(load(merged), {}, {}))
+    tell(look_at(load(merged, files), {}, {}))
 
 
 def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
@@ -41,6 +41,7 @@ def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findi
     yield from findings.experiments(config)
     yield from findings.few_pairs(config)
     yield from findings.long_warmups(config)
+    yield from findings.high_learning_rates(config)
     yield from text_findings.data(config)
     yield from text_findings.corpora(config)
     yield from text_findings.labelled(config)

@@ -265,7 +265,7 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
     pair = "-".join(languages)
     try:
         if is_offline() and not needed(settings)[dataset.data[0]].exists():
-            raise OSError("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
+            raise OSError("offline, by CROSSGAP_OFFLINE")
         sides = [dataset.get_source_file(pair), dataset.get_reference_files(pair)[0]]
     # sacreBLEU exits on a wrong checksum, and waits a minute for another job that downloads the same file
     except (OSError, EOFError, tarfile.TarError, SystemExit, LockException) as error:

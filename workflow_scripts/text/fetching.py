@@ -2,7 +2,7 @@
 
 The cache is `$CROSSGAP_CACHE`, or else the folder ``crossgap`` in `$XDG_CACHE_HOME` or ``~/.cache``. Each file is in a folder named by
 its SHA-256. So other projects find the same content, and files can be put there by hand. A file with a wrong checksum is never used.
-With `CROSSGAP_OFFLINE=1` (or `HF_HUB_OFFLINE=1`) nothing is downloaded.
+With `CROSSGAP_OFFLINE=1` nothing is downloaded, with `HF_HUB_OFFLINE=1` nothing of the Hugging Face hub.
 """
 
 import contextlib
@@ -45,9 +45,9 @@ def cache_folder() -> Path:
     return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "crossgap"
 
 
-def is_offline() -> bool:
-    """Whether the user has forbidden the use of the network."""
-    return any(os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE") for name in ("CROSSGAP_OFFLINE", "HF_HUB_OFFLINE"))
+def is_offline(*more: str) -> bool:
+    """Whether the user has forbidden the use of the network, by CROSSGAP_OFFLINE or one of `more` variables."""
+    return any(os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE") for name in ("CROSSGAP_OFFLINE", *more))
 
 
 def base_name(url: str) -> str:
@@ -123,7 +123,7 @@ def _why_other(partial: Path) -> str:
 def download(url: str, partial: Path) -> None:
     """Download `url` to `partial`, continuing where an earlier attempt ended. Raises `Unreachable`."""
     if is_offline():
-        raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
+        raise Unreachable("offline, by CROSSGAP_OFFLINE")
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return _download_once(url, partial)
@@ -175,7 +175,7 @@ def _download_once(url: str, partial: Path) -> None:
 def size_of(url: str) -> int | None:
     """Size of `url` in bytes; None if the server does not tell. Raises `Unreachable`."""
     if is_offline():
-        raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
+        raise Unreachable("offline, by CROSSGAP_OFFLINE")
     try:
         answer = requests.head(url, headers={"Accept-Encoding": "identity"}, allow_redirects=True, timeout=5)
         answer.raise_for_status()
@@ -189,7 +189,7 @@ def size_of(url: str) -> int | None:
 
 def _download_head(url: str, lines: int, output: Path) -> None:
     if is_offline():
-        raise Unreachable("offline, by CROSSGAP_OFFLINE or HF_HUB_OFFLINE")
+        raise Unreachable("offline, by CROSSGAP_OFFLINE")
     try:
         with (
             requests.get(url, headers={"Accept-Encoding": "identity"}, stream=True, timeout=TIMEOUT) as answer,

@@ -53,7 +53,7 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
                 repo_type="dataset",
                 revision=revision,
                 allow_patterns=patterns,
-                local_files_only=is_offline(),
+                local_files_only=is_offline("HF_HUB_OFFLINE"),
                 etag_timeout=30,
             )
         )

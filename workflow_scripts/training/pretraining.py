@@ -329,8 +329,10 @@ def pretrain(
         if material.finish:
             material.finish(phase.model)
         read = [block.text[code] for code in texts.languages if block.text.get(code, "task") != "task"]
+        trained = read_json(phase.report)
         return {
             "objective": used,
+            **{key: trained[key] for key in RAN_ON},
             "sentences": sentences,
             **pairs,
             "checksums": checksums([*read, *map(str, texts.bitext)]),

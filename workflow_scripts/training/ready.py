@@ -35,8 +35,12 @@ def main(backbone: Path, output: Path) -> None:
     weights = load_file(backbone / "model" / "model.safetensors")
     save_file({name: tensor.to(torch.float16) for name, tensor in weights.items()}, output / "model.safetensors", {"format": "pt"})
     _copy(backbone / "curve.tsv", output / "curve.tsv")
-    kept = {key: value for key, value in report.items() if key not in ("provenance", "settings", "kind", "languages")}
+    kept = {key: value for key, value in report.items() if key not in ("provenance", "settings", "kind", "languages", *RAN_ON)}
     write_json(output / "ready.json", kept)
+
+
+RAN_ON = ("device", "processes")
+"""What ``backbone.json`` says of where a backbone was pretrained, which is not where a ready-made one is taken."""
 
 
 def made_from(
