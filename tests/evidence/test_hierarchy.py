@@ -107,7 +107,7 @@ def test_a_table_of_effects_is_made_of_the_translations(tmp_path):
     references = manual_pairs(60)[1]
     blocks, corpora = {}, {}
     for code, worse in (("de", 3), ("tr", 4)):
-        blocks[f"{code}-part"] = {"corpus": code, "source": code, "target": "en", "scores": {"tokenize": None}}
+        blocks[f"{code}-part"] = {"corpus": code, "source": code, "target": "en", "scores": {"tokenize": None, "metrics": ["BLEU", "chrF"]}}
         corpora[code] = {"languages": [code, "en"]}
         (folder := tmp_path / f"corpora/{code}.{code}-en/test").mkdir(parents=True)
         (folder / "pages.en").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
@@ -126,6 +126,11 @@ def test_a_table_of_effects_is_made_of_the_translations(tmp_path):
     assert 0 < float(found["low"]) < float(found["effect"]) < float(found["high"]) and float(found["p"]) < 0.05
     assert (found["pairs"], found["seeds"], found["sentences"]) == ("2", "4", "120") and "tr-part:" in found["by_pair"]
     assert rows["late", "csr", "chrF"]["seeds"] == "2"
+    for name in ("METEOR", "METEOR (exact+stem)"):
+        main(tmp_path, tmp_path / "meteor.tsv", **{**arguments, "metrics": (name,)})
+        assert f"\t{name}\t" in (tmp_path / "meteor.tsv").read_text()
+    with pytest.raises(InputError, match="metrics: COMET has no counts of sentences that add up; there is BLEU, chrF"):
+        main(tmp_path, tmp_path / "comet.tsv", **{**arguments, "metrics": ("COMET",)})
     with pytest.raises(InputError, match="has no experiment 'fr-part'; it has de-part, tr-part"):
         main(tmp_path, tmp_path / "effects.tsv", **{**arguments, "experiments": ("fr-part",)})
 

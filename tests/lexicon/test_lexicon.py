@@ -65,7 +65,10 @@ def test_precision_counts_covered_words_with_and_without_identical_pairs():
     assert result["all"]["covered"] == 3 and result["all"]["p@1"] == pytest.approx(1 / 3) and result["all"]["p@5"] == pytest.approx(2 / 3)
     # without identical pairs *format* is neither gold nor candidate, so *layout* comes first
     assert result["non_identical"]["covered"] == 3 and result["non_identical"]["p@1"] == pytest.approx(1 / 3)
-    assert result["all"]["gold_words"] == 4
+    assert result["all"]["gold_words"] == result["non_identical"]["gold_words"] == 4
+    # a word whose only translation is itself is not in the gold lexicon without identical pairs
+    counted = evaluate({}, {"format"}, {**gold, "test": {"test"}})
+    assert (counted["all"]["gold_words"], counted["non_identical"]["gold_words"]) == (5, 4)
 
 
 def test_each_direction_comes_from_its_own_side(tmp_path):

@@ -54,6 +54,15 @@ def test_a_task_has_a_row_for_each_model_with_tests_and_published_numbers(run):
     assert found["averages"]["small"] == found["averages"]["continued"] and found["gains"]["continued"] == 0
 
 
+def test_a_published_number_without_a_test_set_is_of_the_first(run):
+    folder, config = run
+    number = Published("plain", "accuracy", 61.0, "a paper, Table 2")
+    config.experiments["second"] = replace(config.experiments["second"], published=[number])
+    (task,) = transfer(folder / "results", config)["tasks"]
+    shown = {test: task["cells"]["continued", test]["published"] for test in task["testsets"]}
+    assert shown == {"de": number, "en": None, "average": None}
+
+
 def test_the_page_and_the_tables_have_the_comparison(run):
     folder, config = run
     tables = tuple(folder / f"{name}.tsv" for name in ("transfer", "analyses"))

@@ -58,6 +58,8 @@ def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
         ({"base": made(bitext=["help", "help"])}, r"bitext: \['help', 'help'\] names a corpus twice"),
         ({"base": made(temperature=2)}, r"base\.small\.temperature: 2\.0 is for objectives that learn from the pairs"),
         ({"base": made(temperature=0.5)}, r"temperature: input should be greater than or equal to 1"),
+        ({"base": made(masking={"masked": 0.8, "replaced": 0.8})}, r"base\.small\.masking: masked \(0\.8\) and replaced \(0\.8\)"),
+        ({"base": {**made(), "seed": -1}}, r"backbones\.base\.seed: input should be greater than or equal to"),
         ({"base": made(), "m2m": m2m(bitext=[])}, r"m2m\.continued\.bitext: is missing; objective translation learns from the pairs"),
         ({"base": made(), "m2m": m2m(text={"de": "x"})}, r"m2m\.continued\.text: is not read by objective translation"),
         ({"base": made(), "m2m": m2m(direction="many-to-one", bitext=["help"])}, r"all pairs share de and en; say which it is"),
@@ -74,6 +76,30 @@ def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
 def test_what_is_wrong_with_bitext(backbones, message):
     with pytest.raises(InputError, match=message):
         configured(**backbones)
+
+
+@pytest.mark.parametrize(
+    "lexicon, added",
+    [
+        ({}, []),
+        ({"corpus": "more"}, ["more.de-en/own/de-en.tsv", "more.de-en/own/en-de.tsv"]),
+        ({"vectors": {"de": "de.vec", "en": "en.vec"}}, ["help.de-en/own/de-en.tsv", "help.de-en/own/en-de.tsv"]),
+        (
+            {"mapping": {"mode": "dictionary"}, "dictionary": {"de-en": "resources/wiktionary/de-en.tsv.xz"}},
+            ["help.de-en/own/de-en.tsv", "help.de-en/own/en-de.tsv"],
+        ),
+    ],
+)
+def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexicon, added):
+    raw = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    raw["lexicons"]["own"] = lexicon
+    raw["corpora"]["more"] = {"like": "help"}
+    raw["backbones"]["cut"] = {"kind": "hub", "model": "x", "trim": True}
+    raw["experiments"]["help-de-en"] |= {"lexicon": "own", "backbone": "cut"}
+    read = inputs.backbone_task_text(load(raw), SimpleNamespace(backbone="cut"))
+    assert read == sorted(
+        [*(f"results/corpora/help.de-en/train.{code}" for code in ("de", "en")), *(f"results/lexicons/{file}" for file in added)]
+    )
 
 
 def of_arm(model="help-de-en/csr/seed1/pretext", **also):

@@ -699,6 +699,7 @@ EXPERIMENT = "experiments/help-modules"
         ("arms/mask-10e/0/data", "released", "`released` needs parallel text"),
         ("run/experiments", ["help-de-en"], r"arms\.finetune-10e: experiments\.help-de-en, a translation, counts updates"),
         (f"{MODULES}/labels", ["Writer", "Writer"], "at least two different labels"),
+        (f"{MODULES}/lowercase", True, r"modules\.lowercase: is for `unit: target`"),
         (f"{MODULES}/language", "eng", "unknown language 'eng'"),
         (f"{MODULES}/test/de/language", "fr", r"small\.text: no text for 'fr'"),
         (f"{MODULES}/test/average", {"held_out": 0.1}, "cannot be called average"),

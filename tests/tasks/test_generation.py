@@ -128,6 +128,7 @@ BY = {"by": {"backbone": "bible-questions"}}
         (f"{TEXT}/train/targets", "resources/bible/en.txt.xz", r"train\.columns: is for one file with texts and targets"),
         (f"{TEXT}/dev/targets", "resources/bible/en.txt.xz", r"dev\.targets: has the targets for the lines of `file`"),
         (f"{TEXT}/test/de/target_language", "german", r"test\.de\.target_language: "),
+        (f"{TEXT}/dev/target_language", "de", r"dev\.target_language: 'de' is not 'en', that of `train`"),
         (f"{TEXT}/train/label_names", {"a": "b"}, r"train\.label_names: is for text with labels"),
         ("experiments/questions/task", "question", r"questions\.task: there is no task 'question'.*'questions'"),
         ("experiments/questions/corpus", "squad", r"questions\.corpus: .*'squad'.*"),

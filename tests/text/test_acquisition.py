@@ -130,6 +130,11 @@ def test_a_file_is_downloaded_once(server, tmp_path):
     assert report["origin"] == {"kind": "url", "url": data.url, "sha256": data.sha256} and len(report["date"]) == 10
 
 
+def test_without_an_origin_it_says_what_there_is(tmp_path):
+    with pytest.raises(InputError, match="nothing says where the data come from; give one of url, "):
+        acquired(tmp_path, Data())
+
+
 def test_a_wrong_checksum_is_refused(server, tmp_path):
     server.files["/words.txt"] = b"other words"
     data = Data(url=f"{server.url}/words.txt", sha256="0" * 64)

@@ -9,7 +9,7 @@ import pytest
 
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.examples import LabelledSource, read_examples, read_table
-from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled import Labelled, chosen, main
 
 PAIRS = LabelledSource(file="x.tsv", columns={"text": 1, "pair": 2, "label": 3})
 ROWS = [("A man sleeps.", "He is awake.", "no"), ("It rains.", "Water falls.", "yes")]
@@ -47,6 +47,8 @@ def examples(path: Path, labels=("yes", "no"), **source) -> list[tuple[str, str,
             "text/no/x\tA man sleeps.\tHe is awake.\nshared/y\tnobody\tnothing\ntext/yes/z\tIt rains.\tWater falls.\n",
             {"columns": {"label": 1, "text": 2, "pair": 3}, "label_pattern": r"^text/(\w+)/"},
         ),
+        # what comes before the last suffix but one is a name
+        ("of.jsonl.tsv", "A man sleeps.\tHe is awake.\tno\nIt rains.\tWater falls.\tyes\n", {"columns": PAIRS.columns}),
     ],
 )
 def test_formats(tmp_path, name, content, source):
@@ -145,6 +147,30 @@ def test_the_same_pages_are_held_out_in_every_language(tmp_path):
     assert sizes["train"] == pytest.approx(0.7, abs=0.08) and sizes["test/en"] == pytest.approx(0.2, abs=0.08)
     assert sizes["train"] + sizes["dev"] + sizes["test/en"] == 1
     assert [line.removeprefix("de") for line in made["test/de"]] == [line.removeprefix("en") for line in made["test/en"]]
+
+
+def test_the_pages_of_dev_text_in_other_languages_are_not_trained_on(tmp_path):
+    settings = manual(tmp_path)
+    columns = settings.train.columns
+    settings.dev = LabelledSource(str(tmp_path / "en.tsv"), columns)
+    settings.more_dev = {"de": LabelledSource(str(tmp_path / "de.tsv"), columns, language="de", held_out=0.2)}
+    pages = {
+        part: {example.document for example in chosen(settings, part, Counter())} for part in ("train", "dev", "more_dev/de", "test/de")
+    }
+    assert pages["more_dev/de"] and not pages["more_dev/de"] & pages["train"] and not pages["test/de"] & pages["train"]
+    assert len(pages["dev"]) == 200
+
+
+def test_targets_of_a_part_without_a_file_are_in_the_language_of_the_training_texts():
+    settings = Labelled(
+        language="en",
+        unit="target",
+        train=LabelledSource("x.tsv", {"text": 1, "target": 2}, target_language="de"),
+        dev=LabelledSource(held_out=0.1),
+        test={"own": LabelledSource(held_out=0.1), "fr": LabelledSource("y.tsv", {"text": 1, "target": 2}, language="fr")},
+    )
+    languages = {part: settings.language_of_targets(part) for part in ("train", "dev", "test/own", "test/fr")}
+    assert languages == {"train": "de", "dev": "de", "test/own": "de", "test/fr": "fr"}
 
 
 def test_what_dev_or_a_test_set_has_is_not_trained_on(tmp_path):

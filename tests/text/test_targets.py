@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.examples import LabelledSource, read_table
@@ -60,7 +61,7 @@ def test_xglues_line_files(tmp_path):
     ],
 )
 def test_squads_json(tmp_path, source, text):
-    for path, pack in (("x.json", bytes), ("x.json.gz", gzip.compress), ("x.json.xz", lzma.compress)):
+    for path, pack in (("x.json", bytes), ("x.json.gz", gzip.compress), ("x.json.xz", lzma.compress), ("x.json.zst", zstandard.compress)):
         (tmp_path / path).write_bytes(pack(json.dumps(squad()).encode()))
         assert read(tmp_path / path, **source) == [(text, "Wann wurde es gebaut?")]
     assert without_marks(text) == text.replace("[[ ", "").replace(" ]]", "")

@@ -34,7 +34,7 @@ from workflow_scripts.training.checkpoints import (
     prune,
     update_of,
 )
-from workflow_scripts.training.curve import LOSS_ONLY
+from workflow_scripts.training.curve import LOSS_ONLY, handed_on
 from workflow_scripts.training.settings import Training
 
 FORKED = get_context("fork")
@@ -319,6 +319,17 @@ def test_a_score_chooses_what_the_loss_would_not(tmp_path):
     for look in history:
         look.pop("eval_bleu", None)
     assert chosen_updates(history, "best", 1, "eval_bleu") == [20] and looks_without_gain(history, "eval_bleu") == 3
+
+
+def test_why_the_loss_has_chosen_is_told():
+    history = [{"step": 10, "eval_loss": 3.0, "eval_bleu": 12.0}, {"step": 20, "eval_loss": 1.0, "eval_bleu": 9.0}]
+    assert handed_on(history, Training(updates=20, checkpoint="best"))["reason"] is None
+    found = handed_on(history, Training(updates=20, checkpoint="best", choose_by="smoothed_loss"))
+    assert found["updates"] == [20] and found["reason"] == "the smoothed loss is not measured in this way of training"
+    for look in history:
+        del look["eval_bleu"]
+    found = handed_on(history, Training(updates=20, checkpoint="best", bleu_sentences=0))
+    assert found["reason"] == "no BLEU was measured on the dev set: bleu_sentences is 0"
 
 
 def test_the_dev_loss_between_looks_leaves_the_weights_as_they_are(setup, tmp_path, monkeypatch):

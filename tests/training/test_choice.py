@@ -45,6 +45,24 @@ def test_the_best_point_that_did_not_diverge_is_chosen(tmp_path, grid, by, chose
     assert phases["finetune"]["checkpoints"] == str(grid[chosen].parent / "checkpoints")
 
 
+def test_by_the_loss_a_heads_score_is_told_as_well(tmp_path):
+    reports = [
+        put(
+            tmp_path / f"plain.grid{point}/seed1/finetune/training.json",
+            start="results/backbones/small/model",
+            settings={"learning_rate": point},
+            checkpoints="x/h",
+            handed_on={"updates": [9], "dev_macro_f1": score, "dev_loss": loss},
+        )
+        for point, score, loss in ((0, 0.5, 1.0), (1, 0.7, 2.0))
+    ]
+    for by, chosen in (("dev_loss", 0), ("dev_score", 1)):
+        main(tuple(reports), tmp_path / "choice.json", swept=("learning_rate",), settings=Choice(by))
+        choice = read_json(tmp_path / "choice.json")
+        assert choice["chosen"] == chosen
+        assert [(point["dev_score"], point["dev_loss"]) for point in choice["points"]] == [(0.5, 1.0), (0.7, 2.0)]
+
+
 def test_a_grid_that_diverges_everywhere_is_refused(tmp_path, grid):
     with pytest.raises(InputError, match=r"diverged at every point.*loss nan"):
         main((grid[1],), tmp_path / "choice.json", swept=("learning_rate",))

@@ -3,6 +3,7 @@
 import itertools
 import math
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -232,6 +233,12 @@ def test_pairs_are_the_same_for_all_seeds(setup):
     assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50)).epoch(3)
     everything = encode_pairs(*files, 256)
     assert all(row in everything for row in some.epoch(0))
+
+
+@pytest.mark.parametrize("given", [{"switch": "{}"}, {"lexicon": Path("de-en.tsv")}])
+def test_switching_needs_settings_and_a_lexicon(setup, tmp_path, given):
+    with pytest.raises(InputError, match="give both --switch and --lexicon, or neither"):
+        finetune(*setup, tmp_path, Training(updates=1, **TINY), **given)
 
 
 def test_words_of_the_source_are_switched_anew_in_each_epoch_and_the_target_stays(setup, tmp_path):

@@ -137,11 +137,12 @@ def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str
     hypotheses, reference, failed = readable({key: path for key, path in files.items() if path.exists()}, references)
     if failed:
         raise InputError(next(iter(failed.values())))
-    wanted = Scores(metrics=[cast(Any, metric)], tokenize=block["scores"]["tokenize"])
-    known = metrics(block["target"], wanted)
-    if metric not in known:
-        raise InputError(f"metrics: {metric} has no counts of sentences that add up; there is {', '.join(known)}")
-    measure = known[metric]()
+    name = metric.partition(" (")[0]  # METEOR's says how it was counted
+    wanted = Scores(metrics=[cast(Any, name)], tokenize=block["scores"]["tokenize"], meteor_jar=block["scores"].get("meteor_jar"))
+    known = {found.partition(" (")[0]: make for found, make in metrics(block["target"], wanted).items()}
+    if name not in known:
+        raise InputError(f"metrics: {metric} has no counts of sentences that add up; there is {', '.join(block['scores']['metrics'])}")
+    measure = known[name]()
     statistics = {key: sentence_statistics(measure, lines, reference) for key, lines in hypotheses.items()}
     return statistics, lambda sums: measure._compute_score_from_stats(list(sums)).score
 

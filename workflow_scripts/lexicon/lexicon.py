@@ -300,8 +300,10 @@ def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict
     for name, keep_identical in (("all", True), ("non_identical", False)):
         hits: Counter[int] = Counter()
         covered = 0
-        for word, translations in gold.items():
-            truth = {t for t in translations & vocabulary if keep_identical or t != word}
+        right = {word: {t for t in translations if keep_identical or t != word} for word, translations in gold.items()}
+        right = {word: translations for word, translations in right.items() if translations}
+        for word, translations in right.items():
+            truth = translations & vocabulary
             if word not in ranked or not truth:
                 continue
             covered += 1
@@ -309,7 +311,7 @@ def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict
             rank = next((r for r, c in enumerate(candidates[:10]) if c in truth), None)
             for k in (1, 5, 10):
                 hits[k] += rank is not None and rank < k
-        result[name] = {"gold_words": len(gold), "covered": covered, **{f"p@{k}": hits[k] / max(1, covered) for k in (1, 5, 10)}}
+        result[name] = {"gold_words": len(right), "covered": covered, **{f"p@{k}": hits[k] / max(1, covered) for k in (1, 5, 10)}}
     return result
 
 

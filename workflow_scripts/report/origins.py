@@ -96,7 +96,7 @@ def cost(results: Path) -> list[dict[str, Any]]:
 
 
 def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
-    """How many GPUs a job had: what a phase's `training.json` or the file of `SAYS_WHERE` says, else one if its model's training had one."""
+    """How many GPUs a job had: what a phase's `training.json` or the file of `SAYS_WHERE` says, else one where its model's training had."""
     runs, experiment = results / "runs", benchmark.parent.name
     reports: Iterable[Path]
     arm, _, rest = benchmark.stem.rpartition(".seed")

@@ -135,8 +135,9 @@ def _negative(value: float | None) -> float | None:
 
 
 def published(study: Study, arm: str, testset: str, metric: str) -> Any:
-    """The published number of a model on a test set, if the experiment names one."""
-    found = (number for number in study.settings.published if (number.arm, number.testset, number.metric) == (arm, testset, metric))
+    """The published number of a model on a test set, if the experiment names one; without a test set it is of the first."""
+    wanted = arm, testset, metric
+    found = (n for n in study.settings.published if (n.arm, n.testset or study.testsets[0], n.metric) == wanted)
     return next(found, None)
 
 

@@ -43,6 +43,7 @@ def problems(config: Config) -> Iterator[str]:
                 yield f"{where}.objective: {problem}"
         yield from _bitext_problems(config, name, objective)
         yield from _veco_problems(config, name, objective)
+        yield from _mask_problems(name, backbone)
         if family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
             yield _cannot_write(config, name)
 
@@ -114,6 +115,14 @@ def _veco_problems(config: Config, name: str, objective: str | None) -> Iterator
         yield f"{where}.cross_attention_first: without cs_mlm there is no cross-attention"
     if first >= updates:
         yield f"{where}.cross_attention_first: {first} must be less than the {updates} updates of the pretraining"
+
+
+def _mask_problems(name: str, backbone: Backbone) -> Iterator[str]:
+    """Of the pieces to guess some are masked and some replaced; there are no more than all of them."""
+    masking = backbone.pretraining.masking if backbone.pretraining else None
+    if masking and masking.masked + masking.replaced > 1:
+        where = f"backbones.{name}.{backbone.kind}.masking"
+        yield f"{where}: masked ({masking.masked}) and replaced ({masking.replaced}) are shares of the same pieces, together at most 1"
 
 
 def _arm_problems(config: Config, where: str, backbone: Backbone) -> Iterator[str]:

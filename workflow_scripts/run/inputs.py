@@ -25,6 +25,8 @@ from workflow_scripts.tasks.experiment import (
     backbones_of,
     chain,
     experiments_needed,
+    lexicon_corpus,
+    lexicons_used,
     non_autoregressive,
     seeds_of,
     trains,
@@ -290,7 +292,7 @@ def _reads_text(config: Config, backbone: str) -> bool:
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
     """The experiments' training text, or of an arm's model that of the arm.
 
-    Where the vocabulary is cut down to it, the lexicons by which labelled text is switched belong to it as well.
+    Where the vocabulary is cut down to it, lexicons with words from elsewhere belong to it as well, since switched words need their pieces.
     """
     if not _reads_text(config, w.backbone):
         return []
@@ -298,10 +300,24 @@ def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
         return sorted(task_of(config.experiments[of_arm.experiment]).training_text(config, of_arm.experiment))
     read = set(of_users(config, w.backbone, "training_text"))
     if config.backbones[w.backbone].trim:
-        # switched words need their pieces, and no other text has them
-        users = [name for name in backbone_users(config, w.backbone) if task_of(config.experiments[name]).text == "labelled"]
-        read |= {path for name in users for path in transfer.lexicon_files(config, name)}
+        read |= {path for name in backbone_users(config, w.backbone) for path in _words_from_elsewhere(config, name)}
     return sorted(read)
+
+
+def _words_from_elsewhere(config: Config, name: str) -> list[str]:
+    """The files of an experiment's lexicons whose words its own text need not have: given ones, and those of another corpus."""
+    experiment = config.experiments[name]
+    if task_of(experiment).text == "labelled":
+        return transfer.lexicon_files(config, name)
+    files = []
+    for used in lexicons_used(config, experiment):
+        block, corpus = config.lexicons[used], lexicon_corpus(config, experiment, used)
+        given = block.vectors or block.mapping.mode == "dictionary" or corpus != experiment.corpus
+        # pieces are the backbone's own
+        if given and block.unit == "word":
+            a, b = config.corpora[corpus].languages
+            files += [f"{paths.lexicon_folder(config, corpus, used)}/{pair}.tsv" for pair in (f"{a}-{b}", f"{b}-{a}")]
+    return files
 
 
 def backbone_held_out(config: Config, w: Wildcards) -> list[str]:

@@ -4,7 +4,6 @@ As in `consistency`, each problem is a line that names the key, what is wrong wi
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import regex
 
@@ -16,6 +15,7 @@ from workflow_scripts.text.acquisition import ORIGINS, Data, languages_of
 from workflow_scripts.text.aligned import Aligned, AlignedSource
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.examples import TEXT_COLUMNS, WORD_COLUMNS, LabelledSource
+from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Source
@@ -189,7 +189,7 @@ def _document_problems(where: str, source: Source, corpus: Corpus) -> Iterator[s
     """Summaries are for a corpus with documents, and need a source that tells where these begin."""
     if (source.summary or source.format) and not corpus.documents:
         yield f"{where}: {'summary' if source.summary else 'format ncls'} is for a corpus with `documents`"
-    if source.summary and (source.format or not source.file or ".jsonl" in source.file or ".ndjson" in source.file):
+    if source.summary and (source.format or not source.file or kind_of(source.file) == ".jsonl"):
         yield f"{where}.summary: is for a TSV file"
     if source.format and source.files and (missing := [code for code in corpus.languages if code not in source.files]):
         yield f"{where}.files: names none for {', '.join(missing)}"
@@ -212,6 +212,8 @@ def labelled_problems(where: str, labelled: Labelled) -> Iterator[str]:
         yield from _needed_column_problems(f"{where}.{part}", source, labelled.unit)
         yield from _unit_problems(f"{where}.{part}", source, labelled)
         yield from _label_pattern_problems(f"{where}.{part}", source)
+    if labelled.lowercase and labelled.unit != "target":
+        yield f"{where}.lowercase: is for `unit: target`"
     yield from _label_problems(where, labelled)
     yield from _test_problems(where, labelled, "average")
     yield from _same_text_problems(where, labelled)
@@ -237,6 +239,8 @@ def _language_of_part_problems(where: str, part: str, source: LabelledSource, la
     if part in ("train", "dev") and source.language not in (None, labelled.language):
         other = f"{where}.{part}.language: {source.language!r} is not {labelled.language!r}"
         yield f"{other}; only test sets, `translations` and `more_dev` may be in another language"
+    if part == "dev" and source.target_language not in (None, labelled.language_of_targets("train")):
+        yield f"{where}.dev.target_language: {source.target_language!r} is not {labelled.language_of_targets('train')!r}, that of `train`"
 
 
 def _file_of_part_problems(where: str, part: str, source: LabelledSource, labelled: Labelled) -> Iterator[str]:
@@ -278,10 +282,10 @@ def _needed_columns(source: LabelledSource, unit: str) -> set[str]:
     if unit == "word":
         return set()
     if unit == "question":
-        return set() if ".json" in Path(source.file or "").suffixes else set(questions.NEEDED)
+        return set() if kind_of(source.file or "") == ".json" else set(questions.NEEDED)
     if unit in ("text", "query"):
         return {"text", "label"} | ({"pair"} if unit == "query" else set())
-    if source.targets or (source.file or "").removesuffix(".gz").removesuffix(".xz").endswith(".json"):
+    if source.targets or kind_of(source.file or "") == ".json":
         return set()
     if "heading" in source.columns:
         return {"text", "document"}
@@ -311,7 +315,7 @@ def _useless_problems(where: str, source: LabelledSource, keys: tuple[str, ...],
 def _question_problems(where: str, source: LabelledSource) -> Iterator[str]:
     """Questions have no labels, each column once, and JSON files of them are no tables."""
     yield from _useless_problems(where, source, ("label_pattern", "label_names"), "labels, which questions have none of")
-    if source.file and ".json" in Path(source.file).suffixes and (other := source.where.keys() - {"id"}):
+    if source.file and kind_of(source.file) == ".json" and (other := source.where.keys() - {"id"}):
         yield f"{where}.where: asks for {', '.join(sorted(other))}, but a JSON file can only be asked for `id`, the part of ids before a -"
     yield from _single_column_problems(where, source, "question")
 

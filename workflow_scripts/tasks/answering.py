@@ -14,7 +14,7 @@ are in `spans`. The steps are commands:
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ import torch
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import Significance, compare_folders, interval
-from workflow_scripts.limits import AboveZero, Positive
+from workflow_scripts.limits import AboveZero, Limits, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
@@ -47,7 +47,7 @@ class Answering(HeadSettings):
     """Windows per update: questions, each with a part of its passage."""
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
-    max_length: Positive = 384
+    max_length: Annotated[int, Limits(ge=8)] = 384
     """Pieces of a window, those of the question included."""
     stride: Positive = 128
     """Of passages that are longer than a window: after how many pieces the next window begins."""

@@ -95,7 +95,8 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
         InputError: The data cannot be downloaded, or differ from what the configuration says.
     """
     socket.setdefaulttimeout(60)  # for sacreBLEU, which sets none
-    origin = next(name for name in ORIGINS if getattr(settings, name))
+    if not (origin := next((name for name in ORIGINS if getattr(settings, name)), None)):
+        raise InputError(f"{output}: nothing says where the data come from; give one of {', '.join(ORIGINS)}")
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
         made = Path(folder) / output.name

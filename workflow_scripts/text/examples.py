@@ -15,7 +15,7 @@ import regex
 from workflow_scripts.limits import Limits
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import json_rows, read_lines, table_rows
+from workflow_scripts.text.files import json_rows, kind_of, read_lines, table_rows
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
@@ -30,8 +30,8 @@ class LabelledSource:
 
     file: str | None = None
     """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
-    a file with a text a line, or SQuAD's JSON; with `unit: question` a TSV file or SQuAD's JSON. May end in .gz, .xz or .zst (JSON: .gz
-    or .xz). Without it, the file and the settings below are those of the training text."""
+    a file with a text a line, or SQuAD's JSON; with `unit: question` a TSV file or SQuAD's JSON. May end in .gz, .xz or .zst. Without it,
+    the file and the settings below are those of the training text."""
     columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
     name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
@@ -170,8 +170,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
     """
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
     path = Path(source.file or "")
-    is_json = ".jsonl" in path.name or ".ndjson" in path.name
-    for number, cells in _json_rows(source) if is_json else table_rows(path, _wanted(source), source.header):
+    for number, cells in _json_rows(source) if kind_of(path) == ".jsonl" else table_rows(path, _wanted(source), source.header):
         at = f"{source.file}, line {number}"
         if any(str(cells[_where(key)]) != value for key, value in source.where.items()):
             removed["not asked for (where)"] += 1

@@ -169,9 +169,9 @@ def place_of(column: Column, cells: Sequence[str], header: bool, path: Path, wha
 
 def what_else(path: Path) -> str:
     """Where a file was read as a TSV file and its name tells that it is none, what to do; for the end of a message."""
-    if ".csv" in path.suffixes:
+    if kind_of(path) == ".csv":
         return "; a CSV file is not read: write tabs between the columns"
-    return "; JSON is read with one object a line, from a file that ends in .jsonl" if ".json" in path.suffixes else ""
+    return "; JSON is read with one object a line, from a file that ends in .jsonl" if kind_of(path) == ".json" else ""
 
 
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
@@ -183,6 +183,13 @@ _NOT_READ = {"bzip2": b"BZh", "zip": b"PK\x03\x04", "7z": b"7z\xbc\xaf"}
 def packing(path: Path) -> str:
     """The suffix of a file that is packed; empty for others."""
     return path.suffix if path.suffix in _MAGIC else ""
+
+
+def kind_of(path: Path | str) -> str:
+    """The suffix that says how a file is to be read: `.tsv`, `.jsonl` (also of .ndjson), `.json`, `.conllu`, …, however it is packed."""
+    path = Path(path)
+    suffix = Path(path.stem if packing(path) else path.name).suffix
+    return ".jsonl" if suffix == ".ndjson" else suffix
 
 
 def open_packed(path: Path) -> IO[bytes]:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import kind_of, read_lines
 from workflow_scripts.text.parallel import clean_text
 
 Texts = dict[str, str]
@@ -63,12 +63,11 @@ def read_texts(path: Path, header: bool = False) -> Texts:
     """Id → text, of a TSV file (its first line left out with a `header`), or of the questions in SQuAD's JSON."""
     texts: Texts = {}
     lines: dict[str, int] = {}
-    is_json = Path(path).suffixes and ".json" in Path(path).suffixes
-    for number, name, text in _questions(Path(path)) if is_json else _id_and_text(Path(path), header):
+    for number, name, text in _questions(Path(path)) if kind_of(path) == ".json" else _id_and_text(Path(path), header):
         at = f"{path}, line {number}" if number else f"{path}"
         if name in texts:
             there = f"in line {lines[name]} already" if number else "there twice"
-            raise InputError(f"{at}: the id {name[:60]!r} stands {there}; ids must be different"[:400])
+            raise InputError(f"{at}: the id {name[:60]!r} stands {there}; ids must be different")
         if not (text := clean_text(text)):
             raise InputError(f"{at}: the text of {name[:60]!r} is empty; delete it there and where its grade stands, or give it its text")
         texts[name], lines[name] = text, number

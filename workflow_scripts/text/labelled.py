@@ -75,7 +75,9 @@ class Labelled:
 
     def language_of_targets(self, part: str) -> str:
         """The language of the targets of a part (`unit: target`)."""
-        source = self.source_of(part) if "/" in part else self.train
+        source = self.source_of(part)
+        if part in ("train", "dev") or not (source.file or source.by):
+            source = self.train
         return source.target_language or self.target_language or self.language_of(part)
 
 
@@ -197,9 +199,10 @@ def _is_of(settings: Labelled, part: str, document: str) -> bool:
     """
     digest = hashlib.blake2b(f"{settings.seed}\t{document}".encode(), digest_size=8).digest()
     place = int.from_bytes(digest) / 2**64
-    tests = max((source.held_out or 0.0 for source in settings.test.values()), default=0.0)
     if part.startswith(("train", "translations")):
-        return tests <= place < 1 - (settings.dev.held_out or 0.0)
+        tests = max((source.held_out or 0.0 for source in settings.test.values()), default=0.0)
+        dev = max(source.held_out or 0.0 for source in (settings.dev, *settings.more_dev.values()))
+        return tests <= place < 1 - dev
     own = settings.source_of(part).held_out
     if own is None:
         return True

@@ -19,7 +19,7 @@ import regex
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import as_characters
-from workflow_scripts.text.files import json_rows, lockstep, open_packed, packing, read_lines, table_rows, what_else
+from workflow_scripts.text.files import json_rows, kind_of, lockstep, open_packed, packing, read_lines, table_rows, what_else
 from workflow_scripts.text.words import BREAK, sentences
 
 
@@ -115,8 +115,7 @@ def read_pairs(source: Source, languages: tuple[str, str], documents: Documents 
     elif source.file and source.summary and documents:
         pairs = _read_grouped(Path(source.file), columns(), source.summary, languages, clean, documents.language)
     elif source.file:
-        is_json = ".jsonl" in Path(source.file).name or ".ndjson" in Path(source.file).name
-        pairs = (_read_jsonl if is_json else _read_tsv)(Path(source.file), columns(), languages, clean)
+        pairs = (_read_jsonl if kind_of(source.file) == ".jsonl" else _read_tsv)(Path(source.file), columns(), languages, clean)
     else:
         raise InputError("a corpus source needs `file` with `columns`, `files`, `data`, or (dev, test) `held_out`")
     if documents and documents.empty == "refuse" and not source.summary:

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
-from workflow_scripts.text.files import read_lines, table_rows
+from workflow_scripts.text.files import kind_of, read_lines, table_rows
 from workflow_scripts.text.parallel import block_of, clean_text
 
 Span = tuple[int, int]
@@ -79,7 +79,7 @@ def read_questions(
     training file. Raises `InputError` naming file, line and question for an empty question or passage, a question without
     answer, an id that is there twice, and an answer that is empty or not in its passage, unless `lost_answers` leaves such questions out.
     """
-    is_json = ".json" in Path(path).suffixes
+    is_json = kind_of(path) == ".json"
     seen: dict[str, int] = {}
     for raw in _json_questions(Path(path), where, removed) if is_json else _table_questions(Path(path), columns, header, where, removed):
         if raw.key in seen:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import json_rows, read_lines
+from workflow_scripts.text.files import json_rows, kind_of, read_lines
 from workflow_scripts.text.parallel import block_of
 from workflow_scripts.text.treebanks import Multiword, Row, cells_of, read_treebank
 
@@ -59,11 +59,10 @@ def read_sentences(
     or words and tags of different numbers.
     """
     path, prefix = Path(path), ""
-    is_json = any(suffix in (".jsonl", ".ndjson") for suffix in path.suffixes)
-    if ".conllu" in path.suffixes:
+    if kind_of(path) == ".conllu":
         read = read_treebank(path, _numbered(path, columns), multiword, code, changed)
     else:
-        read = _json_rows(path, columns) if is_json else _column_rows(path, columns, {*tags, *names})
+        read = _json_rows(path, columns) if kind_of(path) == ".jsonl" else _column_rows(path, columns, {*tags, *names})
     for number, (document, rows) in enumerate(read, 1):
         if number == 1 and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
             prefix = f"{code}:"
@@ -76,7 +75,7 @@ def read_sentences(
             if (known := _known_tag(tag, tags, names, changed)) is None:
                 raise InputError(
                     f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; correct it, translate it with "
-                    f"`label_names`, or add it to `labels`{'' if is_json else _better_column(path, {*tags, *names})}"
+                    f"`label_names`, or add it to `labels`{'' if kind_of(path) == '.jsonl' else _better_column(path, {*tags, *names})}"
                 )
             found.append(known)
         if prefix:

@@ -17,7 +17,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import json_rows, lockstep, table_rows
+from workflow_scripts.text.files import json_rows, kind_of, lockstep, table_rows
 from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
 from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
@@ -48,7 +48,7 @@ def read_targets(source: "LabelledSource", removed: Counter[str], changed: Count
             different lengths, an answer that is not where it is said to be, two targets for one document, and broken JSON.
     """
     path = Path(source.file or "")
-    is_squad = not source.targets and _without_packing(path).endswith(".json")
+    is_squad = not source.targets and kind_of(path) == ".json"
     if source.targets:
         found = _read_lines(path, Path(source.targets))
     elif is_squad:
@@ -73,10 +73,6 @@ def with_marks(text: str, start: int, end: int) -> str:
 def without_marks(text: str) -> str:
     """A text without the marks around the answer."""
     return " ".join(regex.sub("|".join(map(regex.escape, MARKS)), " ", text).split()) if MARKS[0] in text else text
-
-
-def _without_packing(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".xz")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -122,8 +118,7 @@ def _read_sections(path: Path, columns: dict[str, int | str], removed: Counter[s
 
 
 def _read_rows(path: Path, source: "LabelledSource", removed: Counter[str]) -> Iterator[Targeted]:
-    is_json = ".jsonl" in path.name or ".ndjson" in path.name
-    read = list((_json_lines if is_json else _tsv_lines)(path, source))
+    read = list((_json_lines if kind_of(path) == ".jsonl" else _tsv_lines)(path, source))
     if not source.target_where:
         for number, cells, document in read:
             text, target = _joined(cells["text"]), _joined(cells["target"])

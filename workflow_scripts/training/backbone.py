@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.limits import Positive
+from workflow_scripts.limits import Positive, Seed
 from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
 from workflow_scripts.text.corpus import leak_key
@@ -62,7 +62,7 @@ class Backbone:
     """`small`: shape and pretraining."""
     continued: Pretraining | None = None
     """`continued`: the further pretraining."""
-    seed: int = 1
+    seed: Seed = 1
     """`small`, `continued` and `converted`: seed of the weights that are drawn, of the noise and of the order of the text. What differs
     between two seeds' backbones is what no number of training seeds shows."""
 

@@ -33,28 +33,24 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
     if not sound:
         diverged = "; ".join(f"{point['settings']}: {point['diverged']}" for point in points)
         raise InputError(f"{output}: training diverged at every point of the grid ({diverged}); give other values")
-    measured = ("dev_score", "dev_loss") if settings.by == "dev_score" else _MEASURED
     for i in sound:
-        if points[i][settings.by] is None:
+        if points[i]["measured"].get(settings.by) is None:
             raise InputError(
                 f"{output}: point {points[i]['settings']} of the grid has no {settings.by}, since its metric could not be measured "
                 "(the training's log says why); make that possible and repeat, or set choice.by: dev_loss"
             )
     sign = -1 if settings.by == "dev_loss" else 1
-    chosen = max(sound, key=lambda i: sign * points[i][settings.by])
+    chosen = max(sound, key=lambda i: sign * points[i]["measured"][settings.by])
     write_json(
         output,
         {
             "by": settings.by,
             "seed": points[chosen]["seed"],
-            "points": [{key: point[key] for key in ("settings", *measured, "diverged")} for point in points],
+            "points": [{"settings": point["settings"], **point["measured"], "diverged": point["diverged"]} for point in points],
             "chosen": chosen,
             "phases": points[chosen]["phases"],
         },
     )
-
-
-_MEASURED = ("dev_bleu", "dev_rouge", "dev_loss")
 
 
 def chosen_for(choice: Path | None, phase: str, seed: int, checkpoints: Path) -> tuple[dict[str, Any], Path]:
@@ -77,11 +73,15 @@ def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
         reports["pretext"] = pretext
     phases = {name: read_json(report) for name, report in reports.items()}
     finetune = phases["finetune"]
+    measured = {key: value for key, value in finetune["handed_on"].items() if key in ("dev_bleu", "dev_rouge", "dev_loss")}
+    if "dev_bleu" not in measured:
+        # a head's score has its own name
+        score = next((value for key, value in finetune["handed_on"].items() if key.startswith("dev_") and key != "dev_loss"), None)
+        measured = {"dev_score": score, **measured}
     return {
         "seed": finetune["seed"],
         "settings": {key: finetune["settings"][key] for key in swept},
-        **{key: finetune["handed_on"].get(key) for key in _MEASURED},
-        "dev_score": next((value for key, value in finetune["handed_on"].items() if key.startswith("dev_") and key != "dev_loss"), None),
+        "measured": measured,
         "diverged": next((report["diverged"] for report in phases.values() if report["diverged"]), ""),
         "phases": {
             name: {

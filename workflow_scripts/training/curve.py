@@ -36,7 +36,7 @@ def handed_on(history: list[dict], settings: Training) -> dict:
     """Update numbers of the weights that the phase hands on, and their scores on the dev set (averaged over them).
 
     `chosen_by` names the number that decided which look was best (None if the last one is taken). `reason` says why it was the loss
-    although a score was asked for.
+    although something else was asked for.
     """
     by = judge(settings)
     updates = chosen_updates(history, settings.checkpoint, settings.averaged, by)
@@ -44,8 +44,10 @@ def handed_on(history: list[dict], settings: Training) -> dict:
     measured = {name: [look[key] for look in looks if look.get(key) is not None] for name, key in _DEV.items()}
     chosen_by = judged_by(history, by) if settings.checkpoint in ("best", "average_best") else None
     reason = None
-    if chosen_by not in (by, None):
+    if chosen_by not in (by, None) and settings.choose_by == "metric":
         reason = f"no {settings.dev_metric} was measured on the dev set" + ("" if settings.bleu_sentences else ": bleu_sentences is 0")
+    elif chosen_by not in (by, None):
+        reason = "the smoothed loss is not measured in this way of training"
     return {
         "updates": updates,
         "chosen_by": {theirs: ours for ours, theirs in _DEV.items()}.get(chosen_by or ""),

@@ -34,13 +34,14 @@ from workflow_scripts.names import instead
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise, denoise
-from workflow_scripts.stage import InputError, checksums, is_first_process
+from workflow_scripts.stage import InputError, checksums, is_first_process, read_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import read_sentences, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, unpaired
+from workflow_scripts.training.ready import RAN_ON
 from workflow_scripts.training.segments import Veco
 from workflow_scripts.training.settings import Training
 

@@ -31,7 +31,7 @@ from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.stage import from_plain, is_first_process, run, write_json
+from workflow_scripts.stage import InputError, from_plain, is_first_process, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
 from workflow_scripts.training.choice import chosen_for
@@ -109,6 +109,8 @@ def translate(
     Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of `CodeSwitch`, `switch`, one JSON value
     as well. `more_sources` (in `more_languages`) and `more_targets` (in `more_target_languages`) are learnt together with this text.
     """
+    if bool(switch) != bool(lexicon):
+        raise InputError("give both --switch and --lexicon, or neither: the settings of switching, and the words to switch to")
     phase, settings = _with_choice(phase, settings, "finetune")
     source, target = phase.languages
     switching = from_plain(CodeSwitch, json.loads(switch)) if switch else None
