@@ -15,7 +15,6 @@ rule backbone:
     benchmark:
         "results/benchmarks/backbone/{backbone}.tsv"
     priority: 10  # everything waits for it
-    retries: 1
     conda:
         "../envs/crossgap.yaml"
     resources:

@@ -24,7 +24,7 @@ rule codeswitch:
         tokens=of(arms.pretext_tokens),
         settings=settings_of("codeswitch"),
     shell:
-        "python -m workflow_scripts.noise.codeswitch --text-a {input.text_a:q} --text-b {input.text_b:q} "
+        "python -m workflow_scripts.noise.codeswitch parallel --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--dev-a {input.dev_a:q} --dev-b {input.dev_b:q} --lexicon-ab {input.ab:q} --lexicon-ba {input.ba:q} "
         "--output {output.folder:q} --languages {params.languages:q} --kind {params.kind} {params.model:q} {params.documents} "
         "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"
@@ -54,6 +54,6 @@ rule labelled_codeswitch:
         tokens=of(arms.pretext_tokens),
         settings=settings_of("codeswitch"),
     shell:
-        "python -m workflow_scripts.tasks.classification switch --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
+        "python -m workflow_scripts.noise.codeswitch labelled --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
         "--output {output.folder:q} --language {params.language:q} --into {params.into:q} --kind {params.kind} "
         "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"

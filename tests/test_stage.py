@@ -237,7 +237,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
 
 
 def test_a_value_that_is_none_is_explained(tmp_path):
-    shared = ["workflow_scripts.noise.codeswitch", *(f"--{name}=x" for name in ("text-a", "text-b", "dev-a", "dev-b"))]
+    shared = ["workflow_scripts.noise.codeswitch", "parallel", *(f"--{name}=x" for name in ("text-a", "text-b", "dev-a", "dev-b"))]
     shared += ["--lexicon-ab", "x", "--lexicon-ba", "x", "--output", str(tmp_path), "--languages", "de", "en", "--settings"]
     for wrong, said in (
         (["{}", "--kind", "swap"], "codeswitch"),

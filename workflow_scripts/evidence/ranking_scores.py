@@ -11,7 +11,7 @@ A score is made of the sums of what was counted in queries, so that tests of sig
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def reciprocal_rank(relevant: np.ndarray, scores: np.ndarray) -> float:
     return 0.0
 
 
-def _mean(column: int):
+def _mean(column: int) -> Callable[[np.ndarray], float]:
     return lambda sums: float(sums[column] / sums[-1]) if sums[-1] else 0.0
 
 

@@ -19,7 +19,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Natural, Positive
-from workflow_scripts.models.decoding import Decoding, positions, translator
+from workflow_scripts.models.decoding import Decoding, longest_output_of, translator
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
@@ -80,7 +80,7 @@ def main(
     rows: list[dict[str, Any]] = []
     for arm, model in zip(arms, models, strict=True):
         codec = load_codec(model, documents)
-        for way in ways(model, settings, min(max_length, positions(model) - 2)):
+        for way in ways(model, settings, min(max_length, longest_output_of(model))):
             with translator(model, codec, threads, way.settings) as translate:
                 translate(lines[:2], languages, 1)  # what is compiled or allocated at first does not count
                 for batched in (False, True):

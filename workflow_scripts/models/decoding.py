@@ -21,7 +21,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Natural, Positive
-from workflow_scripts.models.families import longest_row
+from workflow_scripts.models.families import longest_output, longest_row
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import Codec, load_codec
@@ -84,7 +84,7 @@ def main(
     if not (lines := list(read_lines(source))):
         raise InputError(f"{source}: is empty, there is nothing to translate")
     codec = load_codec(model, documents)
-    settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
+    settings = replace(settings, max_length=min(settings.max_length, longest_output_of(model)))
     with translator(model, codec, threads, settings, prompts) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)
     if hypotheses:
@@ -108,6 +108,13 @@ def positions(model: Path) -> int:
     from transformers import AutoConfig
 
     return longest_row(AutoConfig.from_pretrained(model))
+
+
+def longest_output_of(model: Path) -> int:
+    """The most pieces that the model can write."""
+    from transformers import AutoConfig
+
+    return longest_output(AutoConfig.from_pretrained(model))
 
 
 Translate = Callable[[list[str], tuple[str, str], int], list[list[Hypothesis]]]

@@ -1,9 +1,9 @@
 """families: all that Crossgap knows about each family of pretrained models, in one table.
 
 A family is a kind of network together with its input format. Other modules look properties up in this table instead of testing a
-model's type, so that a new family needs one entry here and a tiny model in `tests/tiny_models.py`. Two properties are in code: batches
-without padding (`packing`) and the head of a masked language model (`networks.head_states`). Where only some families are possible, they
-are named: VECO goes on from XLM-R, and small backbones are mBARTs or XLM-Rs.
+model's type, so that a new family needs one entry here and a tiny model in `tests/tiny_models.py`. Three properties are in code: batches
+without padding (`packing`), the head of a masked language model (`networks.head_states`) and XLM-R's missing pooler (`training.backbone`).
+Where only some families are possible, they are named: VECO goes on from XLM-R, and small backbones are mBARTs or XLM-Rs.
 
 ===========  ==================  ==================  ======================
 family       encoder reads       decoder starts      labels
@@ -219,3 +219,8 @@ def titles(families: Iterable[Family] | None = None) -> str:
 def longest_row(config: Any) -> int:
     """The longest row, in pieces, that a model of this configuration can read."""
     return config.max_position_embeddings - family_of(config).reserved_positions
+
+
+def longest_output(config: Any) -> int:
+    """The most pieces that a model of this configuration can write; a row also has the piece that it starts with, and its end."""
+    return longest_row(config) - 2

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
 
@@ -48,7 +49,7 @@ def beam_search(
     ten more, because a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
     """
     network.eval()
-    positions = network.config.max_position_embeddings - 2
+    positions = longest_output(network.config)
     translate: Any = network.generate
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations: list[list[Hypothesis]] = [[] for _ in rows]

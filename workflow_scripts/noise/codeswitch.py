@@ -13,10 +13,13 @@ Two controls replace the same words of the same sentences:
     foreign words without the alignment.
 
 The kind ``released`` is the noise of the authors' published code, for comparison (see the module `released`).
+
+The steps are commands: ``parallel`` for both sides of a parallel text, ``labelled`` for text in one language, such as that of tasks with
+labels, of which each sentence is switched into one of several languages by given dictionaries.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,9 +28,9 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from workflow_scripts.limits import Limits
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise import spans as span_noise
-from workflow_scripts.noise.candidates import Lookup, Lookups, draw_language, load_candidates, load_lookups, permute_candidates
+from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, draw_language, load_candidates, load_lookups, permute_candidates
 from workflow_scripts.noise.released import released_side
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
@@ -106,34 +109,21 @@ def main(
         raise InputError(f"{text_a}: no words to switch")
     # the released noise uses only every second sentence of each side
     rounds = max(1, -(-tokens * (2 if codec else 1) // running_words))
-    report = {}
+    shares = {}
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
         candidates = load_candidates(lexicon)
         if kind == "random":
             candidates = permute_candidates(candidates, vocabularies[1 - side].counts, settings.frequency_bin, seed)
         spellings = (vocabularies[side].spellings, vocabularies[1 - side].spellings) if settings.capitals == "own" else None
-        lookup = Lookup(candidates, code, languages[1 - side], spellings)
-        for source, files in _parts(text, dev, rounds, output, code):
-            total: Counter[str] = Counter()  # each part starts anew; the training text is the last one, so that its counts are reported
-            if codec:
-                for number, path in files.items():
-                    write_lines(path, _count(released_side(source, codec, candidates, seed, number, side, settings.noise), total))
-            else:
-                noised = partial(switched, lookup=lookup, kind=kind, seed=seed, side=side, noise=settings.noise, total=total)
-                write_rounds(files, partial(read_lines, source), noised)
-        report[code] = _shares(total)
-    write_json(
-        output / "codeswitch.json",
-        {
-            "kind": kind,
-            "unit": "piece" if codec else "word",
-            "rounds": rounds,
-            "languages": languages,
-            "seed": seed,
-            "sides": report,
-            "settings": asdict(settings),
-        },
-    )
+        write: Writer
+        if codec:
+            write = partial(write_pieces, codec=codec, candidates=candidates, seed=seed, side=side, noise=settings.noise)
+        else:
+            lookup = Lookup(candidates, code, languages[1 - side], spellings)
+            write = partial(write_words, lookup=lookup, kind=kind, seed=seed, side=side, noise=settings.noise)
+        shares[code] = write_side(text, dev, code, rounds, output, write)
+    about = {"kind": kind, "unit": "piece" if codec else "word", "rounds": rounds, "languages": languages}
+    write_json(output / "codeswitch.json", {**about, "seed": seed, "sides": shares, "settings": asdict(settings)})
 
 
 def one_sided(
@@ -163,35 +153,70 @@ def one_sided(
         raise InputError(f"{text}: no words to switch")
     lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if kind == "random" else None))
     rounds = max(1, -(-tokens // counts.total()))
-    for source, files in _parts(text, dev, rounds, output, language):
-        total: Counter[str] = Counter()  # each part starts anew; the training text is the last one, so that its counts are reported
-        noised = partial(switched, lookup=lookup, kind=kind, seed=seed, side=0, noise=settings.noise, total=total)
-        write_rounds(files, partial(read_lines, source), noised)
-    write_json(
-        output / "codeswitch.json",
-        {
-            "kind": kind,
-            "unit": "word",
-            "rounds": rounds,
-            "languages": [language],
-            "into": into,
-            "seed": seed,
-            "sides": {language: _shares(total)},
-            "settings": asdict(settings),
-        },
-    )
+    write = partial(write_words, lookup=lookup, kind=kind, seed=seed, side=0, noise=settings.noise)
+    shares = {language: write_side(text, dev, language, rounds, output, write)}
+    about = {"kind": kind, "unit": "word", "rounds": rounds, "languages": [language], "into": into}
+    write_json(output / "codeswitch.json", {**about, "seed": seed, "sides": shares, "settings": asdict(settings)})
 
 
+# ---------------------------------------------------------------------------------------------
+# rounds
+
+Writer = Callable[[Path, dict[int, Path], Counter[str]], None]
+"""Writes the rounds of a text, by number, and adds up the counts of `switch_lines`."""
 # round number reserved for dev; training never reaches it
 _DEV_ROUND = 1 << 30
 
 
-def _parts(text: Path, dev: Path, rounds: int, output: Path, code: str) -> list[tuple[Path, dict[int, Path]]]:
-    """The text of dev and training, in this order, and the files of its rounds."""
-    return [
-        (dev, {_DEV_ROUND: output / f"dev.{code}.tsv.zst"}),
-        (text, {number: output / f"round{number}.{code}.tsv.zst" for number in range(rounds)}),
-    ]
+def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, write: Writer) -> dict[str, float]:
+    """Write the noised dev text of one side and the rounds of its training text; returns the shares of switched words in these."""
+    total: Counter[str] = Counter()
+    write(dev, {_DEV_ROUND: output / f"dev.{code}.tsv.zst"}, Counter())
+    write(text, {number: output / f"round{number}.{code}.tsv.zst" for number in range(rounds)}, total)
+    return {
+        **total,
+        "rate": total["replaced"] / max(1, total["words"]),
+        "coverage": total["replaceable"] / max(1, total["words"]),
+        "shortfall": 1 - total["replaced"] / max(1, total["budget"]),
+    }
+
+
+def write_words(
+    source: Path,
+    files: dict[int, Path],
+    total: Counter[str],
+    *,
+    lookup: Lookup | Lookups,
+    kind: Kind,
+    seed: int,
+    side: int,
+    noise: Noise,
+) -> None:
+    """Write rounds in which words are switched or masked: noised line, original line."""
+    noised = partial(switched, lookup=lookup, kind=kind, seed=seed, side=side, noise=noise, total=total)
+    write_rounds(files, partial(read_lines, source), noised)
+
+
+def write_pieces(
+    source: Path,
+    files: dict[int, Path],
+    total: Counter[str],
+    *,
+    codec: Codec,
+    candidates: Candidates,
+    seed: int,
+    side: int,
+    noise: Noise,
+) -> None:
+    """Write rounds in which pieces are switched, as in the authors' published code."""
+    for number, path in files.items():
+        write_lines(path, _counted(released_side(source, codec, candidates, seed, number, side, noise), total))
+
+
+def _counted(rows: Iterator[tuple[str, str, dict]], total: Counter[str]) -> Iterator[str]:
+    for noised, original, counts in rows:
+        total.update(counts)
+        yield f"{noised}\t{original}"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -326,20 +351,5 @@ def replace_words(words: Words, hit: np.ndarray, new: list[str], spaced: bool = 
     return [line if spaced and "  " not in line else " ".join(line.split()) for line in lines]
 
 
-def _shares(total: Counter) -> dict[str, float]:
-    return {
-        **total,
-        "rate": total["replaced"] / max(1, total["words"]),
-        "coverage": total["replaceable"] / max(1, total["words"]),
-        "shortfall": 1 - total["replaced"] / max(1, total["budget"]),
-    }
-
-
-def _count(rows: Iterator[tuple[str, str, dict]], total: Counter) -> Iterator[str]:
-    for noised, original, counts in rows:
-        total.update(counts)
-        yield f"{noised}\t{original}"
-
-
 if __name__ == "__main__":
-    run(main)
+    run({"parallel": main, "labelled": one_sided})

@@ -15,7 +15,7 @@ DISTANCES = ("pairs_rms", "pairs", "means", "cosine", "source_to_target", "targe
 def representation(study: Study) -> dict[str, Any]:
     """The data of the part "Representation distances"."""
     rows = distances(study)
-    return {"rows": rows, "layers": layers(study, rows), "projections": projections(study)}
+    return {"rows": rows, "layers": layers(rows), "projections": projections(study)}
 
 
 def distances(study: Study) -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ def distances(study: Study) -> list[dict[str, Any]]:
     return rows
 
 
-def layers(study: Study, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def layers(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Measures by layer (mean over seeds), of the backbone and of each finetuned arm: series for charts, and rows of a table.
 
     Layer 0 of encoder and decoder are the embeddings. Arms may start from backbones of different depth: a model that lacks a layer has

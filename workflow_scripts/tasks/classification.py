@@ -4,9 +4,6 @@ mBART classifies as BART does (Lewis et al. 2020): encoder and decoder read the 
 the decoder's last state, after all of it was read. Encoders, mBERT and XLM-R, have a head of their own; they
 are baselines. The steps are commands:
 
-``switch``
-    the pretext task's text: the sentences of the training text, each switched into one of several languages by
-    given dictionaries (`codeswitch`)
 ``finetune``
     some epochs with the labels, with early stopping; goes on from checkpoints like `training`
 ``predict``
@@ -30,7 +27,7 @@ from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.evidence.average import Significance, compare_everywhere
 from workflow_scripts.models.batches import Row
 from workflow_scripts.noise.candidates import Lookups, load_lookups
-from workflow_scripts.noise.codeswitch import CodeSwitch, one_sided, switch_lines
+from workflow_scripts.noise.codeswitch import CodeSwitch, switch_lines
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
@@ -214,4 +211,4 @@ def aligned_labels(hypotheses: Path, wanted: int) -> list[str]:
 
 if __name__ == "__main__":
     launch("workflow_scripts.tasks.classification", "finetune")
-    run({"switch": one_sided, "finetune": finetune, "predict": predict, "compare": compare_arms})
+    run({"finetune": finetune, "predict": predict, "compare": compare_arms})

@@ -415,7 +415,7 @@ def generator_problems(config: Config, name: str) -> Iterator[str]:
             if phase.generator == "sga" and phase.start == "scratch":
                 yield f"{where}.start: generator sga freezes a pretrained encoder; for random weights set generator: ctc"
             for key in phase.sga:
-                yield from undefined(f"{where}.sga", key, {f.name: 0 for f in fields(SGA)})
+                yield from undefined(f"{where}.sga", key, [f.name for f in fields(SGA)])
             try:
                 sga_adapter().validate_python({k: v for k, v in phase.sga.items() if hasattr(SGA, k)})
             except ValidationError as error:
@@ -430,7 +430,7 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
     where, experiment = f"experiments.{name}", config.experiments[name]
     yield from undefined(f"{where}.backbone", experiment.backbone, config.backbones)
     for arm in arms_of(config, experiment):
-        yield from undefined(f"arms.{arm}.backbone", backbone_of(config, experiment, arm), {**config.backbones, experiment.backbone: None})
+        yield from undefined(f"arms.{arm}.backbone", backbone_of(config, experiment, arm), [*config.backbones, experiment.backbone])
     for backbone in backbones_of(config, experiment):
         yield from _problems_with_backbone(config, name, backbone, codes, lengths)
 

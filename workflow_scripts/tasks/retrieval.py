@@ -159,7 +159,7 @@ def problems(config: "Config", name: str) -> Iterator[str]:
         yield f"{where}.models: names no model"
     for number in experiment.published:
         yield from undefined(f"{where}.published: arm", number.arm, experiment.models)
-    known = {key: 0 for key in asdict(experiment.retrieval)}
+    known = list(asdict(experiment.retrieval))
     for called, model in experiment.models.items():
         at = f"{where}.models.{called}"
         for key in model.retrieval:

@@ -387,7 +387,7 @@ def transfer_task(
 ) -> Task:
     """The entry of a task with labels in the table: `rule` finetunes for it, by the settings under the experiment's `key`.
 
-    A `unit` of its text (text, word or question) has a label, and its scores are in `scored`, see `results_with`.
+    A `unit` of its text (text, word, question or query) has a label, and its scores are in `scored`, see `results_with`.
     """
     return Task(
         settings=settings,

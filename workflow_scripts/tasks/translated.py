@@ -16,10 +16,10 @@ from typing import Any
 import regex
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.models.decoding import Decoding, one_line, positions, translator
+from workflow_scripts.models.decoding import Decoding, longest_output_of, one_line, translator
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text.examples import Example, read_table
+from workflow_scripts.text.examples import Example, read_table, write_table
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.labelled import keys, mean_lengths, without
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
@@ -52,7 +52,7 @@ def main(
     they stay. Raises `InputError` when no example is left.
     """
     codec = load_codec(model)
-    settings = replace(settings, max_length=min(settings.max_length, positions(model) - 2))
+    settings = replace(settings, max_length=min(settings.max_length, longest_output_of(model)))
     table, removed = read_table(train), Counter[str]()
     targets = tuple(target_languages) == tuple(languages)
     with translator(model, codec, threads, settings) as translate:
@@ -65,7 +65,7 @@ def main(
     made = without(made, forbidden, unit, removed)
     if not made:
         raise InputError(f"{train}: no example is left after its translation (removed: {dict(removed)}); is the model a translator?")
-    write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in made))
+    write_table(examples, made)
     texts = (text for e in made for text in (*e.texts, *([e.label] if targets else [])))
     write_lines(sentences, dict.fromkeys(map(without_marks, texts)))
     labels = Counter(label for e in made for label in e.labels(unit))

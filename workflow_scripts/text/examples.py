@@ -5,7 +5,7 @@ graded documents by `graded`, questions on passages by `questions`, and texts wi
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ import regex
 from workflow_scripts.limits import Limits
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import json_rows, kind_of, read_lines, table_rows
+from workflow_scripts.text.files import json_rows, kind_of, read_lines, table_rows, write_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
@@ -152,8 +152,8 @@ def _with_characters(examples: Iterator[Example], changed: Counter[str]) -> Iter
 def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
     """Queries, each with its documents one after the other and their grades; raises as `read_examples` and `graded` do."""
     if source.documents and source.queries:
-        judged, queries, documents = (Path(path) for path in source.paths())
-        for one in read_judged(judged, queries, documents, source.language or "", source.header):
+        files = Path(source.file or ""), Path(source.queries), Path(source.documents)
+        for one in read_judged(*files, source.language or "", source.header):
             grade = source.label_names.get(one.grade, one.grade)
             _check_label(grade, labels, f"{source.file}, line {one.line}")
             yield Example(grade, one.query, one.document, one.group, one.line, one.query_id)
@@ -221,8 +221,13 @@ def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
     return json_rows(Path(source.file or ""), cells, wanted)
 
 
+def write_table(path: Path, examples: Iterable[Example]) -> None:
+    """Write the examples of a part, a line each, for `read_table`."""
+    write_lines(path, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in examples))
+
+
 def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") -> list[Example]:
-    """The examples of a part as `labelled.main` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
+    """The examples of a part as `write_table` wrote them. Raises `InputError` for a label that is not in `labels`, if these are given."""
     examples = []
     for number, line in enumerate(read_lines(path), 1):
         label, text, pair, *query = line.split("\t")

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from workflow_scripts.limits import Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_keys
-from workflow_scripts.text.examples import Example, LabelledSource, read_any
+from workflow_scripts.text.examples import Example, LabelledSource, read_any, write_table
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.targets import without_marks
@@ -110,7 +110,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
                 "change `seed`, or give the part a file"
             )
         raise InputError(f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); {way_out}")
-    write_lines(examples, ("\t".join((e.label, e.text, e.pair, *([e.query] if e.query else []))) for e in kept))
+    write_table(examples, kept)
     targets = settings.unit == "target" and settings.language_of_targets(part) == source.language
     texts = (text for e in kept for text in (*_sentences(e, unit), *([e.label] if targets else [])))
     write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else without_marks(text) for text in texts))

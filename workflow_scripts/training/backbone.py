@@ -21,6 +21,7 @@ from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.words import read_sentences
+from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Texts, known_family, objective_for, pretrain
 from workflow_scripts.training.ready import made_from, take
@@ -150,8 +151,6 @@ def main(
     pretrained with, so that another backbone can go on from it.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
-    from workflow_scripts.training.curve import write_curve
-
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
     job: dict[str, Any] = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": settings.seed, "threads": threads}
     job |= {"minutes": minutes, "attempt": attempt}
