@@ -50,7 +50,14 @@ rule classification_prediction:
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         examples=of(arms.tested_examples),
     output:
-        folder=directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
+        folder=report(
+            directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
+            patterns=["{testset}.scores.json"],
+            caption="../docs/captions/accuracy.rst",
+            category="Scores",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
+        ),
     log:
         "results/logs/classification/{experiment}/{arm}.seed{seed}.log",
     benchmark:
@@ -72,34 +79,9 @@ rule classification_prediction:
         "{params.choice:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# the files of a test set, where they have always been
-rule classification_answers:
-    input:
-        "results/runs/{experiment}/{arm}/seed{seed}/predictions",
-    output:
-        hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        probabilities="results/runs/{experiment}/{arm}/seed{seed}/{testset}.probabilities.tsv",
-        scores=report(
-            "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
-            caption="../docs/captions/accuracy.rst",
-            category="Scores",
-            subcategory="{experiment}",
-            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
-        ),
-    log:
-        "results/logs/classification/{experiment}/{arm}.seed{seed}.{testset}.log",
-    wildcard_constraints:
-        experiment=experiments_with(task="classification"),
-    localrule: True
-    conda:
-        "../envs/crossgap.yaml"
-    shell:
-        "for file in {output:q}; do cp {input:q}/$(basename $file) $file; done > {log:q} 2>&1"
-
-
 rule classification_significance:
     input:
-        systems=of(arms.predicted),
+        systems=of(arms.of_runs, "predictions"),
         examples=of(arms.tested_examples),
     output:
         report(

@@ -1,7 +1,7 @@
 # The models of several experiments against that of one, by the task's own tests (run/transfers.py).
 use rule classification_significance as classification_transfer with:
     input:
-        systems=of(transfers.predicted),
+        systems=of(transfers.folders),
         examples=of(arms.tested_examples),
     output:
         "results/runs/{experiment}/transfer.json",

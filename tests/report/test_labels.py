@@ -69,7 +69,7 @@ def results(root, seeds=(1,), name="labels"):
         other = {"yes": LABELS[1], LABELS[1]: "yes"}
         given = [label if i % 100 * 37 % 100 < right else other[label] for i, label in enumerate(truth)]
         run = root / f"runs/{name}/{arm}/seed{seed}"
-        put(run / f"{testset}.scores.json", score(truth, given, LABELS))
+        put(run / f"predictions/{testset}.scores.json", score(truth, given, LABELS))
         told = {"from_scratch": False, "start": "results/backbones/small/model", "device": "cpu", "precision": "float32", "rows": 77}
         told |= {"updates": {"planned": 20, "made": 15}, "handed_on": {"updates": [10], "dev_loss": 0.5, "dev_accuracy": 0.8}}
         put(run / "finetune/training.json", told)

@@ -30,9 +30,8 @@ def test_models_are_compared_task_by_task_with_the_base_first():
     assert next(iter(transfers.retrievals(config)["small-retrieval"])) == "xlmr-small"
     asked = SimpleNamespace(experiment="small-topics-xlmr-small")
     assert transfers.names(config, asked)[0] == "xlmr-small"
-    # by model, then by test set, then by seed
+    # by model, then by seed
     first = "results/runs/small-topics-xlmr-small/finetune-5e"
-    assert transfers.predicted(config, asked)[:4] == [*(f"{first}/seed{seed}/en.hyp" for seed in (1, 2, 3)), f"{first}/seed1/de.hyp"]
     assert transfers.folders(config, asked)[2:4] == [
         f"{first}/seed3/predictions",
         "results/runs/small-topics-mbart-small/finetune-5e/seed1/predictions",

@@ -281,19 +281,18 @@ def test_arms_are_compared_by_test_set_and_on_average(tmp_path, test):
     rng = np.random.default_rng(1)
     truth = rng.choice(["a", "b"], 300)
     wrong = np.where(truth == "a", "b", "a")
-    systems = []
     for testset in ("de", "fr"):
         (tmp_path / testset).write_text("".join(f"{label}\ttext\t\n" for label in truth))
     for arm, share in (("base", 0.6), ("good", 0.8), ("same", 0.6)):
         rng = np.random.default_rng(2)
         for testset in ("de", "fr"):
             for seed in (1, 2):
-                path = tmp_path / f"{arm}.{testset}.{seed}"
-                path.write_text("".join(f"{x}\n" for x in np.where(rng.random(300) < share, truth, wrong)))
-                systems.append(path)
+                (folder := tmp_path / f"{arm}{seed}").mkdir(exist_ok=True)
+                (folder / f"{testset}.hyp").write_text("".join(f"{x}\n" for x in np.where(rng.random(300) < share, truth, wrong)))
     names = {"names": ("base", "good", "same"), "testsets": ("de", "fr"), "seeds": (1, 2)}
+    systems = tuple(tmp_path / f"{arm}{seed}" for arm in names["names"] for seed in names["seeds"])
     classification.compare_arms(
-        tuple(systems), (tmp_path / "de", tmp_path / "fr"), tmp_path / "p.json", **names, settings=Significance(test=test, samples=200)
+        systems, (tmp_path / "de", tmp_path / "fr"), tmp_path / "p.json", **names, settings=Significance(test=test, samples=200)
     )
     found = {(r["testset"], r["seed"], r["arm"], r["other"]): r for r in read_json(tmp_path / "p.json")["pairs"]}
     assert len(found) == 3 * 3 * 3
@@ -306,8 +305,6 @@ def test_arms_are_compared_by_test_set_and_on_average(tmp_path, test):
 
 def test_labels_for_other_examples_are_refused(tmp_path):
     (tmp_path / "x.tsv").write_text("a\ttext\t\nb\ttext\t\n")
-    (tmp_path / "x.hyp").write_text("a\n")
-    with pytest.raises(InputError, match=r"x\.hyp: has 1 labels for 2 examples"):
-        classification.compare_arms(
-            (tmp_path / "x.hyp",), (tmp_path / "x.tsv",), tmp_path / "p.json", names=("m",), testsets=("de",), seeds=(1,)
-        )
+    (tmp_path / "de.hyp").write_text("a\n")
+    with pytest.raises(InputError, match=r"de\.hyp: has 1 labels for 2 examples"):
+        classification.compare_arms((tmp_path,), (tmp_path / "x.tsv",), tmp_path / "p.json", names=("m",), testsets=("de",), seeds=(1,))

@@ -112,7 +112,6 @@ def test_other_words_of_finetuning_train_again_and_nothing_else(done):
     assert planned(snakemake(folder, *arguments, "-n")) == {
         "classification_finetune",
         "classification_prediction",
-        "classification_answers",
         "classification_significance",
         "configuration",
         "report",

@@ -31,8 +31,7 @@ def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) 
 
 def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     """Where an arm's answers and their scores are."""
-    measured = measure(study)
-    return study.seed(arm, None if measured.same_for_all_seeds(arm) else seed) / measured.folder
+    return study.seed(arm, None if measure(study).same_for_all_seeds(arm) else seed) / "predictions"
 
 
 # what was run
@@ -91,7 +90,6 @@ def scores(study: Study) -> dict[str, Any]:
         "headline": headline(study, rows, over_seeds, [AVERAGE if len(study.testsets) > 1 else study.testsets[0]], [metric]),
         "measure": measure(study),
         "table": table(study, rows),
-        "folder": measure(study).folder,
         "charts": charts(study, rows),
         "confusions": confusions(study),
     }

@@ -30,8 +30,6 @@ class Measure(NamedTuple):
     """The same as the subject of a sentence."""
     loss: str = "nats per example"
     """What the loss on the dev set is counted in."""
-    folder: str = "predictions/"
-    """The folder of the scores, below that of an arm's run."""
     same_for_all_seeds: Callable[[str], bool] = lambda arm: False
     """Whether an arm is scored only once, under the first seed."""
 
@@ -49,7 +47,6 @@ def _classification(study: Study) -> Measure:
         trivially=f"always {guess} of the test set",
         signature=guess.removeprefix("the "),
         guess=f"always answering with {guess}",
-        folder="",
     )
 
 

@@ -383,13 +383,3 @@ def labelling_metric(config: Config, w: Wildcards) -> str:
     """The score that a labelling's arms are compared by."""
     experiment = config.experiments[w.experiment]
     return labelling.leading(experiment.labelling, config.labelled[experiment.corpus].labels)
-
-
-def predicted(config: Config, w: Wildcards) -> list[str]:
-    """The files with the answers of all arms, on all test sets, with all seeds, in this order."""
-    return [
-        f"{paths.run_folder(w.experiment, arm, seed)}/{testset}.hyp"
-        for arm in arms_of(config, config.experiments[w.experiment])
-        for testset in testsets(config, w)
-        for seed in seeds(config, w)
-    ]

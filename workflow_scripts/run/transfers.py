@@ -11,7 +11,6 @@ from typing import Any
 
 from workflow_scripts import paths
 from workflow_scripts.names import undefined
-from workflow_scripts.run.arms import testsets
 from workflow_scripts.run.config import Config
 from workflow_scripts.tasks.experiment import AnyExperiment, arms_of, backbone_of, seeds_of, trains
 from workflow_scripts.tasks.table import task_name, task_of
@@ -67,19 +66,8 @@ def names(config: Config, w: Any) -> list[str]:
 
 def folders(config: Config, w: Any) -> list[str]:
     """The folders of predictions of all models, with all seeds, in this order."""
-    return [f"{run}/predictions" for run in _runs(config, w)]
-
-
-def predicted(config: Config, w: Any) -> list[str]:
-    """The files with the answers of all models, on all test sets, with all seeds, in this order."""
-    seeds, runs = len(seeds_of(config, config.experiments[w.experiment])), _runs(config, w)
-    by_model = [runs[at : at + seeds] for at in range(0, len(runs), seeds)]
-    return [f"{run}/{testset}.hyp" for mine in by_model for testset in testsets(config, w) for run in mine]
-
-
-def _runs(config: Config, w: Any) -> list[str]:
     return [
-        paths.run_folder(name, arms_of(config, config.experiments[name])[0], seed)
+        f"{paths.run_folder(name, arms_of(config, config.experiments[name])[0], seed)}/predictions"
         for name in _group(config, w).values()
         for seed in seeds_of(config, config.experiments[name])
     ]

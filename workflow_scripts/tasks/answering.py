@@ -84,9 +84,7 @@ class AnsweringExperiment(Finetuned):
     """Tests of significance."""
 
 
-ANSWERING = transfer_task(
-    AnsweringExperiment, key="answering", answers="spans", rule="answering_finetune", unit="question", scored="predictions"
-)
+ANSWERING = transfer_task(AnsweringExperiment, key="answering", answers="spans", rule="answering_finetune", unit="question")
 
 
 # ---------------------------------------------------------------------------------------------

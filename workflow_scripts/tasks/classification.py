@@ -24,7 +24,7 @@ import torch
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence.accuracy import score
-from workflow_scripts.evidence.average import Significance, compare_everywhere
+from workflow_scripts.evidence.average import Significance, compare_folders
 from workflow_scripts.models.batches import Row
 from workflow_scripts.noise.candidates import Lookups, load_lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch, switch_lines
@@ -170,19 +170,16 @@ def compare_arms(
 ) -> None:
     """Test the differences in accuracy between every two arms, on each test set and on average: by seed, and over the seeds.
 
-    `systems` are ordered by arm, then by test set, then by seed; `examples` by test set. Test sets of as many
-    examples each are taken for translations of each other, line by line, and drawn together for their average.
+    `systems` are the folders of predictions, ordered by arm, then by seed; `examples` are ordered like `testsets`.
     """
-    truth = [[example.label for example in read_table(path)] for path in examples]
-    given = iter(systems)
-    right = {
-        (name, testset, seed): [a == b for a, b in zip(aligned_labels(next(given), len(labels)), labels, strict=True)]
-        for name in names
-        for testset, labels in zip(testsets, truth, strict=True)
-        for seed in seeds
-    }
-    counts = {key: np.column_stack([found, np.ones(len(found))]) for key, found in right.items()}
-    write_json(output, compare_everywhere(counts, lambda sums: sums[0] / sums[1], names, testsets, seeds, settings))
+    truth = {testset: [example.label for example in read_table(path)] for testset, path in zip(testsets, examples, strict=True)}
+
+    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
+        given = aligned_labels(hypotheses, len(truth[testset]))
+        right = [label == true for label, true in zip(given, truth[testset], strict=True)]
+        return np.column_stack([right, np.ones(len(right))])
+
+    write_json(output, compare_folders(systems, counts_in, lambda sums: sums[0] / sums[1], names, testsets, seeds, settings))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -80,9 +80,7 @@ class LabellingExperiment(Finetuned):
     """Tests of significance."""
 
 
-LABELLING = transfer_task(
-    LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", unit="word", scored="predictions"
-)
+LABELLING = transfer_task(LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", unit="word")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -85,7 +85,6 @@ RANKING = transfer_task(
     answers="scores",
     rule="ranking_finetune",
     unit="query",
-    scored="predictions",
 )
 
 

@@ -164,28 +164,23 @@ def lexicons(config: Config, name: str) -> list[str]:
     return list(given_lexicons(config, name).values())
 
 
-def results_with(scored: str) -> Callable[[Config, str], set[str]]:
-    """`Task.results` of a task whose scores are in `scored` under a run's folder, a file for each ``{test}`` or one folder."""
-
-    def results(config: Config, name: str) -> set[str]:
-        experiment: Transfer = config.experiments[name]
-        own = paths.experiment_folder(name)
-        files = {f"{own}/significance.json", *(f"{paths.backbone_folder(used)}/backbone.json" for used in backbones_of(config, experiment))}
-        more = [part for _, phase in phases_of(config, experiment) for part in translated_parts(config, name, phase)]
-        parts = [*paths.labelled_parts(config, experiment.corpus), *more, *selecting_parts(config, name)]
-        files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in parts}
-        files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
-        if grid_of(experiment):
-            files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
-        for arm in arms_of(config, experiment):
-            for seed in seeds_of(config, experiment):
-                run = paths.run_folder(name, arm, seed)
-                files |= {f"{run}/{scored.format(test=test)}" for test in config.labelled[experiment.corpus].test}
-                files |= {f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
-                files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
-        return files
-
-    return results
+def results(config: Config, name: str) -> set[str]:
+    """All files that the report reads: predictions, curves, tests of significance, noised text."""
+    experiment: Transfer = config.experiments[name]
+    own = paths.experiment_folder(name)
+    files = {f"{own}/significance.json", *(f"{paths.backbone_folder(used)}/backbone.json" for used in backbones_of(config, experiment))}
+    more = [part for _, phase in phases_of(config, experiment) for part in translated_parts(config, name, phase)]
+    parts = [*paths.labelled_parts(config, experiment.corpus), *more, *selecting_parts(config, name)]
+    files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in parts}
+    files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
+    if grid_of(experiment):
+        files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
+    for arm in arms_of(config, experiment):
+        for seed in seeds_of(config, experiment):
+            run = paths.run_folder(name, arm, seed)
+            files |= {f"{run}/predictions", *(f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm])}
+            files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
+    return files
 
 
 def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained]]:
@@ -383,11 +378,10 @@ def transfer_task(
     answers: Any,
     rule: str,
     unit: str = "text",
-    scored: str = "{test}.scores.json",
 ) -> Task:
     """The entry of a task with labels in the table: `rule` finetunes for it, by the settings under the experiment's `key`.
 
-    A `unit` of its text (text, word, question or query) has a label, and its scores are in `scored`, see `results_with`.
+    A `unit` of its text (text, word, question or query) has a label.
     """
     return Task(
         settings=settings,
@@ -399,7 +393,7 @@ def transfer_task(
         training_text=training_text,
         held_out_text=held_out_text,
         lexicons=lexicons,
-        results=results_with(scored),
+        results=results,
         problems=problems_with(key, unit),
         phases=phases_with(rule, key),
         rules={"pretext": "training.micro_batch_tokens", rule: f"{key}.micro_batch"},
