@@ -53,7 +53,7 @@ include: "rules/generation.smk"
 include: "rules/ranking.smk"
 include: "rules/aligned.smk"
 include: "rules/retrieval.smk"
-include: "rules/transfer.smk"
+include: "rules/transfers.smk"
 include: "rules/report.smk"
 include: "rules/preflight.smk"
 

@@ -17,10 +17,10 @@ from snakemake.utils import update_config
 
 from workflow_scripts.run import arms, config, findings, inputs, loading, model_findings, resources
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
 from workflow_scripts.tasks.retrieval import NamedModel
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.transfer import switched_into
 from workflow_scripts.tasks.translation import zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.training.backbone import chain_of

@@ -12,7 +12,7 @@ from workflow_scripts import paths
 from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks import transfer
+from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training, seeds_of
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import learnt_sources, lexicon_folder, zero_shot_tests
@@ -171,11 +171,11 @@ def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
     chosen = experiment(settings, name)
     labelled = settings.labelled[chosen.corpus]
     writes = task_of(chosen).answers == "text"
-    given = transfer.given_lexicons(settings, name)
+    given = crosslingual.given_lexicons(settings, name)
     return Study(
         source=labelled.language,
         target=labelled.language_of_targets("train") if writes else labelled.language,
-        languages=transfer.trained_languages(settings, name),
+        languages=crosslingual.trained_languages(settings, name),
         testsets=list(labelled.test),
         zero_shot={},
         lowercased=list(labelled.test) if labelled.lowercase else [],

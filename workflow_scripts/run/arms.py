@@ -14,7 +14,7 @@ from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.run.config import Config, backbones_used
 from workflow_scripts.run.inputs import Wildcards, as_json
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks import labelling, transfer, translation
+from workflow_scripts.tasks import crosslingual, labelling, translation
 from workflow_scripts.tasks.experiment import (
     Experiment,
     MoreText,
@@ -319,13 +319,13 @@ def tested_languages(config: Config, w: Wildcards) -> list[str]:
 
 def switched_into(config: Config, w: Wildcards) -> list[str]:
     """The languages that the experiment's words are switched into."""
-    return transfer.switched_into(config, w.experiment)
+    return crosslingual.switched_into(config, w.experiment)
 
 
 def switched_while_finetuning(config: Config, w: Wildcards) -> dict[str, list[str]]:
     """The lexicons by which the finetuning text is switched, if it is."""
     experiment = config.experiments[w.experiment]
-    return {"lexicons": transfer.lexicon_files(config, w.experiment, experiment.lexicon)} if _switches(experiment) else {}
+    return {"lexicons": crosslingual.lexicon_files(config, w.experiment, experiment.lexicon)} if _switches(experiment) else {}
 
 
 def _switches(experiment: Any) -> bool:
@@ -340,8 +340,8 @@ def finetuning_text(config: Config, w: Wildcards, part: str) -> list[str]:
 
 def _more_parts(config: Config, w: Wildcards, part: str) -> list[str]:
     if part == "train":
-        return transfer.translated_parts(config, w.experiment, phase_of(config, w, "finetune"))
-    return transfer.selecting_parts(config, w.experiment)
+        return crosslingual.translated_parts(config, w.experiment, phase_of(config, w, "finetune"))
+    return crosslingual.selecting_parts(config, w.experiment)
 
 
 def finetuning_settings(config: Config, w: Wildcards, **more: Any) -> str:

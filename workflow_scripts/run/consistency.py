@@ -16,9 +16,9 @@ from workflow_scripts.run import analyses, backbone_checks, text_checks, transfe
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.run.inputs import backbone_users, languages_known
+from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.transfer import is_learnt, transfer_lexicons
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.languages import LANGUAGES
@@ -157,7 +157,7 @@ def _learnt_from(name: str, lexicon: LexiconStages, config: Config) -> dict[str,
     """The corpora from which the run learns a lexicon, for translations and for transfer between languages."""
     users = [e for key, e in translations(config).items() if key in config.run.experiments and name in lexicons_used(config, e)]
     corpora = {corpus: config.corpora[corpus] for e in users if (corpus := lexicon_corpus(config, e, name)) in config.corpora}
-    if is_learnt(lexicon) and lexicon.corpus in config.corpora and name in transfer_lexicons(config):
+    if is_learnt(lexicon) and lexicon.corpus in config.corpora and name in crosslingual_lexicons(config):
         corpora[str(lexicon.corpus)] = config.corpora[str(lexicon.corpus)]
     return corpora
 

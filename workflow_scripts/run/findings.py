@@ -12,6 +12,7 @@ import yaml
 from workflow_scripts.run.config import Config, backbones_used, bitext_used
 from workflow_scripts.run.inputs import languages_known
 from workflow_scripts.stage import ROOT, InputError
+from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import (
     arm_phases,
     arms_of,
@@ -25,7 +26,6 @@ from workflow_scripts.tasks.experiment import (
     trains,
 )
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.transfer import is_learnt, transfer_lexicons
 from workflow_scripts.tasks.translation import Translation, translations
 
 Jobs = dict[str, dict[str, Any]]
@@ -87,7 +87,7 @@ def with_labels(config: Config) -> list[str]:
 def used_lexicons(config: Config) -> list[tuple[str, str]]:
     """Corpus and lexicon, each pair once."""
     used = [(lexicon_corpus(config, each, name), name) for each in translated(config) for name in lexicons_used(config, each)]
-    learnt = {name: config.lexicons[name] for name in transfer_lexicons(config)}
+    learnt = {name: config.lexicons[name] for name in crosslingual_lexicons(config)}
     return list(dict.fromkeys([*used, *((str(block.corpus), name) for name, block in learnt.items() if is_learnt(block))]))
 
 

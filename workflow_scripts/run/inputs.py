@@ -17,7 +17,7 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks import transfer, translation
+from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.experiment import (
     arm_phases,
     arms_of,
@@ -207,7 +207,7 @@ def lexicon_reports(config: Config) -> list[str]:
 def given_lexicon(config: Config, w: Wildcards) -> list[str]:
     """The files of given dictionaries by which the words of a pretext phase on labelled text are switched."""
     used = w.noise.partition(".")[2] or config.experiments[w.experiment].lexicon
-    return transfer.lexicon_files(config, w.experiment, used)
+    return crosslingual.lexicon_files(config, w.experiment, used)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def _words_from_elsewhere(config: Config, name: str) -> list[str]:
     """The files of an experiment's lexicons whose words its own text need not have: given ones, and those of another corpus."""
     experiment = config.experiments[name]
     if task_of(experiment).text == "labelled":
-        return transfer.lexicon_files(config, name)
+        return crosslingual.lexicon_files(config, name)
     files = []
     for used in lexicons_used(config, experiment):
         block, corpus = config.lexicons[used], lexicon_corpus(config, experiment, used)

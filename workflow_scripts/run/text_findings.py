@@ -19,8 +19,8 @@ from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora, used_lexicons, with_labels
 from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.crosslingual import given_lexicons, is_learnt
 from workflow_scripts.tasks.table import task_of
-from workflow_scripts.tasks.transfer import given_lexicons, is_learnt
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import aligned as alignments
 from workflow_scripts.text.acquisition import Data, needed

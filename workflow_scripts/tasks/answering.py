@@ -25,10 +25,10 @@ from workflow_scripts.evidence.average import Significance, compare_folders, int
 from workflow_scripts.limits import AboveZero, Limits, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
 from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
-from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
@@ -84,7 +84,7 @@ class AnsweringExperiment(Finetuned):
     """Tests of significance."""
 
 
-ANSWERING = transfer_task(AnsweringExperiment, key="answering", answers="spans", rule="answering_finetune", unit="question")
+ANSWERING = crosslingual_task(AnsweringExperiment, key="answering", answers="spans", rule="answering_finetune", unit="question")
 
 
 # ---------------------------------------------------------------------------------------------

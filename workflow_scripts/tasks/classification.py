@@ -30,9 +30,9 @@ from workflow_scripts.noise.candidates import Lookups, load_lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch, switch_lines
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
 from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
-from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.words import fold, words_of
@@ -74,7 +74,7 @@ class ClassificationExperiment(Finetuned):
     """Tests of significance."""
 
 
-CLASSIFICATION = transfer_task(ClassificationExperiment, key="classification", answers="labels", rule="classification_finetune")
+CLASSIFICATION = crosslingual_task(ClassificationExperiment, key="classification", answers="labels", rule="classification_finetune")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 A model is finetuned on texts with their targets, in one language or from one into another, and is tested on texts that may be in
 other languages: the decoder is told the language to write in, of which it has seen no target. Text, lexicons and pretext phase are
-those of the tasks that learn in one language (`transfer`); what is trained and how answers are scored is as in translation.
+those of the tasks that learn in one language (`crosslingual`); what is trained and how answers are scored is as in translation.
 
 Two commands of its own:
 
@@ -26,9 +26,9 @@ from workflow_scripts.models.decoding import Decoding, longest_output_of, one_li
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run
-from workflow_scripts.tasks import transfer, translation
+from workflow_scripts.tasks import crosslingual, translation
+from workflow_scripts.tasks.crosslingual import CrossLingual
 from workflow_scripts.tasks.experiment import MoreText, Phase, Task, arms_of, backbones_of, phases_of, seeds_of, shared_problems
-from workflow_scripts.tasks.transfer import Transfer
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_pairs
 from workflow_scripts.training.choice import Choice
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class Generation(Transfer):
+class Generation(CrossLingual):
     """Texts with target texts, test sets in the same and in other languages, and a backbone that writes text."""
 
     task: Literal["questions", "titles", "stories"]
@@ -104,7 +104,7 @@ def sides_of(config: Config, name: str, part: str) -> list[tuple[str, str]]:
 
 def more_text(config: Config, name: str, phase: Phase) -> list[MoreText]:
     """The translations of the training text, and of its targets unless these are in one language, if the phase learns from them."""
-    found = [sides_of(config, name, part) for part in transfer.translated_parts(config, name, phase)]
+    found = [sides_of(config, name, part) for part in crosslingual.translated_parts(config, name, phase)]
     return [MoreText(source, target, (code, target_code)) for (source, code), (target, target_code) in found]
 
 
@@ -134,7 +134,7 @@ def results(config: Config, name: str) -> set[str]:
     tests = list(config.labelled[experiment.corpus].test)
     files = {f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in backbones_of(config, experiment)}
     files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
-    files |= {f"{folder}/lexicon.json" for folder in transfer.lexicons(config, name)}
+    files |= {f"{folder}/lexicon.json" for folder in crosslingual.lexicons(config, name)}
     files |= {f"{own}/{TRIVIAL}/{test}.scores.json" for test in tests}
     files |= {f"{own}/significance/{test}.json" for test in tests}
     if experiment.grid:
@@ -160,8 +160,8 @@ def problems(config: Config, name: str) -> Iterator[str]:
             yield f"arms.{arm}: {where}, whose task is {experiment.task}, counts updates; epochs are for tasks with labels"
         if phase.data == "task" and phase.lexicon:
             yield f"arms.{arm}.lexicon: the task itself takes none"
-    yield from transfer.translations_problems(config, name)
-    yield from transfer.text_problems(config, name, "target", {}, [], languages)
+    yield from crosslingual.translations_problems(config, name)
+    yield from crosslingual.text_problems(config, name, "target", {}, [], languages)
 
 
 GENERATION = Task(
@@ -170,10 +170,10 @@ GENERATION = Task(
     answers="text",
     length="updates",
     languages=languages,
-    trained_languages=transfer.trained_languages,
+    trained_languages=crosslingual.trained_languages,
     training_text=training_text,
     held_out_text=held_out_text,
-    lexicons=transfer.lexicons,
+    lexicons=crosslingual.lexicons,
     results=results,
     problems=problems,
     phases=translation.phases,

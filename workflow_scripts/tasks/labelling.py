@@ -31,9 +31,9 @@ from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
 from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, load_token_head
-from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.tagged import join_words, split_words
@@ -80,7 +80,7 @@ class LabellingExperiment(Finetuned):
     """Tests of significance."""
 
 
-LABELLING = transfer_task(LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", unit="word")
+LABELLING = crosslingual_task(LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", unit="word")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -29,9 +29,9 @@ from workflow_scripts.evidence.average import Significance, compare_folders, int
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
 from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
-from workflow_scripts.tasks.transfer import Finetuned, transfer_task
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.launching import launch
@@ -79,7 +79,7 @@ class RankingExperiment(Finetuned):
     """Tests of significance."""
 
 
-RANKING = transfer_task(
+RANKING = crosslingual_task(
     RankingExperiment,
     key="ranking",
     answers="scores",

@@ -1,4 +1,4 @@
-"""transfer: what tasks with labels share. They are finetuned in one language, tested in others, and count epochs.
+"""crosslingual: what tasks with labels share. They are finetuned in one language, tested in others, and count epochs.
 
 Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries, or by
 lexicons that are learnt from other text, each sentence into one of several languages.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class Transfer(Experiment):
+class CrossLingual(Experiment):
     """A text with labels in one language, test sets in that and others, and a backbone."""
 
     lexicon: str | None = None
@@ -53,7 +53,7 @@ class Transfer(Experiment):
 
 
 @dataclass(kw_only=True)
-class Finetuned(Transfer):
+class Finetuned(CrossLingual):
     """What the settings have of tasks for which a head is finetuned: a choice from a grid, and what early stopping goes by."""
 
     grid: dict[str, list[Any]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def switched_into(config: Config, name: str) -> list[str]:
 
 def given_lexicons(config: Config, name: str, lexicon: str | None = None) -> dict[tuple[str, str], str]:
     """(lexicon, pair) → its folder, for each language that is switched into; of the experiment's lexicons, or of one."""
-    experiment: Transfer = config.experiments[name]
+    experiment: CrossLingual = config.experiments[name]
     code = config.labelled[experiment.corpus].language
     return {
         (used, pair): paths.lexicon_folder(config, config.lexicons[used].corpus or "", used)
@@ -121,7 +121,7 @@ def is_learnt(lexicon: LexiconStages) -> bool:
     return bool(lexicon.corpus) and lexicon.mapping.mode != "dictionary"
 
 
-def transfer_lexicons(config: Config) -> list[str]:
+def crosslingual_lexicons(config: Config) -> list[str]:
     """The lexicons by which the words of the run's texts with labels are switched."""
     run = [config.experiments[name] for name in config.run.experiments if name in config.experiments]
     return list(
@@ -166,7 +166,7 @@ def lexicons(config: Config, name: str) -> list[str]:
 
 def results(config: Config, name: str) -> set[str]:
     """All files that the report reads: predictions, curves, tests of significance, noised text."""
-    experiment: Transfer = config.experiments[name]
+    experiment: CrossLingual = config.experiments[name]
     own = paths.experiment_folder(name)
     files = {f"{own}/significance.json", *(f"{paths.backbone_folder(used)}/backbone.json" for used in backbones_of(config, experiment))}
     more = [part for _, phase in phases_of(config, experiment) for part in translated_parts(config, name, phase)]
@@ -187,7 +187,7 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained
     """`Task.phases` of a task that `rule` finetunes for, by the settings under the experiment's `key`."""
 
     def phases(config: Config, name: str) -> Iterator[Trained]:
-        experiment: Transfer = config.experiments[name]
+        experiment: CrossLingual = config.experiments[name]
         seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
         for arm, phase in phases_of(config, experiment):
             backbone = backbone_of(config, experiment, arm)
@@ -345,7 +345,7 @@ def text_problems(
 def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
     """Problems of lexicons: not given dictionaries, or without a language that words are switched into."""
     where = f"experiments.{name}"
-    experiment: Transfer = config.experiments[name]
+    experiment: CrossLingual = config.experiments[name]
     code, into = config.labelled[experiment.corpus].language, switched_into(config, name)
     if not into:
         yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into"
@@ -372,8 +372,8 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
                 )
 
 
-def transfer_task(
-    settings: type[Transfer],
+def crosslingual_task(
+    settings: type[CrossLingual],
     key: str,
     answers: Any,
     rule: str,
