@@ -240,7 +240,7 @@ def seeds_of(config: Config, experiment: Any) -> list[int]:
 
 def trains(experiment: Any) -> bool:
     """Whether an experiment trains its arms; one that does not names `models` that are there, or that others train."""
-    return not hasattr(experiment, "models")
+    return isinstance(experiment, Experiment)
 
 
 def arm_phases(config: Config, experiment: Any, arm: str) -> list[Phase]:

@@ -41,6 +41,7 @@ from workflow_scripts.tasks.experiment import (
     chain,
     pretrained_in,
     seeds_of,
+    trains,
 )
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines, write_lines
@@ -188,7 +189,7 @@ def _model_problems(config: "Config", at: str, model: NamedModel) -> Iterator[st
     other = config.experiments.get(model.experiment or "")
     if other is None:
         return
-    if not hasattr(other, "training") or model.experiment not in config.run.experiments:
+    if not trains(other) or model.experiment not in config.run.experiments:
         yield f"{at}.experiment: {model.experiment!r} must be one of run.experiments, and train"
     elif model.arm not in arms_of(config, other):
         yield f"{at}.arm: {model.arm!r} is no arm of {model.experiment}, which has {', '.join(arms_of(config, other))}"
