@@ -138,6 +138,11 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def processes() -> int:
+    """How many processes train together: those of torchrun, or this one alone."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:
     """Parse flags `--name value …` into keyword arguments without tyro, which COMET's environment lacks.
 

@@ -26,11 +26,11 @@ from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import answering, classification, labelling, ranking, retrieval
-from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.text import labelled
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.settings import Training
 
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}
@@ -119,7 +119,7 @@ def head(folder: Path, device: str, module: Any, start: Path, text: Path, block:
     for place, where in both(folder, device):
         here = dataclasses.replace(block, device=where)
         outputs = [place / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-        module.finetune(Call(start, (text / "train.tsv",), (text / "dev.tsv",), *outputs), settings=settings(here))
+        module.finetune(Job(start, *outputs), train=(text / "train.tsv",), dev=(text / "dev.tsv",), settings=settings(here))
         found.append(columns(place / "curve.tsv", "loss", "dev_loss"))
         model, predictions = folder / "reference/model", place / "predictions"
         if module is labelling:

@@ -15,6 +15,7 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.training import training
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.settings import Training
 
 
@@ -39,8 +40,8 @@ def model(request, tmp_path_factory):
     )
     text = {"train_source": "t.de", "train_target": "t.en", "dev_source": "t.de", "dev_target": "t.en"}
     files = (folder / name for name in ("out/model", "out/curve.tsv", "out/training.json", "out/c"))
-    phase = training.Phase(small_model(folder, request.param), *files, ("de", "en"), threads=1)
-    training.translate(phase, settings=settings, **{k: folder / v for k, v in text.items()})
+    job = Job(small_model(folder, request.param), *files, threads=1)
+    training.translate(job, languages=("de", "en"), settings=settings, **{k: folder / v for k, v in text.items()})
     return folder
 
 

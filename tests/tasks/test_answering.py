@@ -16,12 +16,12 @@ from workflow_scripts.models.spans import best_spans
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import answering
 from workflow_scripts.tasks.answering import Answering, Asking, first_sentence, reader_of
-from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import mark, pieces_of_span
 from workflow_scripts.text.examples import Example, LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.questions import parse_spans, write_spans
+from workflow_scripts.training.job import Job
 
 FAMILIES = ["mbart", "cc25", "mbart50", "nllb", "m2m100", "bert", "xlm-roberta"]
 HEADS = [*((family, "both") for family in FAMILIES), ("mbart", "encoder"), ("nllb", "encoder")]
@@ -171,7 +171,7 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
     settings = Asking(language="en", epochs=2, answering=chosen)
-    answering.finetune(Call(models[family], **files, **made, checkpoints=folder / "checkpoints", seed=seed), settings=settings)
+    answering.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
     tables = (text / "en.tsv", text / "de.tsv")
     named = {"testsets": ("en", "de"), "languages": ("en", "de")}
     answering.predict(folder / "model", tables, folder / "predictions", **named, settings=chosen)

@@ -21,11 +21,12 @@ from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import classification
 from workflow_scripts.tasks.classification import Classification, Finetuning, predict, switched_examples
-from workflow_scripts.tasks.finetuning import Batches, Call, some_of
+from workflow_scripts.tasks.finetuning import Batches, some_of
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training import backbone
+from workflow_scripts.training.job import Job
 
 LABELS = ["Writer", "Calc"]
 SETTINGS = {"batch_size": 16, "learning_rate": 3e-3, "dropout": 0.1, "max_length": 40, "patience": 0, "device": "cpu"}
@@ -69,8 +70,8 @@ def finetune(tables: Path, start: Path, out: Path, **changes):
     )
     outputs = [out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
     switched = {name: changes.pop(name) for name in ("lexicons", "into") if name in changes}
-    call = Call(start, (tables / "train.tsv",), (tables / "dev.tsv",), *outputs, threads=1, **changes)
-    classification.finetune(call, settings=settings, **switched)
+    job = Job(start, *outputs, threads=1, **changes)
+    classification.finetune(job, train=(tables / "train.tsv",), dev=(tables / "dev.tsv",), settings=settings, **switched)
     curve = [line.split("\t") for line in read_lines(out / "curve.tsv")]
     assert curve[0][-2:] == ["dev_loss", "dev_accuracy"] and any(float(row[-2]) and float(row[-1]) >= 0 for row in curve[1:] if row[-1])
     return load_file(out / "model" / "model.safetensors")

@@ -14,12 +14,13 @@ from tiny_models import small_encoder, small_model
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
-from workflow_scripts.tasks.finetuning import Call, phase_settings
+from workflow_scripts.tasks.finetuning import phase_settings
 from workflow_scripts.tasks.labelling import Labelling, Tagging
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.training import choice
 from workflow_scripts.training.choice import Choice
+from workflow_scripts.training.job import Job
 
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
 
@@ -59,6 +60,10 @@ def files(text: Path, model: Path, out: Path) -> dict:
     return {"start": model, "train": (text / "train.tsv",), "dev": (text / "dev.tsv",), **made}
 
 
+def finetune(settings: Tagging, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], **made) -> None:
+    labelling.finetune(Job(start, **made), train=train, dev=dev, settings=settings)
+
+
 def told(epochs: int = 1, **changes) -> Tagging:
     chosen = Labelling(**{"batch_size": 6, "learning_rate": 1e-3, "max_length": 64, **changes})
     return Tagging(language="en", labels=UPOS, epochs=epochs, labelling=chosen)
@@ -73,15 +78,13 @@ def test_translations_are_learnt_from_and_all_languages_selected_on(text, model,
     settings.more_train, settings.more_dev = ["de"], ["de"]
     given = files(text, model, tmp_path)
     given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
-    labelling.finetune(Call(**given), settings=settings)
+    finetune(settings, **given)
     report = read_json(tmp_path / "training.json")
     assert report["rows"] >= 48 and report["languages"] == ["en", "de"] and report["dev_languages"] == ["en", "de"]
     alone = {}
     for number, code in enumerate(("en", "de")):  # a look is the mean of the languages
         out = tmp_path / code
-        labelling.finetune(
-            Call(**{**files(text, tmp_path / "model", out), "dev": (given["dev"][number],)}), settings=told(learning_rate=1e-12)
-        )
+        finetune(told(learning_rate=1e-12), **{**files(text, tmp_path / "model", out), "dev": (given["dev"][number],)})
         alone[code] = read_json(out / "training.json")["handed_on"]
     for key in ("dev_loss", "dev_accuracy"):
         assert report["handed_on"][key] == pytest.approx((alone["en"][key] + alone["de"][key]) / 2, rel=1e-4)
@@ -90,14 +93,12 @@ def test_translations_are_learnt_from_and_all_languages_selected_on(text, model,
 def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):
     points = [{"learning_rate": 1e-3, "epochs": 2}, {"learning_rate": 1e-12, "epochs": 1}]
     for number, point in enumerate(points):
-        labelling.finetune(
-            Call(**files(text, model, tmp_path / str(number))), settings=told(point["epochs"], learning_rate=point["learning_rate"])
-        )
+        finetune(told(point["epochs"], learning_rate=point["learning_rate"]), **files(text, model, tmp_path / str(number)))
     reports = tuple(tmp_path / str(number) / "training.json" for number in range(2))
     choice.main(reports, tmp_path / "choice.json", swept=("learning_rate", "epochs"), settings=Choice(by="dev_loss"))
     chosen = read_json(tmp_path / "choice.json")
     assert [point["settings"] for point in chosen["points"]] == points and chosen["chosen"] == 0
-    labelling.finetune(Call(**files(text, model, tmp_path / "last"), choice=tmp_path / "choice.json"), settings=told())
+    finetune(told(), **files(text, model, tmp_path / "last"), choice=tmp_path / "choice.json")
     report = read_json(tmp_path / "last/training.json")
     assert report["settings"]["epochs"] == 2 and report["checkpoints"] == read_json(reports[0])["checkpoints"]
     assert all(torch.equal(a, b) for a, b in zip(weights(tmp_path / "0").values(), weights(tmp_path / "last").values(), strict=True))
@@ -107,7 +108,7 @@ def test_a_model_reads_as_the_chosen_point_was_finetuned(text, tmp_path):
     """Here from the encoder alone, which the grid chose, and not from both halves, its first value."""
     (tmp_path / "mbart").mkdir()
     start = small_model(tmp_path / "mbart")
-    labelling.finetune(Call(**files(text, start, tmp_path / "chosen")), settings=told(parts="encoder", epochs=2))
+    finetune(told(parts="encoder", epochs=2), **files(text, start, tmp_path / "chosen"))
     chosen = {"settings": {"parts": "encoder", "epochs": 2}, "checkpoints": "elsewhere"}
     (tmp_path / "choice.json").write_text(json.dumps({"seed": 1, "phases": {"finetune": chosen}}))
     for name, given in (("itself", {"settings": Labelling(parts="encoder")}), ("chosen by grid", {"choice": tmp_path / "choice.json"})):
@@ -123,7 +124,7 @@ def test_text_in_a_language_without_a_tag_can_be_learnt_from(text, tmp_path):
     (tmp_path / "mbart").mkdir()
     given = files(text, small_model(tmp_path / "mbart"), tmp_path)
     given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
-    labelling.finetune(Call(**given), settings=settings)
+    finetune(settings, **given)
     assert read_json(tmp_path / "training.json")["languages"] == ["en", "bg"]
 
 
@@ -134,8 +135,8 @@ def test_two_processes_agree_with_one(text, model, tmp_path, parts):
     if parts == "encoder":
         (tmp_path / "mbart").mkdir()
         model = small_model(tmp_path / "mbart")
-    labelling.finetune(Call(**files(text, model, tmp_path / "one")), settings=told(**still))
-    labelling.finetune(Call(**files(text, model, tmp_path / "start")), settings=told(**{**still, "learning_rate": 1e-12}))
+    finetune(told(**still), **files(text, model, tmp_path / "one"))
+    finetune(told(**{**still, "learning_rate": 1e-12}), **files(text, model, tmp_path / "start"))
     line = [sys.executable, *TORCHRUN, "workflow_scripts.tasks.labelling", "finetune"]
     for name, path in files(text, model, tmp_path / "two").items():
         line += [f"--{name}", *map(str, path if isinstance(path, tuple) else [path])]

@@ -17,12 +17,12 @@ from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run import config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import labelling
-from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.labelling import Labelling, Tagging, WordReader, tags_of_sentences, word_scores
 from workflow_scripts.text.examples import Example, LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.tagged import join_words, split_words
+from workflow_scripts.training.job import Job
 
 UD = Path("resources/universal-dependencies")
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
@@ -135,7 +135,7 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    labelling.finetune(Call(models[family], **files, **made, checkpoints=folder / "checkpoints", seed=seed), settings=settings)
+    labelling.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
     labelling.predict(
         folder / "model",
         text / "all.train.tsv",
@@ -226,7 +226,9 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
         main(tmp_path / f"{name}.tsv", tmp_path / name, tmp_path / f"{name}.json", part=part, settings=settings)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "report.json", "checkpoints")]
     labelling.finetune(
-        Call(models["xlm-roberta"], (tmp_path / "train.tsv",), (tmp_path / "dev.tsv",), *outputs),
+        Job(models["xlm-roberta"], *outputs),
+        train=(tmp_path / "train.tsv",),
+        dev=(tmp_path / "dev.tsv",),
         settings=Tagging(language="en", labels=tags, epochs=1, labelling=Labelling(max_length=64, learning_rate=1e-3)),
     )
     chosen = {"testsets": ("en",), "languages": ("en",), "settings": Labelling()}

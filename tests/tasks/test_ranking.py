@@ -15,11 +15,11 @@ from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import ranking
-from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.tasks.heads import Reader, label_scores
 from workflow_scripts.tasks.ranking import Grading, Ranking, counts_of, document_scores, load_ranker, loss_of
 from workflow_scripts.text.examples import LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.training.job import Job
 
 GRADES = ["0", "1", "2"]
 XQUADR = Path("resources/xquad-r")
@@ -60,7 +60,7 @@ def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
     settings = Grading(language="en", grades=GRADES, epochs=1, ranking=Ranking(batch_size=32, learning_rate=1e-3, max_length=48, **changes))
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    ranking.finetune(Call(models[family], **files, **made, checkpoints=folder / "checkpoints"), settings=settings)
+    ranking.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints"), **files, settings=settings)
     ranking.predict(
         folder / "model",
         (text / "en.tsv", text / "de.tsv"),

@@ -20,8 +20,8 @@ from workflow_scripts.models.tokenisation import load_codec, word_starts
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import classification
-from workflow_scripts.tasks.finetuning import Call
 from workflow_scripts.training.backbone import Backbone, chain_of
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, objective_for
 from workflow_scripts.training.rows import MaskedText
 from workflow_scripts.training.settings import Training
@@ -122,8 +122,8 @@ def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
     settings = classification.Classification(batch_size=8, learning_rate=1e-3, max_length=64)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
     told = classification.Finetuning(language="en", labels=["odd", "even"], epochs=1, classification=settings)
-    call = Call(encoder / "out/model", (tmp_path / "train.tsv",), (tmp_path / "dev.tsv",), *outputs, threads=1)
-    classification.finetune(call, settings=told)
+    job = Job(encoder / "out/model", *outputs, threads=1)
+    classification.finetune(job, train=(tmp_path / "train.tsv",), dev=(tmp_path / "dev.tsv",), settings=told)
     classification.predict(
         tmp_path / "model", (tmp_path / "dev.tsv",), tmp_path, testsets=("x",), languages=("en",), threads=1, settings=settings
     )

@@ -26,13 +26,14 @@ from workflow_scripts.limits import AboveZero, Limits, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
-from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.words import sentences
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
 Metric = Literal["f1", "em", "f1_mlqa", "em_mlqa"]
@@ -91,21 +92,21 @@ ANSWERING = crosslingual_task(AnsweringExperiment, key="answering", answers="spa
 # steps
 
 
-def finetune(call: Call, *, settings: Asking) -> None:
-    """Finetune a model to mark the answers of questions; see `Call`. Raises as `training.restore` does."""
-    finetune_head(call, settings, "answering", prepare)
+def finetune(job: Job, *, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Asking) -> None:
+    """Finetune a model to mark the answers of questions; see `Job` and `finetune_head`."""
+    finetune_head(job, train, dev, settings, "answering", prepare)
 
 
-def prepare(call: Call, settings: Asking) -> Prepared:
+def prepare(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Asking) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen = settings.answering
-    reader = reader_of(call.start, chosen, settings.language)
+    reader = reader_of(job.start, chosen, settings.language)
     rows: list[Row] = []
-    for path, code in zip(call.train, settings.train_languages, strict=True):
+    for path, code in zip(train, settings.train_languages, strict=True):
         rows += [window.row for window in reader.windows(some_of(read_table(path), chosen.examples), code)]
-    held_out = [(read_table(path), code) for path, code in zip(call.dev, settings.dev_languages, strict=True)]
+    held_out = [(read_table(path), code) for path, code in zip(dev, settings.dev_languages, strict=True)]
     dev_windows = [reader.windows(table, code) for table, code in held_out]
-    network = load_token_head(call.start, "answering", None, chosen, call.seed, call.from_scratch)
+    network = load_token_head(job.start, "answering", None, chosen, job.seed, job.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
     def look_at(table: list[Example], code: str, windows: list[Window]) -> dict[str, float]:
@@ -116,7 +117,7 @@ def prepare(call: Call, settings: Asking) -> Prepared:
     def look() -> dict[str, float]:
         return mean_of([look_at(*text, windows) for text, windows in zip(held_out, dev_windows, strict=True)])
 
-    return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, call.seed), look, chosen.metric)
+    return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, job.seed), look, chosen.metric)
 
 
 def predict(

@@ -31,11 +31,12 @@ from workflow_scripts.noise.codeswitch import CodeSwitch, switch_lines
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
-from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.finetuning import Batches, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.words import fold, words_of
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
 
@@ -81,22 +82,34 @@ CLASSIFICATION = crosslingual_task(ClassificationExperiment, key="classification
 # steps
 
 
-def finetune(call: Call, *, lexicons: tuple[Path, ...] = (), into: tuple[str, ...] = (), settings: Finetuning) -> None:
-    """Finetune a model to label texts; see `Call`. `lexicons`, one for each language of `into`, switch words of the first table where
-    `settings` has a `codeswitch`. Raises as `training.restore` does."""
+def finetune(
+    job: Job,
+    *,
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
+    lexicons: tuple[Path, ...] = (),
+    into: tuple[str, ...] = (),
+    settings: Finetuning,
+) -> None:
+    """Finetune a model to label texts; see `Job` and `finetune_head`.
+
+    `lexicons`, one for each language of `into`, switch words of the first table where `settings` has a `codeswitch`.
+    """
     own = partial(prepare, lexicons=lexicons, into=into)
-    finetune_head(call, settings, "classification", own, {path.name: path for path in lexicons})
+    finetune_head(job, train, dev, settings, "classification", own, {path.name: path for path in lexicons})
 
 
-def prepare(call: Call, settings: Finetuning, lexicons: tuple[Path, ...], into: tuple[str, ...]) -> Prepared:
+def prepare(
+    job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Finetuning, lexicons: tuple[Path, ...], into: tuple[str, ...]
+) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen, language, labels = settings.classification, settings.language, settings.labels
-    reader = Reader(call.start, chosen.max_length, language)
-    examples = some_of(read_table(call.train[0], labels), chosen.examples)
+    reader = Reader(job.start, chosen.max_length, language)
+    examples = some_of(read_table(train[0], labels), chosen.examples)
     more: list[Row] = []
-    for path, code in zip(call.train[1:], settings.more_train, strict=True):
+    for path, code in zip(train[1:], settings.more_train, strict=True):
         more += reader.rows(some_of(read_table(path, labels), chosen.examples), code, labels)
-    held_out = [reader.rows(read_table(path, labels), code, labels) for path, code in zip(call.dev, settings.dev_languages, strict=True)]
+    held_out = [reader.rows(read_table(path, labels), code, labels) for path, code in zip(dev, settings.dev_languages, strict=True)]
     lookup, noise = None, Noise()
     if settings.codeswitch:
         noise = settings.codeswitch.noise
@@ -108,9 +121,9 @@ def prepare(call: Call, settings: Finetuning, lexicons: tuple[Path, ...], into: 
     def rows(epoch: int) -> list[Row]:
         if not lookup:
             return plain
-        return reader.rows(switched_examples(examples, lookup, noise, call.seed, epoch), language, labels) + more
+        return reader.rows(switched_examples(examples, lookup, noise, job.seed, epoch), language, labels) + more
 
-    network = load_text_head(call.start, labels, chosen, call.seed, call.from_scratch)
+    network = load_text_head(job.start, labels, chosen, job.seed, job.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
     def look_at(dev_rows: list[Row]) -> dict[str, float]:
@@ -119,7 +132,7 @@ def prepare(call: Call, settings: Finetuning, lexicons: tuple[Path, ...], into: 
         error = float((logits.argmax(dim=1) != truth).float().mean())
         return {"eval_loss": float(torch.nn.functional.cross_entropy(logits, truth)), "eval_error": error}
 
-    batches = Batches(rows, len(examples) + len(more), settings.epochs, chosen, call.seed)
+    batches = Batches(rows, len(examples) + len(more), settings.epochs, chosen, job.seed)
     return Prepared(network, reader, batches, lambda: mean_of([look_at(one) for one in held_out]), "accuracy")
 
 

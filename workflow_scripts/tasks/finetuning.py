@@ -5,26 +5,22 @@ The rows of an epoch are shuffled into updates of like length; the loop, the che
 """
 
 import math
-import os
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 
-from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 from workflow_scripts.models.batches import Row
-from workflow_scripts.models.networks import save_model
-from workflow_scripts.stage import is_first_process, write_json
+from workflow_scripts.stage import processes
 from workflow_scripts.tasks.heads import Reader, summed_loss
 from workflow_scripts.text.examples import Example
-from workflow_scripts.training.checkpoints import Deadline, chosen_updates, claimed, describe_phase, fingerprint
+from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
 from workflow_scripts.training.choice import chosen_for
-from workflow_scripts.training.curve import write_curve
+from workflow_scripts.training.job import Job, begun, finish
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
@@ -98,27 +94,6 @@ class Told:
         return (self.language, *self.more_dev)
 
 
-class Call(NamedTuple):
-    """What one call of `finetune` reads and writes: it finetunes the model in `start` on the tables `train`, and writes `model`, its
-    learning `curve` and a `report`. The first of `train` and `dev` are in the text's language, others in those that the settings name.
-    How the job is run is told as in `training.Phase`."""
-
-    start: Path
-    train: tuple[Path, ...]
-    dev: tuple[Path, ...]
-    model: Path
-    curve: Path
-    report: Path
-    checkpoints: Path
-    choice: Path | None = None
-    keep_diverged: bool = False
-    from_scratch: bool = False
-    seed: int = 1
-    threads: int = 0
-    minutes: float = 0
-    attempt: int = 1
-
-
 class Prepared(NamedTuple):
     """What a task makes of its text for `train_head`."""
 
@@ -145,40 +120,62 @@ def describe(settings: Any, block: str, text: dict[str, Path], start: Path, seed
     return description
 
 
+Prepare = Callable[[Job, tuple[Path, ...], tuple[Path, ...], Any], Prepared]
+"""Makes what is trained of a job, its training and dev tables, and its settings. The first table of each is in the text's language, others
+are in those that the settings name."""
+
+
 def finetune_head(
-    call: Call, settings: Any, block: str, prepare: Callable[[Call, Any], Prepared], text: dict[str, Path] | None = None
+    job: Job,
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
+    settings: Any,
+    block: str,
+    prepare: Prepare,
+    text: dict[str, Path] | None = None,
 ) -> None:
-    """Finetune for a task, by what it makes of `call` and `settings` (`prepare`); write the model, its learning curve and a report.
+    """Finetune for a task on the tables `train`, with looks at `dev`; write the model, its learning curve and a report.
 
     `block` names the settings of the head in `settings`. `text` are further files that checkpoints depend on. A `choice` that was made
     in a grid goes over the settings. Under torchrun the processes share the work of each update. Raises as `training.restore` does.
     """
     from workflow_scripts.training.watching import Diverged
 
-    chosen, checkpoints = chosen_for(call.choice, "finetune", call.seed, call.checkpoints)
-    epochs = chosen.pop("epochs", settings.epochs)
-    settings = replace(settings, epochs=epochs, **{block: replace(getattr(settings, block), **chosen)})
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if call.threads:
-        torch.set_num_threads(max(1, call.threads // processes))
-    keep_memory()
-    tables = {"train": call.train, "dev": call.dev}
-    numbered = {f"{part}{at or ''}": path for part, paths in tables.items() for at, path in enumerate(paths)}
-    description = describe(settings, block, {**numbered, **(text or {})}, call.start, call.seed, call.from_scratch)
-    own = checkpoints / fingerprint(description)
-    with claimed(checkpoints, description, call.attempt) if is_first_process() else nullcontext(own) as folder:
-        prepared = prepare(call, settings)
+    changed, checkpoints = chosen_for(job.choice, "finetune", job.seed, job.checkpoints)
+    epochs = changed.pop("epochs", settings.epochs)
+    settings = replace(settings, epochs=epochs, **{block: replace(getattr(settings, block), **changed)})
+    tables = {f"{part}{at or ''}": path for part, paths in (("train", train), ("dev", dev)) for at, path in enumerate(paths)}
+    description = describe(settings, block, {**tables, **(text or {})}, job.start, job.seed, job.from_scratch)
+    chosen: HeadSettings = getattr(settings, block)
+    with begun(job._replace(checkpoints=checkpoints), description) as folder:
+        prepared = prepare(job, train, dev, settings)
+        network, score = prepared.network, f"dev_{prepared.score}"
+        diverged = ""
         try:
-            train_head(call, settings, block, prepared, folder)
+            history = train_head(job, chosen, prepared, folder)
         except Diverged as reason:
-            if not call.keep_diverged:
+            if not job.keep_diverged:
                 raise
-            if not is_first_process():
-                return
-            save_model(prepared.network, prepared.reader.tokenizer, call.model)
-            write_curve(call.curve, reason.history)
-            report = {"handed_on": {}, "diverged": str(reason), "checkpoints": str(folder)}
-            write_json(call.report, {**_about(call, settings, block), **report})
+            history, diverged = reason.history, str(reason)
+        network.config.finetuned_language = settings.language
+        looks = [{**entry, score: 1 - entry["eval_error"]} if "eval_error" in entry else entry for entry in history]
+        about = {
+            "languages": list(dict.fromkeys(settings.train_languages)),
+            "dev_languages": [*settings.dev_languages],
+            "rows": sum(prepared.batches.epoch_sizes),
+            "precision": pick_precision(chosen.precision, pick_device(chosen.device)),
+            "checkpoints": str(folder),
+            "updates": {
+                "planned": len(prepared.batches.epoch_sizes) * epochs,
+                "made": max((entry["step"] for entry in history), default=0),
+            },
+            "handed_on": {} if diverged else best_look(looks, chosen, score),
+            "diverged": diverged,
+            # what a grid may choose stands at the top of the settings as well
+            "settings": {**asdict(chosen), **asdict(settings)},
+        }
+        columns = ("update", "seconds", "loss", "learning_rate", "dev_loss", score)
+        finish(job, network, prepared.reader.tokenizer, looks, about, columns)
 
 
 def with_choice(settings: Any, choice: Path | None) -> Any:
@@ -187,61 +184,28 @@ def with_choice(settings: Any, choice: Path | None) -> Any:
     return replace(settings, **{name: value for name, value in chosen.items() if name != "epochs"})
 
 
-def _about(call: Call, settings: Any, block: str) -> dict[str, Any]:
-    """What a report begins with. What a grid may choose stands at the top of the settings as well."""
-    values = asdict(settings)
-    languages = [settings.language, *settings.more_train]
-    return {
-        "start": str(call.start),
-        "from_scratch": call.from_scratch,
-        "seed": call.seed,
-        "languages": list(dict.fromkeys(languages)),
-        "dev_languages": [settings.language, *settings.more_dev],
-        "settings": {**values[block], **values},
-    }
-
-
-def train_head(call: Call, settings: Any, block: str, prepared: Prepared, folder: Path) -> None:
-    """Train a network on its batches, and write the model, its learning curve and a report. `block` names the head's settings.
-
-    The best look is the one with the best score, or with ``choose_by: loss`` of the least loss. Checkpoints are in `folder`. Raises as
-    `training.loop.fit` does.
-    """
+def train_head(job: Job, chosen: HeadSettings, prepared: Prepared, folder: Path) -> list[dict]:
+    """Train a network on its batches, and return the history; checkpoints are in `folder`. Raises as `training.loop.fit` does."""
     from workflow_scripts.training.loop import fit
     from workflow_scripts.training.watching import Progress, Watch
 
-    chosen: HeadSettings = getattr(settings, block)
-    network, reader, batches, look, score, loss = prepared
-    by = "eval_loss" if getattr(chosen, "choose_by", "") == "loss" else "eval_error"
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    each = len(batches.epoch_sizes)
+    batches, each = prepared.batches, len(prepared.batches.epoch_sizes)
     training = phase_settings(chosen, batches.epochs * each, each)
     progress = Progress(sum(batches.epoch_sizes) / each, "examples")
-    watch = Watch(folder, training, Deadline(call.minutes), by=by)
-    history = fit(network, batches, batches.parts // processes, reader.collate, loss, look, watch, progress, call.seed)
-    if not is_first_process():
-        return
-    looks = [{**entry, f"dev_{score}": 1 - entry["eval_error"]} if "eval_error" in entry else entry for entry in history]
-    (update,) = chosen_updates(history, "best", 1, by)
+    watch = Watch(folder, training, Deadline(job.minutes), by=_judge(chosen))
+    accumulated, collate = batches.parts // processes(), prepared.reader.collate
+    return fit(prepared.network, batches, accumulated, collate, prepared.loss, prepared.look, watch, progress, job.seed)
+
+
+def best_look(looks: list[dict], chosen: HeadSettings, score: str) -> dict[str, Any]:
+    """The update with the best score, or with ``choose_by: loss`` the least loss, and what was measured of it."""
+    (update,) = chosen_updates(looks, "best", 1, _judge(chosen))
     taken = next(entry for entry in looks if entry["step"] == update and "eval_loss" in entry)
-    network.config.finetuned_language = settings.language
-    save_model(network, reader.tokenizer, call.model)
-    write_curve(call.curve, looks, ("update", "seconds", "loss", "learning_rate", "dev_loss", f"dev_{score}"))
-    write_json(
-        call.report,
-        {
-            **_about(call, settings, block),
-            "rows": sum(batches.epoch_sizes),
-            "parameters": sum(p.numel() for p in network.parameters()),
-            "device": str(network.device),
-            "precision": pick_precision(chosen.precision, pick_device(chosen.device)),
-            "processes": processes,
-            "checkpoints": str(folder),
-            "updates": {"planned": training.updates, "made": max(entry["step"] for entry in history)},
-            "handed_on": {"updates": [update], "dev_loss": taken["eval_loss"], f"dev_{score}": taken[f"dev_{score}"]},
-            "diverged": "",
-        },
-    )
+    return {"updates": [update], "dev_loss": taken["eval_loss"], score: taken[score]}
+
+
+def _judge(chosen: HeadSettings) -> str:
+    return "eval_loss" if getattr(chosen, "choose_by", "") == "loss" else "eval_error"
 
 
 def mean_of(looks: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -289,8 +253,7 @@ class Batches(Sequence[list[Row]]):
 
     def __init__(self, rows: Callable[[int], list[Row]], number: int, epochs: int, settings: HeadSettings, seed: int):
         self.rows, self.epochs, self.seed, self.size = rows, epochs, seed, settings.batch_size
-        processes = int(os.environ.get("WORLD_SIZE", "1"))
-        self.parts = processes * math.ceil(settings.batch_size / (processes * (settings.micro_batch or settings.batch_size)))
+        self.parts = processes() * math.ceil(settings.batch_size / (processes() * (settings.micro_batch or settings.batch_size)))
         whole, rest = divmod(number, settings.batch_size)
         self.epoch_sizes = [settings.batch_size] * whole + [rest] * bool(rest)
         self._current: tuple[int, list[list[Row]]] = -1, []

@@ -32,11 +32,12 @@ from workflow_scripts.models.batches import Row, by_length, decoder_input, token
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
-from workflow_scripts.tasks.finetuning import Batches, Call, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, load_token_head
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.tagged import join_words, split_words
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
 
@@ -87,24 +88,24 @@ LABELLING = crosslingual_task(LabellingExperiment, key="labelling", answers="tag
 # steps
 
 
-def finetune(call: Call, *, settings: Tagging) -> None:
-    """Finetune a model to tag words; see `Call`. Raises as `training.restore` does."""
-    finetune_head(call, settings, "labelling", prepare)
+def finetune(job: Job, *, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Tagging) -> None:
+    """Finetune a model to tag words; see `Job` and `finetune_head`."""
+    finetune_head(job, train, dev, settings, "labelling", prepare)
 
 
-def prepare(call: Call, settings: Tagging) -> Prepared:
+def prepare(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Tagging) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen, labels = settings.labelling, settings.labels
     metric = leading(chosen, labels)
-    reader = WordReader(call.start, chosen.max_length, chosen.parts, settings.language)
+    reader = WordReader(job.start, chosen.max_length, chosen.parts, settings.language)
     rows: list[Row] = []
-    for path, code in zip(call.train, settings.train_languages, strict=True):
+    for path, code in zip(train, settings.train_languages, strict=True):
         rows += reader.rows(reader.windows(some_of(read_table(path, labels, "word"), chosen.examples)), code, labels)
-    held_out = [read_table(path, labels, "word") for path in call.dev]
+    held_out = [read_table(path, labels, "word") for path in dev]
     dev_windows = [reader.windows(table) for table in held_out]
     codes = settings.dev_languages
     dev_rows = [reader.rows(windows, code, labels) for windows, code in zip(dev_windows, codes, strict=True)]
-    network = load_token_head(call.start, "labelling", labels, chosen, call.seed, call.from_scratch)
+    network = load_token_head(job.start, "labelling", labels, chosen, job.seed, job.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
 
     def look_at(table: list[Example], windows: list[Example], rows: list[Row]) -> dict[str, float]:
@@ -118,7 +119,7 @@ def prepare(call: Call, settings: Tagging) -> Prepared:
     def look() -> dict[str, float]:
         return mean_of([look_at(*one) for one in zip(held_out, dev_windows, dev_rows, strict=True)])
 
-    return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, call.seed), look, metric)
+    return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, job.seed), look, metric)
 
 
 def predict(

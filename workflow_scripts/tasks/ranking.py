@@ -30,10 +30,11 @@ from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
-from workflow_scripts.tasks.finetuning import Batches, Call, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.finetuning import Batches, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
 
@@ -92,22 +93,22 @@ RANKING = crosslingual_task(
 # steps
 
 
-def finetune(call: Call, *, settings: Grading) -> None:
-    """Finetune a model to grade documents; see `Call`. Raises as `training.restore` does."""
-    finetune_head(call, settings, "ranking", prepare)
+def finetune(job: Job, *, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Grading) -> None:
+    """Finetune a model to grade documents; see `Job` and `finetune_head`."""
+    finetune_head(job, train, dev, settings, "ranking", prepare)
 
 
-def prepare(call: Call, settings: Grading) -> Prepared:
+def prepare(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Grading) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen, grades = settings.ranking, settings.grades
-    reader = Reader(call.start, chosen.max_length, settings.language)
+    reader = Reader(job.start, chosen.max_length, settings.language)
     rows: list[Row] = []
-    for path, code in zip(call.train, settings.train_languages, strict=True):
+    for path, code in zip(train, settings.train_languages, strict=True):
         rows += reader.rows(some_of(read_table(path, grades), chosen.examples), code, grades)
-    held_out = [read_table(path, grades) for path in call.dev]
+    held_out = [read_table(path, grades) for path in dev]
     codes = settings.dev_languages
     dev_rows = [reader.rows(table, code, grades) for table, code in zip(held_out, codes, strict=True)]
-    network = load_ranker(call.start, grades, chosen, call.seed, call.from_scratch)
+    network = load_ranker(job.start, grades, chosen, job.seed, job.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
     loss = loss_of(grades, chosen.loss)
 
@@ -120,7 +121,7 @@ def prepare(call: Call, settings: Grading) -> Prepared:
     def look() -> dict[str, float]:
         return mean_of([look_at(*one) for one in zip(held_out, dev_rows, strict=True)])
 
-    batches = Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, call.seed)
+    batches = Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, job.seed)
     return Prepared(network, reader, batches, look, chosen.metric, loss)
 
 

@@ -22,6 +22,7 @@ from workflow_scripts.stage import InputError, checksums, is_first_process, read
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.curve import write_curve
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Texts, known_family, objective_for, pretrain
 from workflow_scripts.training.ready import made_from, take
@@ -152,8 +153,8 @@ def main(
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
-    job: dict[str, Any] = {"model": output, "curve": curve, "checkpoints": checkpoints, "seed": settings.seed, "threads": threads}
-    job |= {"minutes": minutes, "attempt": attempt}
+    # what is pretrained from nothing starts from a model that is made of the text, in `pretrain`
+    job = Job(start or output, output, curve, report, checkpoints, seed=settings.seed, threads=threads, minutes=minutes, attempt=attempt)
     if settings.kind == "small":
         details = make_small(settings, texts, job)
     elif settings.kind == "continued":
@@ -174,10 +175,10 @@ def main(
 # a model that is pretrained here
 
 
-def make_small(settings: Backbone, texts: Texts, job: dict[str, Any]) -> dict:
+def make_small(settings: Backbone, texts: Texts, job: Job) -> dict:
     """Make a small model and pretrain it, or take a ready-made one of the same text and settings.
 
-    `job` has outputs and seed as `training.Phase` names them. Returns what ``backbone.json`` says of the model.
+    Returns what ``backbone.json`` says of the model.
     """
     if settings.small is None:
         raise InputError("backbone of kind small needs a block `small`")
@@ -190,7 +191,7 @@ def make_small(settings: Backbone, texts: Texts, job: dict[str, Any]) -> dict:
     return _taken_or_pretrained(settings, block, origin, texts, make_start, job)
 
 
-def go_on(settings: Backbone, start: Path | None, texts: Texts, job: dict[str, Any]) -> dict:
+def go_on(settings: Backbone, start: Path | None, texts: Texts, job: Job) -> dict:
     """Continue the pretraining of the model in `start`; otherwise like `make_small`."""
     if settings.continued is None or start is None:
         raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
@@ -208,12 +209,12 @@ def _taken_or_pretrained(
     origin: dict[str, Any],
     texts: Texts,
     make_start: Callable[[list[str], Path], Path],
-    job: dict[str, Any],
+    job: Job,
 ) -> dict:
     """Take the ready-made copy of what has this `origin`, or pretrain; without an origin no copy will do."""
-    if block.ready and origin and (found := take(Path(block.ready), origin, job["model"], job["curve"])):
+    if block.ready and origin and (found := take(Path(block.ready), origin, job.model, job.curve)):
         return found
-    made = pretrain(block, settings.objective, texts, make_start, settings.kind, **job)
+    made = pretrain(block, settings.objective, texts, make_start, settings.kind, job)
     return {**({"made_from": origin} if origin else {}), **made}
 
 

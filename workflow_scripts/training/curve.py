@@ -27,9 +27,14 @@ def write_curve(path: Path, history: list[dict], columns: tuple[str, ...] = CURV
                 file.write("\t".join(_number(row.get(name)) for name in columns) + "\n")
 
 
+def score_key(settings: Training) -> str:
+    """The name, in the Trainer's history, of the score of dev texts."""
+    return _DEV[DEV_SCORES[settings.dev_metric]]
+
+
 def judge(settings: Training) -> str:
     """The name, in the Trainer's history, of the number that looks at the dev set are judged by."""
-    return _DEV[DEV_SCORES[settings.dev_metric] if settings.choose_by == "metric" else DEV_LOSSES[settings.choose_by]]
+    return score_key(settings) if settings.choose_by == "metric" else _DEV[DEV_LOSSES[settings.choose_by]]
 
 
 def handed_on(history: list[dict], settings: Training) -> dict:

@@ -7,7 +7,6 @@ Label smoothing has no part in this: CTC's loss has none. A phase's dropout is t
 """
 
 import math
-import os
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -28,9 +27,9 @@ from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA, WritingMode
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.models.veco import has_cross_attention
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, processes, read_json
 from workflow_scripts.training.checkpoints import Deadline
-from workflow_scripts.training.curve import LOSS_ONLY, judge
+from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
 from workflow_scripts.training.flat import Lines, Rows
 from workflow_scripts.training.looks import dev_metric
 from workflow_scripts.training.loop import fit, parts_of
@@ -172,7 +171,8 @@ def train_generator(
     """Train `model` in place and return the history; all else is as in `loop.train`."""
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if settings.batching == "packed":
+        raise InputError("batching: packed: is not for generators that write at once; set batching: padded")
     updates = Batches(rows, settings.batch_tokens, settings.updates, seed)
     pad = codec.tokenizer.pad_token_id
     to_batch = partial(collate_sources, pad=pad)
@@ -199,7 +199,7 @@ def train_generator(
                 sources = [row[0] for row in part.rows[: settings.bleu_sentences]]
                 texts = codec.decode([written.ids for written in write(model, sources, pad)])
                 score = metric.corpus_score(texts, [part.references[: settings.bleu_sentences]]).score
-                metrics[f"eval_{settings.dev_metric.partition('-')[0].lower()}"] = score
+                metrics[score_key(settings)] = score
         return metrics
 
     # what guessing costs at most: each position costs the logarithm of the vocabulary, in each unit that writes
@@ -211,7 +211,7 @@ def train_generator(
     return fit(
         model,
         in_parts(updates, parts),
-        parts // processes,
+        parts // processes(),
         to_batch,
         summed,
         look,

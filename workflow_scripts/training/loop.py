@@ -6,7 +6,6 @@ one that a device processes at once.
 """
 
 import math
-import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,14 +25,14 @@ from workflow_scripts.models.networks import load_network, output_layer
 from workflow_scripts.models.packing import pack
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.stage import InputError, Stopped, is_first_process, read_json
+from workflow_scripts.stage import InputError, Stopped, is_first_process, processes, read_json
 from workflow_scripts.training.checkpoints import (
     Deadline,
     average_weights,
     chosen_updates,
     last_complete_checkpoint,
 )
-from workflow_scripts.training.curve import LOSS_ONLY, judge
+from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.fitting import cells, parts_that_fit, pick_batching, try_part
 from workflow_scripts.training.flat import lengths_of
@@ -63,7 +62,6 @@ def train(
     """
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
     updates = Batches(rounds, settings.batch_tokens, settings.updates, seed)
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
     batching = pick_batching(settings, network)
@@ -85,7 +83,7 @@ def train(
         for part in dev if settings.bleu_sentences else []:
             score = dev_score(network, codec, part, settings) if part.references else None
             if score is not None:
-                metrics[f"eval_{settings.dev_metric.partition('-')[0].lower()}"] = score
+                metrics[score_key(settings)] = score
         return metrics
 
     # the loss of a model that gives the same probability to each piece
@@ -94,7 +92,7 @@ def train(
     scored = any(part.references for part in dev)
     watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4 if scored else 0)
     batches, progress = in_parts(updates, parts), Progress(updates.targets())
-    return fit(network, batches, parts // processes, to_batch, loss, look, watch, progress, seed)
+    return fit(network, batches, parts // processes(), to_batch, loss, look, watch, progress, seed)
 
 
 def check_lengths(network: PreTrainedModel, rows: Iterable[Sequence[Row]]) -> None:
@@ -119,20 +117,14 @@ def parts_of(
     The part of the greatest `size` is tried.
     """
     device = pick_device(settings.device)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
     if settings.micro_batch_tokens == "auto" and device.type == "cuda":
-        if processes > 1:
+        if processes() > 1:
             trainer_arguments(settings, folder, 1, seed)  # this starts the processes' group, by which they agree
         network.to(device)
         precision = pick_precision(settings.precision, device)
-        return parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes > 1), updates, processes, size)
-    return parts_told(settings, processes)
-
-
-def parts_told(settings: Training, processes: int) -> int:
-    """How many parts an update is split into where that is not found by trying."""
+        return parts_that_fit(partial(try_part, network, to_batch, loss, precision, processes() > 1), updates, processes(), size)
     micro_batch = settings.micro_batch_tokens if isinstance(settings.micro_batch_tokens, int) else settings.batch_tokens
-    return processes * math.ceil(settings.batch_tokens / (processes * micro_batch))
+    return processes() * math.ceil(settings.batch_tokens / (processes() * micro_batch))
 
 
 def fit(
@@ -204,7 +196,6 @@ def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: 
     """Our settings in the Trainer's words; on a GPU, batches are made and sent while the one before is at work."""
     device = pick_device(settings.device)
     on_gpu = device.type == "cuda"
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
     every = min(settings.evaluate_every, settings.updates)
     arguments = TrainingArguments(
         output_dir=str(folder),
@@ -223,7 +214,7 @@ def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: 
         max_grad_norm=settings.max_grad_norm,
         bf16=pick_precision(settings.precision, device) == "bfloat16",
         use_cpu=device.type == "cpu",
-        ddp_backend="gloo" if device.type == "cpu" and processes > 1 else None,
+        ddp_backend="gloo" if device.type == "cpu" and processes() > 1 else None,
         ddp_find_unused_parameters=False,
         ddp_timeout=6 * 3600,  # the others wait while the first process looks at the dev set or writes a checkpoint
         logging_steps=min(settings.log_every, every),

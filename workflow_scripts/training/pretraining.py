@@ -41,6 +41,7 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import read_sentences, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, unpaired
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.ready import RAN_ON
 from workflow_scripts.training.segments import Veco
 from workflow_scripts.training.settings import Training
@@ -295,15 +296,15 @@ def pretrain(
     texts: Texts,
     make_start: Callable[[list[str], Path], Path],
     where: str,
-    **job: Any,
+    job: Job,
 ) -> dict:
     """Train a model on the block's text; returns what ``backbone.json`` says of it.
 
     `make_start` makes the first model of all lines of the text, and a folder for its files; a continued backbone has it already.
-    `where` is the block's name in the configuration, `job` outputs and seed as `training.Phase` has them. The loss on lines that were
+    `where` is the block's name in the configuration. The start and the report of the `job` are its own. The loss on lines that were
     kept back is measured beside that of a unigram model. Raises `InputError` for text that is missing or too short.
     """
-    from workflow_scripts.training.training import Phase, train_phase
+    from workflow_scripts.training.training import train_phase
 
     has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in texts.bitext)]))
     if missing := [code for code in texts.languages if code not in has]:
@@ -321,23 +322,24 @@ def pretrain(
             train, dev = merged(train), merged(dev, block.dev_lines)
         sentences = {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()}
         pairs = {"pairs": {one.name: one.pairs for one in train.bitext}} if texts.bitext else {}
-        material = OBJECTIVES[used].prepare(block, train, dev, job["seed"], folder / "text")
+        material = OBJECTIVES[used].prepare(block, train, dev, job.seed, folder / "text")
         del lines, train, dev  # the text is in files now, and training has better use of the memory
-        phase = Phase(start=start, report=folder / "training.json", languages=texts.languages, **job)
-        train_phase(phase, block.training, material.text, material.read, *([material.method()] if material.method else []))
+        job = job._replace(start=start, report=folder / "training.json")
+        method = [material.method()] if material.method else []
+        train_phase(job, block.training, material.text, material.read, *method, languages=texts.languages)
         if not is_first_process():
             return {}
         if material.finish:
-            material.finish(phase.model)
+            material.finish(job.model)
         read = [block.text[code] for code in texts.languages if block.text.get(code, "task") != "task"]
-        trained = read_json(phase.report)
+        trained = read_json(job.report)
         return {
             "objective": used,
             **{key: trained[key] for key in RAN_ON},
             "sentences": sentences,
             **pairs,
             "checksums": checksums([*read, *map(str, texts.bitext)]),
-            **measure(phase.model, used, material, block.training),
+            **measure(job.model, used, material, block.training),
         }
 
 

@@ -15,27 +15,23 @@ The paper's settings (section IV-A): label smoothing 0.2, dropout 0.3, Adam (0.9
 """
 
 import json
-import os
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import torch
-
-from workflow_scripts.device import keep_memory, pick_precision
-from workflow_scripts.models.networks import save_model
+from workflow_scripts.device import pick_precision
 from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.stage import InputError, from_plain, is_first_process, run, write_json
+from workflow_scripts.stage import InputError, from_plain, run
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.checkpoints import claimed, describe_phase, fingerprint
+from workflow_scripts.training.checkpoints import describe_phase
 from workflow_scripts.training.choice import chosen_for
-from workflow_scripts.training.curve import handed_on, write_curve
+from workflow_scripts.training.curve import handed_on
+from workflow_scripts.training.job import Job, begun, finish
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.loop import load_model, train
 from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
@@ -43,52 +39,28 @@ from workflow_scripts.training.settings import ROUNDING_ONLY, Training
 from workflow_scripts.training.watching import Diverged
 
 
-class Phase(NamedTuple):
-    """One phase: what it starts from, where its outputs go, and how the job is run.
+def restore(job: Job, *, languages: tuple[str, ...], noised: Path, documents: bool = False, settings: Training = Training()) -> None:
+    """Train a model to restore the sentences in `noised`, a folder of rounds; see `Job`.
 
-    The model in the folder `start` is trained; `model`, its learning `curve` and a `report` are written. `checkpoints` is a folder that
-    survives a killed run: the same call continues there. `languages` are those of the text; for a translation, source and target.
-    In the text of `documents`, `</s>` stands between sentences. After `minutes`, the job's time, the phase stops with a checkpoint; 0 is no
-    limit. `attempt` counts the calls that Snakemake makes for one job: one that would only repeat the one before is refused.
-    Under torchrun the processes share the work of each update. `choice` is what a grid search wrote: its settings replace those that are
-    given, and its seed goes on from its checkpoints. `keep_diverged` writes the outputs even if the loss is lost, and the reason in the
-    report: a point of the grid may fail.
-    """
-
-    start: Path
-    model: Path
-    curve: Path
-    report: Path
-    checkpoints: Path
-    languages: tuple[str, ...]
-    choice: Path | None = None
-    keep_diverged: bool = False
-    from_scratch: bool = False
-    documents: bool = False
-    seed: int = 1
-    threads: int = 0
-    minutes: float = 0
-    attempt: int = 1
-
-
-def restore(phase: Phase, *, noised: Path, settings: Training = Training()) -> None:
-    """Train a model to restore the sentences in `noised`, a folder of rounds; see `Phase`.
+    `languages` are those of the text. In that of `documents`, `</s>` stands between sentences.
 
     Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
     checkpoints is in use, the attempt would only repeat the one before, or training has diverged.
     """
-    phase, settings = _with_choice(phase, settings, "pretext")
+    job, settings = _with_choice(job, settings, "pretext")
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        rounds = NoisedRounds(noised, phase.languages, codec, settings.max_length)
-        return rounds, [Dev(rounds.read("dev", code), code) for code in phase.languages]
+        rounds = NoisedRounds(noised, languages, codec, settings.max_length)
+        return rounds, [Dev(rounds.read("dev", code), code) for code in languages]
 
-    train_phase(phase, settings, {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}, read)
+    text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
+    train_phase(job, settings, text, read, languages=languages, documents=documents)
 
 
 def translate(
-    phase: Phase,
+    job: Job,
     *,
+    languages: tuple[str, str],
     train_source: Path,
     train_target: Path,
     dev_source: Path,
@@ -101,30 +73,30 @@ def translate(
     more_targets: tuple[Path, ...] = (),
     more_languages: tuple[str, ...] = (),
     more_target_languages: tuple[str, ...] = (),
+    documents: bool = False,
     settings: Training = Training(),
 ) -> None:
-    """Train a model to write the target of the training text from its source; see `Phase`. Raises as `restore` does.
+    """Train a model to write the target of the training text from its source; see `Job`. Raises as `restore` does.
 
+    `languages` are those of source and target. In the text of `documents`, `</s>` stands between sentences.
     A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the settings `sga`, one JSON value.
     Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of `CodeSwitch`, `switch`, one JSON value
     as well. `more_sources` (in `more_languages`) and `more_targets` (in `more_target_languages`) are learnt together with this text.
     """
     if bool(switch) != bool(lexicon):
         raise InputError("give both --switch and --lexicon, or neither: the settings of switching, and the words to switch to")
-    phase, settings = _with_choice(phase, settings, "finetune")
-    source, target = phase.languages
+    job, settings = _with_choice(job, settings, "finetune")
     switching = from_plain(CodeSwitch, json.loads(switch)) if switch else None
     more = list(zip(more_sources, more_targets, zip(more_languages, more_target_languages, strict=True), strict=True))
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        pair = source, target
-        rows = encode_pairs(dev_source, dev_target, pair, codec, settings.max_length)
-        dev = [Dev(rows, target, list(read_lines(dev_target)))]
+        rows = encode_pairs(dev_source, dev_target, languages, codec, settings.max_length)
+        dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
         parts: list[Rounds] = []
         if switching and lexicon:
-            parts += [SwitchedText(train_source, train_target, pair, codec, settings, lexicon, switching, phase.seed)]
+            parts += [SwitchedText(train_source, train_target, languages, codec, settings, lexicon, switching, job.seed)]
         else:
-            parts += [ParallelText(train_source, train_target, pair, codec, settings)]
+            parts += [ParallelText(train_source, train_target, languages, codec, settings)]
         parts += [ParallelText(*text, codec, settings) for text in more]
         return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
@@ -141,12 +113,12 @@ def translate(
         method = Method(train=train_generator, open=opened, about={"generator": generator, "sga": asdict(chosen)})
     if switching:
         method = method._replace(about={**method.about, "switch": asdict(switching)})
-    train_phase(phase, settings, text, read, method)
+    train_phase(job, settings, text, read, method, languages=languages, documents=documents)
 
 
-def _with_choice(phase: Phase, settings: Training, name: str) -> tuple[Phase, Training]:
-    chosen, checkpoints = chosen_for(phase.choice, name, phase.seed, phase.checkpoints)
-    return phase._replace(checkpoints=checkpoints), replace(settings, **chosen)
+def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training]:
+    chosen, checkpoints = chosen_for(job.choice, name, job.seed, job.checkpoints)
+    return job._replace(checkpoints=checkpoints), replace(settings, **chosen)
 
 
 class Method(NamedTuple):
@@ -164,61 +136,46 @@ class Method(NamedTuple):
 
 
 def train_phase(
-    phase: Phase,
+    job: Job,
     settings: Training,
     text: dict[str, Path],
     read: Callable[[Codec], tuple[Rounds, list[Dev]]],
     method: Method = Method(),
+    *,
+    languages: tuple[str, ...],
+    documents: bool = False,
 ) -> None:
     """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
     """
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if phase.threads:
-        torch.set_num_threads(max(1, phase.threads // processes))
-    keep_memory()
-    described = {**asdict(settings), "languages": [*phase.languages], "documents": phase.documents, **method.about}
-    description = describe_phase(described, text, phase.start, phase.seed, phase.from_scratch, ROUNDING_ONLY)
-    own = phase.checkpoints / fingerprint(description)
-    with claimed(phase.checkpoints, description, phase.attempt) if is_first_process() else nullcontext(own) as folder:
-        codec = load_codec(phase.start, phase.documents)
+    described = {**asdict(settings), "languages": [*languages], "documents": documents, **method.about}
+    with begun(job, describe_phase(described, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
+        codec = load_codec(job.start, documents)
         rounds, dev = read(codec)
         if method.open:
-            network, rounds = method.open(phase.start, codec, rounds, settings, phase.seed, phase.from_scratch)
+            network, rounds = method.open(job.start, codec, rounds, settings, job.seed, job.from_scratch)
         else:
-            network = method.load(phase.start, settings, phase.seed, phase.from_scratch)
+            network = method.load(job.start, settings, job.seed, job.from_scratch)
         diverged, taken = "", dict[str, Any]()
         try:
-            history = method.train(network, codec, rounds, dev, folder, phase.seed, settings, phase.minutes, taken)
+            history = method.train(network, codec, rounds, dev, folder, job.seed, settings, job.minutes, taken)
         except Diverged as reason:
-            if not phase.keep_diverged:
+            if not job.keep_diverged:
                 raise
             history, diverged = reason.history, str(reason)
-        if not is_first_process():
-            return
-        save_model(network, codec.tokenizer, phase.model)
-        write_curve(phase.curve, history)
-        write_json(
-            phase.report,
-            {
-                "start": str(phase.start),
-                "from_scratch": phase.from_scratch,
-                "seed": phase.seed,
-                "languages": phase.languages,
-                "rows": rounds.rows,
-                "parameters": sum(p.numel() for p in network.parameters()),
-                "device": str(network.device),
-                "precision": pick_precision(settings.precision, network.device),
-                **method.about,
-                **taken,
-                "processes": processes,
-                "checkpoints": str(folder),
-                "handed_on": handed_on(history, settings),
-                "diverged": diverged,
-                "settings": asdict(settings),
-            },
-        )
+        about = {
+            "languages": languages,
+            "rows": rounds.rows,
+            "precision": pick_precision(settings.precision, network.device),
+            **method.about,
+            **taken,
+            "checkpoints": str(folder),
+            "handed_on": handed_on(history, settings),
+            "diverged": diverged,
+            "settings": asdict(settings),
+        }
+        finish(job, network, codec.tokenizer, history, about)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ monolingual text has two. So it stays near nats per piece, and every loss counts
 """
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,10 +29,9 @@ from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import head_states, output_layer
 from workflow_scripts.models.tokenisation import Codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, processes
 from workflow_scripts.training.checkpoints import Deadline
-from workflow_scripts.training.fitting import parts_that_fit, try_part
-from workflow_scripts.training.loop import fit, parts_told, trainer_arguments
+from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.rows import Made, split_batch
 from workflow_scripts.training.segments import Alternating, Batch, Veco, alternating_updates, second
@@ -275,7 +273,6 @@ def train(
 ) -> list[dict]:
     """Train `network` in place by VECO's losses and return the history; goes on and raises as `loop.train` does."""
     precision = pick_precision(settings.precision, pick_device(settings.device))
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
     pad, start = codec.tokenizer.pad_token_id, codec.tokenizer.bos_token_id
     updates = alternating_updates(text, settings.batch_tokens, settings.updates, seed, veco.cross_attention_first)
     to_batch = partial(collate, pad=pad, start=start, veco=veco)
@@ -283,7 +280,10 @@ def train(
     loss = update_loss(network, settings, precision)
     if settings.batching == "packed":
         raise InputError("batching: packed: is not for the objective veco; set batching: padded")
-    parts = _parts(network, updates, to_batch, partial(cells, start=start), loss, settings, precision, processes, seed)
+    # parallel batches take the most memory, as they have the most losses, and those in which all weights learn
+    kind = updates[0]._replace(parallel=any(update.parallel for update in updates[:2]), cross_alone=False)
+    tried, size = Made(len(updates), lambda at: updates[at].rows), partial(cells, start=start)
+    parts = parts_of(network, lambda rows: to_batch(kind._replace(rows=rows)), loss, tried, settings, folder, seed, size)
     if taken is not None:
         taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
@@ -305,7 +305,7 @@ def train(
     return fit(
         network,
         Made(len(updates) * parts, part_of),
-        parts // processes,
+        parts // processes(),
         to_batch,
         loss,
         look,
@@ -313,26 +313,3 @@ def train(
         Progress(sum(len(read) for update in some for read, _ in update.rows) / len(some)),
         seed,
     )
-
-
-def _parts(
-    network: Any,
-    updates: Sequence[Batch],
-    to_batch: Callable[[Batch], dict[str, Any]],
-    size: "Callable[[list[Row]], int]",
-    loss: Callable[..., Tensor],
-    settings: Training,
-    precision: str,
-    processes: int,
-    seed: int,
-) -> int:
-    """In how many parts an update goes through the devices; see `loop.parts_of`."""
-    if settings.micro_batch_tokens == "auto" and pick_device(settings.device).type == "cuda":
-        if processes > 1:
-            trainer_arguments(settings, Path(), 1, seed)  # this starts the processes' group, by which they agree
-        network.to(pick_device(settings.device))
-        # parallel batches take the most memory, as they have the most losses, and those in which all weights learn
-        kind = updates[0]._replace(parallel=any(update.parallel for update in updates[:2]), cross_alone=False)
-        attempt = partial(try_part, network, lambda rows: to_batch(kind._replace(rows=rows)), loss, precision, processes > 1)
-        return parts_that_fit(attempt, Made(len(updates), lambda at: updates[at].rows), processes, size)
-    return parts_told(settings, processes)
