@@ -19,7 +19,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.limits import Natural, Positive
-from workflow_scripts.models.decoding import Decoding, longest_output_of, translator
+from workflow_scripts.models.decoding import Decoding, Translate, longest_output_of, translator
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
@@ -85,17 +85,9 @@ def main(
                 translate(lines[:2], languages, 1)  # what is compiled or allocated at first does not count
                 for batched in (False, True):
                     portions = [lines] if batched else [[line] for line in lines]
-                    taken = []
-                    for _ in range(settings.repeats):
-                        begun = time.perf_counter()
-                        found = [ranked[0].text for some in portions for ranked in translate(some, languages, 1)]
-                        taken.append(time.perf_counter() - begun)
-                    row: dict[str, Any] = {
-                        "arm": arm,
-                        "way": way.name,
-                        "batched": batched,
-                        "sentences_per_second": len(lines) * len(taken) / sum(taken),
-                    }
+                    found, taken = timed(translate, portions, languages, settings.repeats)
+                    row: dict[str, Any] = {"arm": arm, "way": way.name, "batched": batched}
+                    row["sentences_per_second"] = len(lines) * len(taken) / sum(taken)
                     row |= {name: measure.corpus_score(found, [references]).score for name, measure in measures.items()}
                     row |= dict.fromkeys(failed)
                     rows.append({**row, "seconds": [round(seconds, 4) for seconds in taken]})
@@ -113,6 +105,16 @@ def main(
             "settings": asdict(settings),
         },
     )
+
+
+def timed(translate: Translate, portions: list[list[str]], languages: tuple[str, str], repeats: int) -> tuple[list[str], list[float]]:
+    """What is written of all portions, one after the other, and the seconds that each of the `repeats` took."""
+    taken = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        found = [ranked[0].text for some in portions for ranked in translate(some, languages, 1)]
+        taken.append(time.perf_counter() - begun)
+    return found, taken
 
 
 def measured(code: str, tokenize: str) -> tuple[dict[str, Any], dict[str, str]]:

@@ -22,9 +22,9 @@ import itertools
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import regex
@@ -140,67 +140,79 @@ def train(
     Raises:
         InputError: No pair is left, the sides look swapped, or a file cannot be read. Nothing is written then.
     """
-    languages = settings.languages
     # lines of punctuation have an empty key; they do not count as equal
     leaks_a = {leak_key(line) for path in (*held_out_a, *others_a) for line in read_lines(path)} - {""}
     leaks_b = {leak_key(line) for path in (*held_out_b, *others_b) for line in read_lines(path)} - {""}
-    documents = assign_documents(settings)
-    removed: Counter[str] = Counter()
-    cut: Counter[str] = Counter()
-    words: Counter[str] = Counter()
-    seen: set[bytes] = set()
-    read = 0
-    sample: list[Pair] = []
-
-    def kept() -> Iterator[tuple[str, str]]:
-        nonlocal read
-        for measured in measured_pairs(settings):
-            pair = measured.pair
-            read += 1
-            reason = _reason_to_remove(measured, settings, documents, leaks_a, leaks_b)
-            if reason is None and settings.deduplicate:
-                digest = _digest(f"{pair.a}\t{pair.b}")
-                reason = "duplicate" if digest in seen else None
-                seen.add(digest)
-            if reason:
-                removed[reason] += 1
-                continue
-            if len(sample) < 2000 or pair.line % 97 == 0:
-                sample.append(pair)
-            cut.update(code for code, shorter in zip(languages, measured.shortened, strict=True) if shorter)
-            words.update(dict(zip(languages, measured.lengths, strict=True)))
-            yield pair.a, pair.b
-        # an error raised before the generator ends leaves no files behind
-        if not sample:
-            raise InputError(
-                f"{_describe(settings.train)}: no training pair left of {read} ({dict(removed)}); "
-                "is the file empty, do its lines end in \\n, are the filters too strict?"
-            )
-        check_languages(sample, languages, _describe(settings.train))
-
-    sizes = write_pairs(output_a, output_b, kept())
-    sets = {"dev": settings.dev, **settings.test}
+    tally = Tally()
+    kept = write_pairs(output_a, output_b, kept_pairs(settings, leaks_a, leaks_b, tally))
     held = {Path(path).with_suffix("").name: sum(1 for _ in read_lines(path)) for path in held_out_a}
+    write_json(report, described(settings, tally, kept, held))
+
+
+@dataclass
+class Tally:
+    """What was counted while the training pairs were read."""
+
+    read: int = 0
+    """Pairs of the source."""
+    removed: Counter[str] = field(default_factory=Counter)
+    """Reason → pairs."""
+    cut: Counter[str] = field(default_factory=Counter)
+    """Language → documents that were cut."""
+    words: Counter[str] = field(default_factory=Counter)
+    """Language → words of the pairs that are kept."""
+    sample: list[Pair] = field(default_factory=list)
+    """Some of the pairs that are kept, to see what languages they are in."""
+
+
+def kept_pairs(settings: Corpus, leaks_a: set[str], leaks_b: set[str], tally: Tally) -> Iterator[tuple[str, str]]:
+    """The training pairs, without those of held-out documents, those that equal a line of `leaks_a` or `leaks_b`, and what is filtered out.
+
+    Raises `InputError` after the last pair where none was kept or the sides look swapped, so that no files are left behind.
+    """
+    documents, languages = assign_documents(settings), settings.languages
+    seen: set[bytes] = set()
+    for measured in measured_pairs(settings):
+        pair = measured.pair
+        tally.read += 1
+        reason = _reason_to_remove(measured, settings, documents, leaks_a, leaks_b)
+        if reason is None and settings.deduplicate:
+            digest = _digest(f"{pair.a}\t{pair.b}")
+            reason = "duplicate" if digest in seen else None
+            seen.add(digest)
+        if reason:
+            tally.removed[reason] += 1
+            continue
+        if len(tally.sample) < 2000 or pair.line % 97 == 0:
+            tally.sample.append(pair)
+        tally.cut.update(code for code, shorter in zip(languages, measured.shortened, strict=True) if shorter)
+        tally.words.update(dict(zip(languages, measured.lengths, strict=True)))
+        yield pair.a, pair.b
+    if not tally.sample:
+        raise InputError(
+            f"{_describe(settings.train)}: no training pair left of {tally.read} ({dict(tally.removed)}); "
+            "is the file empty, do its lines end in \\n, are the filters too strict?"
+        )
+    check_languages(tally.sample, languages, _describe(settings.train))
+
+
+def described(settings: Corpus, tally: Tally, kept: int, held: dict[str, int]) -> dict[str, Any]:
+    """What ``corpus.json`` says of the training text, and of the dev and test sets, of which so many pairs were `held` out."""
+    sets = {"dev": settings.dev, **settings.test}
     of_files = {name: source for name in held if (source := sets.get(name)) and source.held_out is None}
-    write_json(
-        report,
-        {
-            "languages": languages,
-            "source": asdict(settings.train),
-            "checksums": checksums(path for source in (settings.train, settings.dev, *settings.test.values()) for path in source.paths()),
-            "read": read,
-            "kept": sizes,
-            "removed": {reason: removed[reason] for reason in (DOCUMENT_REASONS if settings.documents else REASONS)},
-            **(
-                {"documents": {code: {"cut": cut[code], "mean_words": words[code] / sizes} for code in languages}}
-                if settings.documents
-                else {}
-            ),
-            "held_out": held,
-            "left_out": {name: sum(1 for _ in pairs_of(source, settings)) - held[name] for name, source in of_files.items()},
-            "settings": {k: v for k, v in asdict(settings).items() if k not in ("train", "dev", "test")},
-        },
-    )
+    documents = {code: {"cut": tally.cut[code], "mean_words": tally.words[code] / kept} for code in settings.languages}
+    return {
+        "languages": settings.languages,
+        "source": asdict(settings.train),
+        "checksums": checksums(path for source in (settings.train, settings.dev, *settings.test.values()) for path in source.paths()),
+        "read": tally.read,
+        "kept": kept,
+        "removed": {reason: tally.removed[reason] for reason in (DOCUMENT_REASONS if settings.documents else REASONS)},
+        **({"documents": documents} if settings.documents else {}),
+        "held_out": held,
+        "left_out": {name: sum(1 for _ in pairs_of(source, settings)) - held[name] for name, source in of_files.items()},
+        "settings": {k: v for k, v in asdict(settings).items() if k not in ("train", "dev", "test")},
+    }
 
 
 REASONS = ("held-out document", "empty side", "identical sides", "too long", "length ratio", "equals dev or test", "duplicate")
