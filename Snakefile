@@ -1,4 +1,4 @@
-"""Crossgap: code-switching restore between pretraining and finetuning, from raw text to a report."""
+"""Crossgap: bridges between multilingual pretraining and cross-lingual tasks, from raw text to a report."""
 
 from snakemake.utils import min_version
 

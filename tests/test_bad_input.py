@@ -171,7 +171,7 @@ def test_a_recipe_without_the_one_below_it(tmp_path):
     (tmp_path / "below.yaml").write_text("corpora: {help: {languages: [fr, en]}}\n")
     above = tmp_path / "above.yaml"
     above.write_text("over: below.yaml\nrun: {seeds: none}\n")
-    with pytest.raises(InputError, match=r"(?s)run\.seeds: .*above\.yaml is laid over \S*below\.yaml, which is not named: --configfile"):
+    with pytest.raises(InputError, match=r"(?s)run\.seeds: .*above\.yaml is laid over \S*below\.yaml, which is not named; put it before"):
         config.load(yaml.safe_load(above.read_text()), [above])
     with pytest.raises(InputError, match=r"run\.seeds: ") as refused:
         config.load(yaml.safe_load(above.read_text()), [tmp_path / "below.yaml", above])

@@ -210,10 +210,13 @@ def test_a_warmup_that_does_not_end_is_noted():
 
 def test_the_rate_of_a_small_model_is_noted_for_a_published_one():
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
-    notes = [*findings.high_learning_rates(config.load(raw))]
-    assert len(notes) == 7 and all("0.002 in arms." in note.said and note.verdict == "note" for note in notes)
+    (note,) = findings.high_learning_rates(config.load(raw))
+    assert str(note).startswith("note   experiments.help-de-en.training.learning_rate: 0.002 is for small models")
     raw["experiments"]["help-de-en"]["training"]["learning_rate"] = 1e-4
     assert not [*findings.high_learning_rates(config.load(raw))]
+    raw["arms"]["csr"][0]["training"]["learning_rate"] = 1e-3
+    (note,) = findings.high_learning_rates(config.load(raw))
+    assert note.about == "arms.csr.training.learning_rate"
     assert not [*findings.high_learning_rates(config.load(DEFAULT))]
 
 
@@ -508,6 +511,12 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     place = tmp_path / "cache/sha256" / block["sha256"] / "de-en.tsv"
     line = found(raw, "data.web")
     assert line.startswith("WRONG") and "cannot be reached" in line and str(place) in line
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.delenv("CROSSGAP_OFFLINE")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    hub = changed("corpora/help/train", {"data": "hub", "columns": {"de": "translation.de", "en": "translation.en"}})
+    hub["data"] = {"hub": {"huggingface": {"dataset": "some/body", "config": "de-en", "split": "train"}}}
+    assert "run `hf download some/body --repo-type dataset --revision refs/convert/parquet --include " in found(hub, "data.hub")
     said = [str(finding) for part in (text_findings.data, text_findings.corpora) for finding in part(config.load(raw))]
     assert len(said) == 1  # nothing of the data that no corpus reads, and of the text that is not there yet
     place.parent.mkdir(parents=True)

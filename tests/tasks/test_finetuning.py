@@ -21,6 +21,7 @@ from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.training import choice
 from workflow_scripts.training.choice import Choice
 from workflow_scripts.training.job import Job
+from workflow_scripts.training.watching import Diverged
 
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
 
@@ -102,6 +103,20 @@ def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):
     report = read_json(tmp_path / "last/training.json")
     assert report["settings"]["epochs"] == 2 and report["checkpoints"] == read_json(reports[0])["checkpoints"]
     assert all(torch.equal(a, b) for a, b in zip(weights(tmp_path / "0").values(), weights(tmp_path / "last").values(), strict=True))
+
+
+def test_a_point_of_a_grid_may_diverge(text, model, tmp_path):
+    """Its outputs are written, with the reason, and the other point is chosen."""
+    for number, rate in enumerate((1e30, 1e-3)):
+        finetune(told(learning_rate=rate), **files(text, model, tmp_path / str(number)), keep_diverged=True)
+    lost, sound = (read_json(tmp_path / str(number) / "training.json") for number in range(2))
+    assert lost["diverged"] and lost["handed_on"] == {} and lost.keys() == sound.keys() and not sound["diverged"]
+    assert (tmp_path / "0/model/model.safetensors").exists() and (tmp_path / "0/curve.tsv").read_text().startswith("update\t")
+    reports = tuple(tmp_path / str(number) / "training.json" for number in range(2))
+    choice.main(reports, tmp_path / "choice.json", swept=("learning_rate",), settings=Choice(by="dev_score"))
+    assert read_json(tmp_path / "choice.json")["chosen"] == 1
+    with pytest.raises(Diverged):
+        finetune(told(learning_rate=1e30), **files(text, model, tmp_path / "not kept"))
 
 
 def test_a_model_reads_as_the_chosen_point_was_finetuned(text, tmp_path):

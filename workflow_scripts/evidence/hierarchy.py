@@ -137,11 +137,13 @@ def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str
     hypotheses, reference, failed = readable({key: path for key, path in files.items() if path.exists()}, references)
     if failed:
         raise InputError(next(iter(failed.values())))
-    name = metric.partition(" (")[0]  # METEOR's says how it was counted
-    wanted = Scores(metrics=[cast(Any, name)], tokenize=block["scores"]["tokenize"], meteor_jar=block["scores"].get("meteor_jar"))
-    known = {found.partition(" (")[0]: make for found, make in metrics(block["target"], wanted).items()}
-    if name not in known:
-        raise InputError(f"metrics: {metric} has no counts of sentences that add up; there is {', '.join(block['scores']['metrics'])}")
+    own = block["scores"]
+    wanted = Scores(metrics=[cast(Any, metric.split()[0])], tokenize=own["tokenize"], meteor_jar=own.get("meteor_jar"))
+    known = metrics(block["target"], wanted)
+    # METEOR's full name says how it was counted
+    name = next((name for name in known if metric in (name, name.split()[0])), None)
+    if name is None:
+        raise InputError(f"metrics: {metric} has no counts of sentences that add up; there is {', '.join(known)}")
     measure = known[name]()
     statistics = {key: sentence_statistics(measure, lines, reference) for key, lines in hypotheses.items()}
     return statistics, lambda sums: measure._compute_score_from_stats(list(sums)).score

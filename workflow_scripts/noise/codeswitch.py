@@ -15,7 +15,7 @@ Two controls replace the same words of the same sentences:
 The kind ``released`` is the noise of the authors' published code, for comparison (see the module `released`).
 
 The steps are commands: ``parallel`` for both sides of a parallel text, ``labelled`` for text in one language, such as that of tasks with
-labels, of which each sentence is switched into one of several languages by given dictionaries.
+labels, of which each sentence is switched into one of several languages by their lexicons.
 """
 
 from collections import Counter
@@ -139,9 +139,19 @@ def one_sided(
     tokens: int = 1,
     settings: CodeSwitch = CodeSwitch(),
 ) -> None:
-    """Like `main`, but for text in one language. For each sentence one of the languages `into` is drawn.
+    """Like the command `parallel`, but for text in one language. For each sentence one of the languages `into` is drawn.
 
-    `lexicons` has one lexicon for each of these languages, in the same order. The other arguments are those of `main`.
+    Args:
+        text: Training text.
+        dev: Dev text.
+        lexicons: One lexicon for each of the languages `into`, in the same order.
+        output: Folder to write.
+        language: Code of the text's language.
+        into: Codes of the languages to switch into.
+        kind: Which noise.
+        seed: Seed of all random choices.
+        tokens: How many tokens the pretext phase reads.
+        settings: Settings of the noise.
 
     Raises:
         InputError: The text is empty, a lexicon has no word of the text, or `kind` is ``released``, which needs two sides.

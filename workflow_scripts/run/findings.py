@@ -151,6 +151,7 @@ def long_warmups(config: Config) -> Iterator[Finding]:
 
 def high_learning_rates(config: Config) -> Iterator[Finding]:
     """Published models that are finetuned with a learning rate for small ones, most often taken over from the demo by `like`."""
+    told: dict[str, str] = {}
     for name in config.run.experiments:
         experiment: Any = config.experiments.get(name)
         for arm, phase in phases_of(config, experiment) if experiment and trains(experiment) else ():
@@ -159,8 +160,7 @@ def high_learning_rates(config: Config) -> Iterator[Finding]:
             pretrained = "hub" in kinds and "converted" not in kinds and phase.generator == "autoregressive" and phase.start == "previous"
             # heads, which are trained in epochs, have a rate of their own
             if pretrained and phase.updates and (rate := phase_training(experiment, phase).learning_rate) > HIGHEST_RATE:
-                said = (
-                    f"{rate} in arms.{arm} ({phase.data}) is for small models; published ones most often forget what they have learnt with "
-                    "more than 0.0001. Zan et al. have 0.00003 (config/translation.yaml)"
-                )
-                yield Finding("note", f"experiments.{name}.training.learning_rate", said)
+                where = f"arms.{arm}" if "learning_rate" in phase.training else f"experiments.{name}"
+                said = f"{rate} is for small models; a published one may forget with it what it has learnt. Zan et al. have 0.00003"
+                told[f"{where}.training.learning_rate"] = said
+    yield from (Finding("note", about, said) for about, said in told.items())

@@ -8,7 +8,6 @@ What is malformed otherwise is left to the types to refuse.
 import csv
 import fnmatch
 import itertools
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_origin
@@ -68,8 +67,7 @@ def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
         below = path.parent / raw["over"] if isinstance(raw, dict) and isinstance(raw.get("over"), str) else None
         if below and below.resolve() not in there:
-            first, second = os.path.relpath(below), os.path.relpath(path)
-            yield f"  {second} is laid over {first}, which is not named: --configfile {first} {second}"
+            yield f"  {path} is laid over {below}, which is not named; put it before {path.name}: --configfile {below} {path}"
 
 
 def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:

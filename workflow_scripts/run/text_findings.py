@@ -28,8 +28,9 @@ from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.examples import Example, LabelledSource, read_any
-from workflow_scripts.text.fetching import Unreachable, cache_folder, size_of
+from workflow_scripts.text.fetching import Unreachable, cache_folder, is_offline, size_of
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.hub import download_command
 from workflow_scripts.text.identification import check_languages, reads_as
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
@@ -54,6 +55,8 @@ def _to_acquire(block: Data) -> str:
         raise InputError(f"{block.url}: `sha256` is missing; its job downloads the file and says which checksum it found")
     size = 0
     missing = {url: place for url, place in needed(block).items() if not place.exists()}
+    if missing and block.huggingface and is_offline("HF_HUB_OFFLINE"):
+        raise InputError(f"is not in the Hugging Face cache; run `{download_command(block.huggingface)}` where there is network")
     for url, place in missing.items():
         try:
             size += size_of(url) or 0

@@ -1,4 +1,4 @@
-"""crosslingual: what tasks with labels share. They are finetuned in one language, tested in others, and count epochs.
+"""crosslingual: what tasks share that learn in one language and are tested in others. Those with a head count epochs.
 
 Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries, or by
 lexicons that are learnt from other text, each sentence into one of several languages.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class CrossLingual(Experiment):
-    """A text with labels in one language, test sets in that and others, and a backbone."""
+    """A text in one language, test sets in that and others, and a backbone."""
 
     lexicon: str | None = None
     """Name of a lexicon for a pretext phase: of given dictionaries (`mapping.mode: dictionary`), or learnt from a `corpus` of its own."""
@@ -372,13 +372,7 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
                 )
 
 
-def crosslingual_task(
-    settings: type[CrossLingual],
-    key: str,
-    answers: Any,
-    rule: str,
-    unit: str = "text",
-) -> Task:
+def crosslingual_task(settings: type[CrossLingual], key: str, answers: Any, rule: str, unit: str = "text") -> Task:
     """The entry of a task with labels in the table: `rule` finetunes for it, by the settings under the experiment's `key`.
 
     A `unit` of its text (text, word, question or query) has a label.

@@ -31,6 +31,19 @@ class HuggingFace:
     """The commit or tag. Name one to make the run repeatable."""
 
 
+def patterns_of(wanted: HuggingFace) -> tuple[list[str], str | None]:
+    """The files of the dataset that are read, by patterns, and their revision: by default those of the hub's own Parquet copy."""
+    patterns = wanted.files or [f"{wanted.config}/{wanted.split}/*.parquet"]
+    return patterns, wanted.revision if wanted.files or wanted.revision else "refs/convert/parquet"
+
+
+def download_command(wanted: HuggingFace) -> str:
+    """What to type where there is network to have the dataset in the hub's cache."""
+    patterns, revision = patterns_of(wanted)
+    included = " ".join(f"--include '{pattern}'" for pattern in patterns)
+    return f"hf download {wanted.dataset} --repo-type dataset{f' --revision {revision}' if revision else ''} {included}"
+
+
 def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
     """Write the rows of a dataset to `output`, one JSON object per line, and return what to record: id, revision and files.
 
@@ -42,10 +55,7 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
-    patterns = wanted.files or [f"{wanted.config}/{wanted.split}/*.parquet"]
-    revision = wanted.revision if wanted.files or wanted.revision else "refs/convert/parquet"
-    included = " ".join(f"--include '{pattern}'" for pattern in patterns)
-    download = f"hf download {wanted.dataset} --repo-type dataset{f' --revision {revision}' if revision else ''} {included}"
+    patterns, revision = patterns_of(wanted)
     try:
         folder = Path(
             snapshot_download(
@@ -64,8 +74,8 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); run `{download}` "
-            "where there is network, with the same HF_HOME"
+            f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); "
+            f"run `{download_command(wanted)}` where there is network, with the same HF_HOME"
         ) from None
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     if not files:

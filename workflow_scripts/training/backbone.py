@@ -144,16 +144,16 @@ def main(
     """Write the backbone in Hugging Face's format, ``backbone.json`` and its learning curve.
 
     `task_text` is the training text of the experiments that use it, or of kind `arm` that of the arm; with the backbone's own text it
-    decides the vocabulary (a real mBART's covers the world's languages and domains), but the model
-    is not trained on it; a real model is trimmed to it. `held_out` are dev and test sets, none of whose sentences may be in the
-    pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained on, both sides of each
-    one after the other, with the language as the files' suffix. A continued backbone goes on from the model in `start`. With
-    `encoder_will_do` a model may be loaded that has no decoder, to classify with; with `keep_head` it keeps the head that it was
-    pretrained with, so that another backbone can go on from it.
+    decides the vocabulary (a real mBART's covers the world's languages and domains), but the model is not trained on it; a real model is
+    trimmed to it, and to lexicons with words from elsewhere, which it then has as well. `held_out` are dev and test sets, none of whose
+    sentences may be in the pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained
+    on, both sides of each one after the other, with the language as the files' suffix. A continued backbone goes on from the model in
+    `start`. With `encoder_will_do` a model may be loaded that has no decoder, to classify with; with `keep_head` it keeps the head that
+    it was pretrained with, so that another backbone can go on from it.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
-    # what is pretrained from nothing starts from a model that is made of the text, in `pretrain`
+    # `pretrain` replaces the start of what is pretrained from nothing by a model that it makes of the text
     job = Job(start or output, output, curve, report, checkpoints, seed=settings.seed, threads=threads, minutes=minutes, attempt=attempt)
     if settings.kind == "small":
         details = make_small(settings, texts, job)

@@ -301,8 +301,10 @@ def pretrain(
     """Train a model on the block's text; returns what ``backbone.json`` says of it.
 
     `make_start` makes the first model of all lines of the text, and a folder for its files; a continued backbone has it already.
-    `where` is the block's name in the configuration. The start and the report of the `job` are its own. The loss on lines that were
-    kept back is measured beside that of a unigram model. Raises `InputError` for text that is missing or too short.
+    `where` is the block's name in the configuration. `start` and `report` of the `job` are replaced, by that first model and by a temporary
+    file. The loss on lines that were kept back is measured beside that of a unigram model.
+
+    Raises `InputError` for text that is missing or too short.
     """
     from workflow_scripts.training.training import train_phase
 
