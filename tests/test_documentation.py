@@ -162,7 +162,9 @@ def try_module(name: str, arguments: list[str]) -> None:
         elif arguments:
             main.bind(*arguments)
     else:
-        status, said = called(lambda line: runpy.run_module(name, run_name="__main__"), ["--help"], ROOT, {"COLUMNS": "200"}, name)
+        subcommand = [argument for argument in arguments[:1] if not argument.startswith("--")]
+        line = [*subcommand, "--help"]
+        status, said = called(lambda _: runpy.run_module(name, run_name="__main__"), line, ROOT, {"COLUMNS": "200"}, name)
         assert status == 0
         options = {argument.strip("[") for argument in arguments if argument.strip("[").startswith("--")} - {"--help"}
         assert all(re.search(rf"{option}\b", said) for option in options), said
