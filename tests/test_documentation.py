@@ -136,7 +136,8 @@ def test_a_command_of_the_documentation_works(command, clone):
     program, *arguments = [word for word in words if not re.match(r"[A-Z]+=", word) or words[0] == "make"]
     if program == "snakemake":
         # what test_recipes.py plans, which takes up to a minute, is only loaded
-        planned = [["--profile", "slurm", "--configfile", *(f"config/{part}.yaml" for part in parts)] for parts in RECIPES.values()]
+        recipes = [["--configfile", *(f"config/{part}.yaml" for part in parts)] for parts in RECIPES.values()]
+        planned = [[*where, *recipe] for where in (["--profile", "slurm"], ["--cores", "all"]) for recipe in recipes]
         option = "--list-rules" if arguments in planned else "-n"
         # before the others: an option that takes several values must not take it for one of them
         status, said = called(snakemake_main, [option, *arguments], clone, environment)
