@@ -266,3 +266,11 @@ def test_each_of_several_processes_tells_its_own_error(rank, said):
     code = "from workflow_scripts import stage\ndef main():\n    raise stage.InputError('a bad file')\nstage.run(main)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "RANK": rank})
     assert done.returncode == 1 and done.stderr.startswith(said) and done.stderr.endswith("error: a bad file\n")
+
+
+@pytest.mark.parametrize("stage", ["lexicon.mapping", "tasks.labelling"])
+def test_help_whose_reader_has_gone_ends_in_silence(stage):
+    help_of = f"{sys.executable} -m workflow_scripts.{stage} --help"
+    # the reader leaves at once, before the help is written
+    done = subprocess.run(f"{help_of} | true", shell=True, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == ""

@@ -13,6 +13,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -42,6 +43,9 @@ def run(main: Any) -> None:
     is a bug and shows its traceback.
     """
     arguments = sys.argv[1:]
+    if {"--help", "-h"} & {*arguments} and sys.stdout is sys.__stdout__:
+        # `--help | head` ends as other programs do
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if isinstance(main, dict):
         if not arguments or arguments[0] not in main:
             usage = f"usage: {Path(sys.argv[0]).stem} {{{','.join(main)}}} [--help]"
