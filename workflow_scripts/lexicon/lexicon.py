@@ -300,8 +300,7 @@ def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict
     for name, keep_identical in (("all", True), ("non_identical", False)):
         hits: Counter[int] = Counter()
         covered = 0
-        right = {word: {t for t in translations if keep_identical or t != word} for word, translations in gold.items()}
-        right = {word: translations for word, translations in right.items() if translations}
+        right = gold if keep_identical else {word: others for word, given in gold.items() if (others := given - {word})}
         for word, translations in right.items():
             truth = translations & vocabulary
             if word not in ranked or not truth:

@@ -213,9 +213,7 @@ def codeswitch_sources(config: Config, w: Wildcards) -> dict[str, str]:
     """Both directions of the lexicon; and the backbone, where its pieces are switched."""
     kind, _, lexicon = w.noise.partition(".")
     experiment = config.experiments[w.experiment]
-    folder = translation.lexicon_folder(config, w.experiment, lexicon or None)
-    a, b = config.corpora[experiment.corpus].languages
-    files = {"ab": f"{folder}/{a}-{b}.tsv", "ba": f"{folder}/{b}-{a}.tsv"}
+    files = dict(zip(("ab", "ba"), translation.lexicon_files(config, w.experiment, lexicon or None), strict=True))
     if kind == "released":
         files["model"] = f"{paths.backbone_folder(experiment.backbone)}/model"
     return files

@@ -14,6 +14,7 @@ from workflow_scripts.run.inputs import languages_known
 from workflow_scripts.stage import ROOT, InputError
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import (
+    Phase,
     arm_phases,
     arms_of,
     backbone_of,
@@ -23,20 +24,16 @@ from workflow_scripts.tasks.experiment import (
     lexicons_used,
     phase_training,
     phases_of,
-    trains,
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import Translation, translations
+from workflow_scripts.training.settings import Training
 
 Jobs = dict[str, dict[str, Any]]
 """Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them.
 
 `last_mem_mb` is the memory of its last attempt, `group` the pattern of the name under which it is submitted with other rules.
 """
-
-
-HIGHEST_RATE = 5e-4
-"""The highest learning rate with which a published model is finetuned without a note."""
 
 
 class Finding(NamedTuple):
@@ -141,26 +138,35 @@ def few_pairs(config: Config) -> Iterator[Finding]:
 
 def long_warmups(config: Config) -> Iterator[Finding]:
     """Phases that end before their learning rate has reached its peak, or just then."""
-    for name in config.run.experiments:
-        experiment: Any = config.experiments.get(name)
-        for arm, phase in phases_of(config, experiment) if experiment and trains(experiment) else ():
-            if phase.updates and (warmup := phase_training(experiment, phase).warmup_updates) >= phase.updates:
-                said = f"the learning rate still rises at the last of {phase.updates:,} updates of arms.{arm} ({phase.data})"
-                yield Finding("note", f"experiments.{name}.training.warmup_updates", f"{warmup:,}: {said}; set a smaller one")
+    for name, arm, phase, training in _trained_by_updates(config):
+        if training.warmup_updates >= training.updates:
+            said = f"the learning rate still rises at the last of {training.updates:,} updates of arms.{arm} ({phase.data})"
+            yield Finding("note", f"experiments.{name}.training.warmup_updates", f"{training.warmup_updates:,}: {said}; set a smaller one")
+
+
+HIGHEST_RATE = 5e-4
+"""The highest learning rate with which a published model is finetuned without a note."""
 
 
 def high_learning_rates(config: Config) -> Iterator[Finding]:
     """Published models that are finetuned with a learning rate for small ones, most often taken over from the demo by `like`."""
     told: dict[str, str] = {}
-    for name in config.run.experiments:
-        experiment: Any = config.experiments.get(name)
-        for arm, phase in phases_of(config, experiment) if experiment and trains(experiment) else ():
-            kinds = {config.backbones[link].kind for link in chain(config, backbone_of(config, experiment, arm))}
-            # a new decoder, prompts and random weights want more
-            pretrained = "hub" in kinds and "converted" not in kinds and phase.generator == "autoregressive" and phase.start == "previous"
-            # heads, which are trained in epochs, have a rate of their own
-            if pretrained and phase.updates and (rate := phase_training(experiment, phase).learning_rate) > HIGHEST_RATE:
-                where = f"arms.{arm}" if "learning_rate" in phase.training else f"experiments.{name}"
-                said = f"{rate} is for small models; a published one may forget with it what it has learnt. Zan et al. have 0.00003"
-                told[f"{where}.training.learning_rate"] = said
+    for name, arm, phase, training in _trained_by_updates(config):
+        kinds = {config.backbones[link].kind for link in chain(config, backbone_of(config, config.experiments[name], arm))}
+        # a new decoder, prompts and random weights want more
+        pretrained = "hub" in kinds and "converted" not in kinds and phase.generator == "autoregressive" and phase.start == "previous"
+        if pretrained and training.learning_rate > HIGHEST_RATE:
+            where = f"arms.{arm}" if "learning_rate" in phase.training else f"experiments.{name}"
+            rate = training.learning_rate
+            said = f"{rate} is for small models; a published one may forget with it what it has learnt. Zan et al. have 0.00003"
+            told[f"{where}.training.learning_rate"] = said
     yield from (Finding("note", about, said) for about, said in told.items())
+
+
+def _trained_by_updates(config: Config) -> Iterator[tuple[str, str, Phase, Training]]:
+    """Experiment, arm, phase and settings of the run's phases but for heads, which are trained in epochs by settings of their own."""
+    for name in config.run.experiments:
+        experiment: Any = config.experiments[name]
+        for arm, phase in phases_of(config, experiment):
+            if phase.updates:
+                yield name, arm, phase, phase_training(experiment, phase)

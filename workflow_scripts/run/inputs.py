@@ -309,14 +309,13 @@ def _words_from_elsewhere(config: Config, name: str) -> list[str]:
     experiment = config.experiments[name]
     if task_of(experiment).text == "labelled":
         return crosslingual.lexicon_files(config, name)
-    files = []
+    files: list[str] = []
     for used in lexicons_used(config, experiment):
         block, corpus = config.lexicons[used], lexicon_corpus(config, experiment, used)
         given = block.vectors or block.mapping.mode == "dictionary" or corpus != experiment.corpus
         # pieces are the backbone's own
         if given and block.unit == "word":
-            a, b = config.corpora[corpus].languages
-            files += [f"{paths.lexicon_folder(config, corpus, used)}/{pair}.tsv" for pair in (f"{a}-{b}", f"{b}-{a}")]
+            files += translation.lexicon_files(config, name, used)
     return files
 
 

@@ -80,13 +80,7 @@ class RankingExperiment(Finetuned):
     """Tests of significance."""
 
 
-RANKING = crosslingual_task(
-    RankingExperiment,
-    key="ranking",
-    answers="scores",
-    rule="ranking_finetune",
-    unit="query",
-)
+RANKING = crosslingual_task(RankingExperiment, key="ranking", answers="scores", rule="ranking_finetune", unit="query")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -136,6 +136,13 @@ def lexicon_folder(config: Config, name: str, lexicon: str | None = None) -> str
     return paths.lexicon_folder(config, lexicon_corpus(config, experiment, used), used)
 
 
+def lexicon_files(config: Config, name: str, lexicon: str | None = None) -> tuple[str, str]:
+    """The files of both directions of the experiment's lexicon, or of another that it uses; first from its corpus's first language."""
+    folder = lexicon_folder(config, name, lexicon)
+    a, b = config.corpora[config.experiments[name].corpus].languages
+    return f"{folder}/{a}-{b}.tsv", f"{folder}/{b}-{a}.tsv"
+
+
 def languages(config: Config, name: str) -> list[str]:
     """An experiment's own languages are its source and its target."""
     experiment: Translation = config.experiments[name]

@@ -1,6 +1,6 @@
 """job: a training as a job of the workflow: the model that it starts from, the files that it writes, and how it is run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,13 +61,13 @@ def begun(job: Job, description: dict[str, Any]) -> Iterator[Path]:
 
 
 def finish(
-    job: Job, network: "PreTrainedModel", tokenizer: Any, history: list[dict], about: dict[str, Any], columns: Sequence[str] = CURVE
+    job: Job, network: "PreTrainedModel", tokenizer: Any, history: list[dict], about: dict[str, Any], columns: tuple[str, ...] = CURVE
 ) -> None:
     """Write the model, its learning curve (`columns` of `history`), and a report with all that is known `about` the training."""
     if not is_first_process():
         return
     save_model(network, tokenizer, job.model)
-    write_curve(job.curve, history, tuple(columns))
+    write_curve(job.curve, history, columns)
     told = {"start": str(job.start), "from_scratch": job.from_scratch, "seed": job.seed}
     ran = {"parameters": sum(p.numel() for p in network.parameters()), "device": str(network.device), "processes": processes()}
     write_json(job.report, {**told, **ran, **about})
