@@ -21,6 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
+from workflow_scripts.models.products import aligned_layer
+
 # scores that are held at a time: 0.5 GB in float32
 _ENTRIES = 1 << 27
 # the log-probability of what cannot be: far below any other, and finite, so that gradients are too
@@ -87,14 +89,15 @@ def _portions(states: torch.Tensor, weight: torch.Tensor) -> list[slice]:
 
 
 def _cast_once(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The output layer in the type that autocast multiplies in: it remembers what it has cast only of weights that are trained."""
+    """The output layer in the type that autocast multiplies in, once for all portions."""
     kind = states.device.type
-    if not torch.is_autocast_enabled(kind) or weight.requires_grad:
-        return weight, bias
-    return weight.to(torch.get_autocast_dtype(kind)), bias.to(torch.get_autocast_dtype(kind))
+    if not torch.is_autocast_enabled(kind):
+        return aligned_layer(weight, bias)
+    return aligned_layer(weight.to(torch.get_autocast_dtype(kind)), bias.to(torch.get_autocast_dtype(kind)))
 
 
 def _scores(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """Of all pieces, and of those that only fill the layer up."""
     if not torch.is_autocast_enabled(states.device.type):
         weight, bias = weight.to(states.dtype), bias.to(states.dtype)
     scores = F.linear(states, weight, bias)

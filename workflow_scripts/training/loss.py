@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from workflow_scripts.models.networks import last_states
-from workflow_scripts.models.products import product
+from workflow_scripts.models.products import aligned_layer, linear, product
 
 # scores that are held at a time: 0.5 GB in float32
 _ENTRIES = 1 << 27
@@ -58,31 +58,27 @@ class _LinearSmoothedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, states, weight, bias, labels, smoothing, dtype):
         vocabulary = len(weight)
-        matrix, total = weight.to(dtype), torch.zeros((), device=states.device)
+        matrix, offsets = aligned_layer(weight.to(dtype), bias.to(dtype))
+        total = torch.zeros((), device=states.device)
         grad_states = torch.empty_like(states) if ctx.needs_input_grad[0] else None
         grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         grad_bias = torch.zeros_like(bias, dtype=torch.float32) if ctx.needs_input_grad[2] else None
         rows = max(1, _ENTRIES // vocabulary)
         for start in range(0, len(states), rows):
             some, goal = states[start : start + rows].to(dtype), labels[start : start + rows, None]
-            scores = product(some, matrix.T).float().add_(bias)
-            # −log p without the normaliser: that of the label, and the mean over all pieces
-            total -= (1 - smoothing) * scores.gather(1, goal).sum() + smoothing * scores.mean(dim=1).sum()
-            greatest = scores.amax(dim=1, keepdim=True)
-            exponentials = scores.sub_(greatest).exp_()
-            sums = exponentials.sum(dim=1, keepdim=True)
-            total += (greatest + sums.log()).sum()
+            logp = linear(some, matrix, offsets).log_softmax(dim=1, dtype=torch.float32)
+            total -= (1 - smoothing) * logp.gather(1, goal).sum() + smoothing / vocabulary * logp[:, :vocabulary].sum()
             if not any(ctx.needs_input_grad[:3]):
                 continue
-            gradient = exponentials.div_(sums).sub_(smoothing / vocabulary)
+            gradient = logp.exp_().sub_(smoothing / vocabulary)
             gradient.scatter_add_(1, goal, torch.full_like(goal, smoothing - 1, dtype=torch.float32))
             if grad_bias is not None:
-                grad_bias += gradient.sum(dim=0)
+                grad_bias += gradient[:, :vocabulary].sum(dim=0)
             gradient = gradient.to(dtype)
             if grad_states is not None:
                 grad_states[start : start + rows] = product(gradient, matrix)
             if grad_weight is not None:
-                grad_weight += product(gradient.T, some)
+                grad_weight += product(gradient.T, some)[:vocabulary]
         ctx.gradients = grad_states, grad_weight, grad_bias
         return total
 
