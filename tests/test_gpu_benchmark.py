@@ -96,8 +96,6 @@ def test_it_goes_on_where_it_ended(tmp_path, capsys):
     assert not [found for found in everything if "failed" in found]
     keys = [gpu.key(found) for found in everything]
     assert len(set(keys)) == len(keys)
-    packed, padded = (next(found for found in everything if found["case"] == name) for name in ("packed", "as it is"))
-    assert packed["tokens_per_update"] == padded["tokens_per_update"]
     capsys.readouterr()
 
 

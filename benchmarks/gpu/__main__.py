@@ -60,17 +60,14 @@ def update(
 def part_a(device: torch.device, tiny: bool) -> Iterable[Case]:
     number = 3 if tiny else 25
     for name, size in {"tiny": TINY}.items() if tiny else {"trimmed": TRIMMED, "whole vocabulary": LARGE}.items():
-        yield f"update, {name}, padded", (), partial(update, mbart, size, device, number)
-        yield f"update, {name}, packed", (), partial(update, mbart, size, device, number, {"batching": "packed"})
+        yield f"update, {name}", (), partial(update, mbart, size, device, number)
         yield f"our loop, {name}", ("accelerate", "tensorboard", "psutil"), partial(our_loop, size, device, number)
         yield f"stock trainer, {name}", ("accelerate",), partial(stock_loop, size, device, number)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "as it is": {},
-    "packed": {"batching": "packed"},
     "rows in any order": {"shuffled": True},
-    "rows in any order, packed": {"shuffled": True, "batching": "packed"},
     "plain loss": {"loss": "plain"},
     "AdamW not fused": {"fused": False},
     "batches not made ahead": {"ahead": False},
@@ -92,7 +89,6 @@ def part_b(device: torch.device, tiny: bool) -> Iterable[Case]:
 def part_c(device: torch.device, tiny: bool) -> Iterable[Case]:
     size, number = (TINY, 4) if tiny else (DEMO, 200)
     yield "as it is", (), partial(update, mbart, size, device, number)
-    yield "packed", (), partial(update, mbart, size, device, number, {"batching": "packed"})
     larger = replace(size, tokens=8 * size.tokens)
     yield "eight times as many tokens", (), partial(update, mbart, larger, device, number)
     if device.type == "cuda":

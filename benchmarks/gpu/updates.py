@@ -17,7 +17,6 @@ import torch
 from workflow_scripts.device import pick_precision
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.families import FAMILIES
-from workflow_scripts.models.packing import pack
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import pick_loss
 from workflow_scripts.training.rows import Batches
@@ -115,7 +114,6 @@ def updates_of(
     size: Size,
     number: int,
     *,
-    batching: str = "padded",
     loss: str = "chunked",
     precision: str = "auto",
     fused: bool = True,
@@ -135,11 +133,8 @@ def updates_of(
     if shuffled:
         planned = in_any_order([row for rows in planned for row in rows], size.tokens)
         number = len(planned) - warm
-
-    def made(rows: list[Row]) -> dict[str, Any]:
-        return pack(rows) if batching == "packed" else collate(rows, 1, decoder)
-
-    batches: Iterable[dict[str, Any]] = [made(rows) for rows in planned] if ahead else map(made, planned)
+    made = (collate(rows, 1, decoder) for rows in planned)
+    batches: Iterable[dict[str, Any]] = list(made) if ahead else made
     measured = pick_loss(network, settings, precision)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, weight_decay=0.0, fused=fused)
     forward = (

@@ -77,7 +77,7 @@ def same_share(one: Path, other: Path) -> float:
 
 
 def training(folder: Path, device: str) -> None:
-    """The losses of a phase in float32, padded and packed, at once and in parts, are those of the CPU."""
+    """The losses of a phase in float32, with either loss, at once and in parts, are those of the CPU."""
     files = phase_files(folder)
     settings = {**TINY, **NO_DROPOUT, "updates": 12, "evaluate_every": 6, "checkpoint": "last", "bleu_sentences": 0, "loss_every": 0}
     variants: dict[str, dict[str, Any]] = {
@@ -85,7 +85,6 @@ def training(folder: Path, device: str) -> None:
         "automatic": {},
         "plain": {"loss": "plain"},
         "parts": {"micro_batch_tokens": 150},
-        "packed": {"batching": "packed"},
     }
     found = {}
     for name, changes in variants.items():

@@ -15,20 +15,18 @@ from phases import TINY as SMALL_PHASE
 from phases import finetune, phase_files
 from sacrebleu import corpus_chrf
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
-from tiny_models import manual_pairs, small_model
+from tiny_models import manual_pairs
 
 from workflow_scripts.lexicon.mapping import normalise
 from workflow_scripts.models import decoding
 from workflow_scripts.models.batches import collate
-from workflow_scripts.models.networks import last_states
-from workflow_scripts.models.packing import Segments, _in_turn, _jagged, pack
 from workflow_scripts.run.estimates import Shape, training_memory
 from workflow_scripts.similarity import Similarities, neighbourhoods
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.experiment import of_training
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.fitting import parts_that_fit, try_part
-from workflow_scripts.training.loop import load_model, pick_loss
+from workflow_scripts.training.loop import pick_loss
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
@@ -110,41 +108,6 @@ def test_all_gpus_of_the_node_share_the_work(tmp_path):
     near(*(columns(tmp_path / name / "curve.tsv", "loss", "dev_loss") for name in ("one", "all")), 5e-3, 0)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_packed_rows_are_padded_rows(tmp_path, precision):
-    """One kernel for all rows, in either precision; in bfloat16 gradients differ as two orders of summing do."""
-    network = load_model(small_model(tmp_path), Training(**comparisons.NO_DROPOUT), 1).cuda().train()
-    rows = [([5, 6, 7, 2, 9] * (1 + i % 5), [7, 2, 8] * (1 + i % 7)) for i in range(40)]
-    weights = torch.randn(sum(len(labels) for _, labels in rows), network.config.d_model, device="cuda")
-    found = []
-    for batch in (collate(rows, 1), pack(rows)):
-        tensors = {name: value.cuda() if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
-        labels = tensors.pop("labels")
-        network.zero_grad()
-        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
-            states = last_states(network, **tensors)
-        states = states[labels != -100].float()
-        (states * weights).sum().backward()
-        found.append((states.detach(), {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}))
-    (one, grads), (other, packed) = found
-    far = {"float32": 1e-3, "bfloat16": 3e-2}[precision]
-    assert float((one - other).norm() / one.norm()) < far
-    largest = max(float(grad.norm()) for grad in grads.values())
-    for name, grad in grads.items():
-        assert float((grad - packed[name]).norm()) < far * (float(grad.norm()) + 0.1 * largest), name
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_dropout_of_packed_attention_has_the_right_mean(causal):
-    """The kernel for nested tensors drops as many weights as are asked for and scales the others."""
-    rows = Segments(torch.tensor([0, 3, 40, 64]).cuda(), 37)
-    query, key, value = (torch.randn(64, 2, 16, device="cuda") for _ in range(3))
-    sure = _in_turn(query, key, value, rows, rows, causal, 0.0, None)
-    drawn = torch.stack([_jagged(query, key, value, rows, rows, causal, 0.25, None) for _ in range(400)])
-    near_enough = 6 * float(drawn.std(dim=0).max()) / 20
-    assert float((drawn.mean(dim=0) - sure).abs().max()) < near_enough and float(drawn.std(dim=0).max()) > 0.05
-
-
 # ---------------------------------------------------------------------------------------------
 # memory
 
@@ -160,7 +123,7 @@ def wide_model(shape: Shape):
 
 @pytest.mark.parametrize(
     ("tokens", "changes"),
-    [(8_192, {}), (32_768, {}), (8_192, {"precision": "float32"}), (8_192, {"loss": "plain"}), (8_192, {"batching": "packed"})],
+    [(8_192, {}), (32_768, {}), (8_192, {"precision": "float32"}), (8_192, {"loss": "plain"})],
 )
 def test_memory_is_what_preflight_estimates(tokens, changes):
     """An update of a model with 50 million parameters, with the optimiser, takes what the estimate says, within 20 %."""
@@ -172,7 +135,7 @@ def test_memory_is_what_preflight_estimates(tokens, changes):
     optimizer = torch.optim.AdamW(network.parameters(), fused=True)
     loss = pick_loss(network, settings, precision)
     rows = [([5] * 64, [6] * 64)] * (tokens // 64)
-    batch = pack(rows) if settings.batching == "packed" else collate(rows, 1)
+    batch = collate(rows, 1)
     for _ in range(3):
         tensors = {name: value.cuda() if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
         labels = tensors.pop("labels")

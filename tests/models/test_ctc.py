@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from workflow_scripts.models import ctc
+from workflow_scripts.models import ctc, products
 from workflow_scripts.models.ctc import best_pieces, collapse, ctc_loss, emissions, fits, guessed_pieces, piece_losses, positions_needed
 
 VOCABULARY, BLANK = 40, 4
@@ -24,7 +24,9 @@ def batch():
 
 
 @pytest.mark.parametrize("entries", [1 << 27, 1], ids=["at once", "row by row"])
-def test_loss_and_gradient_are_those_of_the_whole_vocabulary(batch, entries, monkeypatch):
+@pytest.mark.parametrize("alignment", [1, 64])
+def test_loss_and_gradient_are_those_of_the_whole_vocabulary(batch, entries, alignment, monkeypatch):
+    monkeypatch.setattr(products, "_alignment", lambda device: alignment)
     states, weight, bias, labels, positions = batch
     scores = F.linear(states, weight, bias).log_softmax(-1)
     lengths = (labels >= 0).sum(1)

@@ -1,14 +1,13 @@
-"""How an update goes through a device: what fits is found, and packed rows train as padded ones do."""
+"""In how many parts an update goes through a device: what fits is found, and parts train as the whole does."""
 
 import pytest
 import torch
 from phases import TINY, assert_alike, finetune, phase_files
-from tiny_models import small_encoder, small_model
+from tiny_models import small_model
 
 from workflow_scripts.models.batches import collate
-from workflow_scripts.models.packing import pack
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.fitting import parts_that_fit, pick_batching, try_part
+from workflow_scripts.training.fitting import parts_that_fit, try_part
 from workflow_scripts.training.loop import load_model, pick_loss
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
@@ -42,8 +41,7 @@ def test_a_row_that_does_not_fit_is_told():
         parts_that_fit(device_of(39, []), UPDATES, 1)
 
 
-@pytest.mark.parametrize("batching", ["padded", "packed"])
-def test_trying_changes_nothing(tmp_path, batching):
+def test_trying_changes_nothing(tmp_path):
     network = load_model(small_model(tmp_path), Training(), 1).eval()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     loss = pick_loss(network, Training(), "float32")
@@ -52,7 +50,7 @@ def test_trying_changes_nothing(tmp_path, batching):
 
     def to_batch(rows):
         seen.append(len(rows))
-        return pack(rows) if batching == "packed" else collate(rows, 1)
+        return collate(rows, 1)
 
     try_part(network, to_batch, loss, "float32", True, UPDATES[1])
     assert seen == [3] and torch.equal(torch.get_rng_state(), state) and not network.training
@@ -60,22 +58,12 @@ def test_trying_changes_nothing(tmp_path, batching):
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
 
 
-def test_what_cannot_be_packed(tmp_path):
-    encoder = load_model(small_encoder(tmp_path, "bert"), Training(), 1)
-    assert pick_batching(Training(), encoder) == "padded"
-    for settings, reason in ((Training(batching="packed"), "mBERT"), (Training(batching="packed", loss="plain"), "loss: plain")):
-        with pytest.raises(InputError, match=f"{reason}.*set batching: padded"):
-            pick_batching(settings, encoder)
-
-
-def test_a_phase_ends_alike_packed_and_padded(tmp_path):
+def test_parts_end_where_the_whole_does_and_the_report_tells_them(tmp_path):
     files = phase_files(tmp_path)
     settings = {**TINY, "updates": 6, "evaluate_every": 3, "checkpoint": "last", "dropout": 0.0, "attention_dropout": 0.0}
-    whole = {"batching": "padded", "micro_batch_tokens": "auto"}
-    parts = {"batching": "packed", "micro_batch_tokens": 200}
-    padded, packed = (finetune(*files, tmp_path / some["batching"], Training(**settings, **some)) for some in (whole, parts))
+    ways = {"whole": "auto", "parts": 200}
+    whole, parts = (finetune(*files, tmp_path / name, Training(**settings, micro_batch_tokens=tokens)) for name, tokens in ways.items())
     start = finetune(*files, tmp_path / "start", Training(**{**settings, "learning_rate": 1e-12}))
-    assert_alike(start, padded, packed)
-    said = [read_json(tmp_path / name / "training.json") for name in ("padded", "packed")]
-    assert [report["batching"] for report in said] == ["padded", "packed"]
-    assert [report["micro_batch_tokens"] for report in said] == [settings["batch_tokens"], 200]
+    assert_alike(start, whole, parts)
+    said = [read_json(tmp_path / name / "training.json")["micro_batch_tokens"] for name in ways]
+    assert said == [settings["batch_tokens"], 200]

@@ -5,6 +5,7 @@ import torch
 from phases import TINY, assert_alike, finetune, phase_files
 from tiny_models import small_model
 
+from workflow_scripts.models import products
 from workflow_scripts.training import loss
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
@@ -25,21 +26,20 @@ def test_smoothed_loss_is_the_definition_and_adds_up_over_small_batches():
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_chunks_make_no_difference(monkeypatch, smoothing, rows):
+@pytest.mark.parametrize("alignment", [1, 64])
+def test_chunks_and_alignment_make_no_difference(monkeypatch, smoothing, rows, alignment):
     monkeypatch.setattr(loss, "_ENTRIES", rows * 50)
+    monkeypatch.setattr(products, "_alignment", lambda device: alignment)
     generator = torch.Generator().manual_seed(3)
     states, weight, bias = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((4, 6, 8), (50, 8), (1, 50)))
     labels = torch.randint(0, 50, (4, 6), generator=generator)
     labels[0, 4:] = -100
     results = []
     for chunked in (False, True):
-        x, w = (tensor.float().requires_grad_() for tensor in (states, weight))
-        if chunked:
-            value = linear_smoothed_loss(x, w, bias.float(), labels, smoothing, 30)
-        else:
-            value = smoothed_loss(x @ w.T + bias.float(), labels, smoothing, 30)
+        x, w, b = (tensor.float().requires_grad_() for tensor in (states, weight, bias))
+        value = linear_smoothed_loss(x, w, b, labels, smoothing, 30) if chunked else smoothed_loss(x @ w.T + b, labels, smoothing, 30)
         (3 * value).backward()
-        results.append((value.detach(), x.grad, w.grad))
+        results.append((value.detach(), x.grad, w.grad, b.grad))
     for plain, chunked in zip(*results, strict=True):
         assert torch.allclose(plain, chunked, atol=1e-6, rtol=1e-5)
     assert results[0][1].abs().max() > 1e-3

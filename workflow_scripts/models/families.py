@@ -1,8 +1,8 @@
 """families: all that Crossgap knows about each family of pretrained models, in one table.
 
 A family is a kind of network together with its input format. Other modules look properties up in this table instead of testing a
-model's type, so that a new family needs one entry here and a tiny model in `tests/tiny_models.py`. Three properties are in code: batches
-without padding (`packing`), the head of a masked language model (`networks.head_states`) and XLM-R's missing pooler (`training.backbone`).
+model's type, so that a new family needs one entry here and a tiny model in `tests/tiny_models.py`. Two properties are in code: the
+head of a masked language model (`networks.head_states`) and XLM-R's missing pooler (`training.backbone`).
 Where only some families are possible, they are named: VECO goes on from XLM-R, and small backbones are mBARTs or XLM-Rs.
 
 ===========  ==================  ==================  ======================

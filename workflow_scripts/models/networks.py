@@ -73,14 +73,7 @@ def rest_decoder(network: "PreTrainedModel") -> None:
 
 
 def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:
-    """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one.
-
-    `inputs` are those of a padded batch, or of one that `packing` made.
-    """
-    if "source_offsets" in inputs:
-        from workflow_scripts.models.packing import packed_states
-
-        return packed_states(network, **inputs)
+    """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one."""
     if family_of(network.config).decoder:
         return network.base_model(**inputs, use_cache=False).last_hidden_state
     return head_states(network, network.base_model(**inputs).last_hidden_state)

@@ -1,31 +1,19 @@
-"""fitting: how an update goes through a device: padded or packed, and in as few parts as its memory holds.
+"""fitting: in how many parts an update goes through a device: as few as its memory holds.
 
 What fits is found by trying. A formula for the memory of attention kernels, workspaces and allocators would have to be cautious, and every
 part more is time lost. Only the memory is tried: no weight changes, and no random number is drawn from those of training.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import distributed
 from transformers import PreTrainedModel
 
 from workflow_scripts.models.batches import Row
-from workflow_scripts.models.packing import why_not_packed
 from workflow_scripts.stage import InputError, is_first_process
 from workflow_scripts.training.rows import split_batch
-from workflow_scripts.training.settings import Training
-
-
-def pick_batching(settings: Training, network: PreTrainedModel) -> Literal["padded", "packed"]:
-    """What `batching` stands for. Raises `InputError` where packed batches are asked for and cannot be made."""
-    if settings.batching != "packed":
-        return "padded"
-    reason = "loss: plain needs padded batches" if settings.loss == "plain" else why_not_packed(network)
-    if reason:
-        raise InputError(f"batching: packed: {reason}; set batching: padded")
-    return "packed"
 
 
 def cells(rows: list[Row]) -> int:

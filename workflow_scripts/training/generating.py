@@ -171,14 +171,12 @@ def train_generator(
     """Train `model` in place and return the history; all else is as in `loop.train`."""
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
-    if settings.batching == "packed":
-        raise InputError("batching: packed: is not for generators that write at once; set batching: padded")
     updates = Batches(rows, settings.batch_tokens, settings.updates, seed)
     pad = codec.tokenizer.pad_token_id
     to_batch = partial(collate_sources, pad=pad)
     parts = parts_of(model, to_batch, summed, updates, settings, folder, seed, partial(positions_read, model.settings))
     taken |= {"trained": sum(weight.numel() for weight in model.trained().values()), "left_out": rows.left_out}
-    taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
+    taken |= {"micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
     # texts are compared with all references; the loss is that of targets with room
     dev_rows, dev_left_out = rows_with_room((row for part in dev for row in part.rows), codec, model.settings, model.longest_target)
     if not dev_rows:

@@ -22,7 +22,6 @@ from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network, output_layer
-from workflow_scripts.models.packing import pack
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, is_first_process, processes, read_json
@@ -34,7 +33,7 @@ from workflow_scripts.training.checkpoints import (
 )
 from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
 from workflow_scripts.training.dropout import quick_dropout
-from workflow_scripts.training.fitting import cells, parts_that_fit, pick_batching, try_part
+from workflow_scripts.training.fitting import cells, parts_that_fit, try_part
 from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.looks import dev_loss, dev_losses, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
@@ -64,12 +63,11 @@ def train(
     precision = pick_precision(settings.precision, device)
     updates = Batches(rounds, settings.batch_tokens, settings.updates, seed)
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
-    batching = pick_batching(settings, network)
-    to_batch = pack if batching == "packed" else partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
+    to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
     loss = pick_loss(network, settings, precision)
     parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
-        taken |= {"batching": batching, "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
+        taken |= {"micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
     def loss_only() -> dict[str, float]:
         return {LOSS_ONLY: dev_loss(network, codec, dev, precision=precision)}

@@ -17,9 +17,6 @@ class Training:
     micro_batch_tokens: Positive | Literal["auto"] | None = "auto"
     """Tokens that go through a device at once, and a row more at most; such parts add up to an update. `auto` is as many as the memory of
     a GPU holds, which is tried before the first update and told in `training.json`; on a CPU it is all at once, as `null` is everywhere."""
-    batching: Literal["auto", "padded", "packed"] = "auto"
-    """`packed` has the rows of a batch one behind the other instead of padded to the longest (for mBART, M2M-100 and NLLB); the rows of an
-    update, loss and gradients are the same. `auto` is `padded` until a GPU has shown that `packed` is faster (docs/performance.md)."""
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
     warmup_updates: Natural = 2_500
@@ -76,7 +73,7 @@ class Training:
     """Where to train."""
 
 
-ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "batching", "loss")
+ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss")
 """Settings that may change between a killed call and its continuation: they affect only rounding and dropout's random numbers."""
 DEV_LOSSES = {"loss": "dev_loss", "smoothed_loss": "dev_smoothed_loss"}
 """`choose_by`, where it is a loss → its name in the report."""

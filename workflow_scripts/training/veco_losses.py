@@ -278,14 +278,12 @@ def train(
     to_batch = partial(collate, pad=pad, start=start, veco=veco)
     forward_guesses(network, veco.causal)
     loss = update_loss(network, settings, precision)
-    if settings.batching == "packed":
-        raise InputError("batching: packed: is not for the objective veco; set batching: padded")
     # parallel batches take the most memory, as they have the most losses, and those in which all weights learn
     kind = updates[0]._replace(parallel=any(update.parallel for update in updates[:2]), cross_alone=False)
     tried, size = Made(len(updates), lambda at: updates[at].rows), partial(cells, start=start)
     parts = parts_of(network, lambda rows: to_batch(kind._replace(rows=rows)), loss, tried, settings, folder, seed, size)
     if taken is not None:
-        taken |= {"batching": "padded", "micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
+        taken |= {"micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
     def look() -> dict[str, float]:
         found = measured(network, codec, dev, veco, precision=precision)
