@@ -1,6 +1,10 @@
 """Files of a dataset of the hub, whose rows are read as their publishers mean them."""
 
+import json
+
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.hub import _rows
@@ -23,3 +27,20 @@ def test_what_is_no_json_is_named_with_its_line(tmp_path):
     path.write_text('{"en": "Yes"}\n{"en"\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"part\.jsonl, line 2: is no JSON"):
         list(_rows(path))
+    path.write_text('{"en": {"of": "half a pair \\ud83d"}}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"part\.jsonl, line 1: .*surrogates"):
+        list(_rows(path))
+
+
+def test_numbers_of_classes_become_their_names_in_lists_too(tmp_path):
+    about = {
+        "label": {"_type": "ClassLabel", "names": ["no", "yes"]},
+        "tags": {"_type": "List", "feature": {"_type": "ClassLabel", "names": ["O", "B-PER"]}},
+    }
+    rows = {"label": [1, -1], "tags": [[0, 1], []], "words": [["by", "Ann"], []]}
+    table = pyarrow.table(rows).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": about}})})
+    parquet.write_table(table, tmp_path / "part.parquet")
+    assert list(_rows(tmp_path / "part.parquet")) == [
+        {"label": "yes", "tags": ["O", "B-PER"], "words": ["by", "Ann"]},
+        {"label": -1, "tags": [], "words": []},
+    ]

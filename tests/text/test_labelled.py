@@ -1,5 +1,6 @@
 """Labelled text: formats, parts that share nothing, and what is refused."""
 
+import csv
 import json
 import lzma
 from collections import Counter
@@ -102,6 +103,22 @@ def test_json_that_is_no_text_and_files_that_are_no_table(tmp_path, name, conten
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=said):
         examples(tmp_path / name, columns={"text": "t", "label": "l"})
+
+
+def test_examples_that_lack_a_text_may_be_left_out_and_are_counted(tmp_path):
+    (tmp_path / "x.tsv").write_text("32035\t\t\tno\n2\tA man sleeps.\tHe is awake.\tno\n")
+    source = LabelledSource(file=str(tmp_path / "x.tsv"), columns={"text": 2, "pair": 3, "label": 4}, empty="leave_out")
+    removed = Counter()
+    assert [e.line for e in read_examples(source, ["no"], removed)] == [2] and removed == {"lacks a text": 1}
+
+
+def test_cells_that_python_quoted_are_read_without_their_quotation_marks(tmp_path):
+    with open(tmp_path / "x.tsv", "w", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows([('He said "no" .', "It rains.", "no"), ('"Yes"', "Ja.", "yes")])
+    assert "\t" in (text := (tmp_path / "x.tsv").read_text()) and '""no""' in text
+    found = examples(tmp_path / "x.tsv", columns=PAIRS.columns, quoted=True)
+    assert found == [("no", 'He said "no" .', "It rains."), ("yes", '"Yes"', "Ja.")]
+    assert examples(tmp_path / "x.tsv", columns=PAIRS.columns)[0][1] == '"He said ""no"" ."'
 
 
 def test_a_part_that_no_block_of_lines_falls_to_says_what_to_do(tmp_path):

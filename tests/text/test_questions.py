@@ -180,23 +180,31 @@ def test_no_passage_of_dev_or_test_is_trained_on(tmp_path):
     assert tables["dev"][0].pair.startswith(lines[1])
 
 
-def test_a_translation_of_a_held_out_question_is_held_out_whatever_its_article_is_called(tmp_path):
+@pytest.mark.parametrize("held_out", ["dev", "test"])
+def test_a_translation_of_a_held_out_question_is_held_out_whatever_its_article_is_called(tmp_path, held_out):
     for code in ("en", "de"):
         asked = [{"id": f"q{i}", "question": f"{code} {i}?", "answers": [{"text": "a", "answer_start": 0}]} for i in range(100)]
         articles = [
             {"title": f"{code} {i}", "paragraphs": [{"context": f"a {code} passage {'x' * i}", "qas": [asked[i]]}]} for i in range(100)
         ]
         (tmp_path / f"{code}.json").write_text(json.dumps({"data": articles[:: 1 if code == "en" else -1]}), "utf-8")
+    german = tmp_path / "de.json"
     settings = Labelled(
         language="en",
         train=LabelledSource(file=str(tmp_path / "en.json")),
-        dev=LabelledSource(held_out=0.3),
-        test={},
+        dev=LabelledSource(held_out=0.3)
+        if held_out == "dev"
+        else LabelledSource(file="resources/qamr/en.tsv.xz", columns=COLUMNS, header=True),
+        test={}
+        if held_out == "dev"
+        else {"own": LabelledSource(held_out=0.3), "de": LabelledSource(str(german), language="de", held_out=0.3)},
         translations={"de": LabelledSource(file=str(tmp_path / "de.json"))},
         unit="question",
     )
     found = {}
-    for part in ("train", "dev", "translations/de"):
+    own = "dev" if held_out == "dev" else "test/own"
+    for part in ("train", "translations/de", own, *([] if held_out == "dev" else ["test/de"])):
         main(tmp_path / "x.tsv", tmp_path / "x", tmp_path / "x.json", part=part, settings=settings)
         found[part] = {example.text.split()[1] for example in read_table(tmp_path / "x.tsv")}
-    assert found["translations/de"] == found["train"] and len(found["dev"]) > 10 and not found["dev"] & found["train"]
+    assert found["translations/de"] == found["train"] and len(found[own]) > 10 and not found[own] & found["train"]
+    assert found.get("test/de", found[own]) == found[own]

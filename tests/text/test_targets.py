@@ -161,6 +161,14 @@ def test_bad_lines_are_named(tmp_path, name, content, columns, said):
         read(written(tmp_path / name, content), columns=columns)
 
 
+def test_texts_without_a_target_may_be_left_out_and_are_counted(tmp_path):
+    removed = Counter()
+    assert read(written(tmp_path / "x.tsv", "a\tb\n\tc\nd\t\n"), removed, columns={"text": 1, "target": 2}, empty="leave_out") == [
+        ("a", "b")
+    ]
+    assert removed == {"lacks a text": 2}
+
+
 def test_parts_of_labelled_text_with_targets(tmp_path):
     german = {"file": "resources/xquad/de.json.xz", "context": "sentence", "mark_answer": False, "language": "de"}
     settings = Labelled(

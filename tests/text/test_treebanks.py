@@ -77,6 +77,10 @@ def test_what_is_no_treebank_is_told(tmp_path):
     heads = "1-2\tdu\t_\t_\t_\t_\t_\n1\tde\t_\tADP\t_\t_\t_\n2\tle\t_\tDET\t_\t_\t_\n"
     with pytest.raises(InputError, match=r"x\.conllu, line 2: the head of the word is '_'; `multiword: fused` needs"):
         read(tmp_path / "x.conllu", heads, "fused")
+    with pytest.raises(
+        InputError, match=r"x\.conllu, line 3: the word's number, 1, stands in line 1 of the same sentence; an empty line is"
+    ):
+        read(tmp_path / "x.conllu", "1\tDas\t_\tDET\n2\tHaus\t_\tNOUN\n1\tEr\t_\tPRON\n")
     # heads in a circle lead to no root, and to an end all the same
     assert read(tmp_path / "x.conllu", heads.replace("ADP\t_\t_\t_", "ADP\t_\t_\t2").replace("DET\t_\t_\t_", "DET\t_\t_\t1"), "fused")[0]
 

@@ -300,6 +300,14 @@ def _unit_problems(where: str, source: LabelledSource, labelled: Labelled) -> It
         yield from _target_problems(where, source, labelled)
     else:
         yield from _useless_problems(where, source, ("targets", "target_where", "target_language"), "`unit: target`")
+    if source.empty != "refuse" and (labelled.unit in ("word", "question") or _is_judged(source, labelled.unit)):
+        yield f"{where}.empty: is for `unit: text` and `target`, and for `unit: query` with `columns`"
+    if labelled.unit != "text":
+        yield from _useless_problems(where, source, ("quoted",), "`unit: text`")
+    if _is_judged(source, labelled.unit):
+        yield from _useless_problems(where, source, ("where", "label_pattern"), "a file with `columns`; of judgements all lines are read")
+    if kind_of(source.file or "") == ".json" and (other := source.where.keys() - {"id"}):
+        yield f"{where}.where: asks for {', '.join(sorted(other))}, but a JSON file can only be asked for `id`, the part of ids before a -"
     if labelled.unit == "word":
         what = "`unit: text`; files of words with tags have only `columns` and `label_names`"
         yield from _useless_problems(where, source, ("header", "where", "label_pattern"), what)
@@ -315,8 +323,6 @@ def _useless_problems(where: str, source: LabelledSource, keys: tuple[str, ...],
 def _question_problems(where: str, source: LabelledSource) -> Iterator[str]:
     """Questions have no labels, each column once, and JSON files of them are no tables."""
     yield from _useless_problems(where, source, ("label_pattern", "label_names"), "labels, which questions have none of")
-    if source.file and kind_of(source.file) == ".json" and (other := source.where.keys() - {"id"}):
-        yield f"{where}.where: asks for {', '.join(sorted(other))}, but a JSON file can only be asked for `id`, the part of ids before a -"
     yield from _single_column_problems(where, source, "question")
 
 
@@ -329,6 +335,9 @@ def _target_problems(where: str, source: LabelledSource, labelled: Labelled) -> 
         yield f"{where}.targets: has the targets for the lines of `file`, which is missing"
     if source.targets and source.columns:
         yield f"{where}.columns: is for one file with texts and targets; with `targets`, each line is a text or a target as a whole"
+    if source.targets or "heading" in source.columns:
+        what = "files with a text and its target in `columns`; of texts with a file of targets, and of sections, all lines are read"
+        yield from _useless_problems(where, source, ("header", "where", "target_where"), what)
 
 
 def _single_column_problems(where: str, source: LabelledSource, unit: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.examples import Example, read_table, write_table
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.text.labelled import keys, mean_lengths, without
+from workflow_scripts.text.labelled import keys, mean_lengths, texts_of, without
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.targets import MARKS, with_marks, without_marks
 from workflow_scripts.text.words import sentences
@@ -66,7 +66,7 @@ def main(
     if not made:
         raise InputError(f"{train}: no example is left after its translation (removed: {dict(removed)}); is the model a translator?")
     write_table(examples, made)
-    texts = (text for e in made for text in (*e.texts, *([e.label] if targets else [])))
+    texts = (text for e in made for text in (*texts_of(e, unit), *([e.label] if targets else [])))
     write_lines(sentences, dict.fromkeys(map(without_marks, texts)))
     labels = Counter(label for e in made for label in e.labels(unit))
     about: dict[str, Any] = {"part": "translated", "language": languages[1], "examples": len(made), "labels": labels}

@@ -75,7 +75,12 @@ class LabelledSource:
     repeated_queries: Literal["refuse", "separate"] = "refuse"
     """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
     XGLUE's script does."""
-
+    empty: Literal["refuse", "leave_out"] = "refuse"
+    """With `unit: text`, `query` with `columns`, and `target`: what to do with an example that lacks a text, as machine translations of
+    PAWS-X do: an error, or `leave_out`, which counts them."""
+    quoted: bool = False
+    """`unit: text`: the TSV file was written as Python's `csv` and XTREME's scripts write XNLI and PAWS-X: a cell with a quotation mark
+    stands in quotation marks, and those inside are doubled."""
     multiword: Multiword = "words"
     """CoNLL-U: what a word like French *du* is that stands for several words of the syntax: these `words`, *de* and *le*; or one word, with
     the tag of the one that is nearest to the sentence's root (`fused`), as in XTREME."""
@@ -183,11 +188,19 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
             label = found[1]
         label = source.label_names.get(label, label)
         _check_label(label, labels, at, header=number == 1 and not source.header)
-        text, pair = clean_text(str(cells["text"])), clean_text(str(cells.get("pair", "")))
+        text, pair = (clean_text(_unquoted(str(cells.get(side, "")), source.quoted)) for side in ("text", "pair"))
         if not text or ("pair" in source.columns and not pair):
+            if source.empty == "leave_out":
+                removed["lacks a text"] += 1
+                continue
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
         yield Example(label, text, pair, str(cells.get("document", block_of(number))), number)
+
+
+def _unquoted(cell: str, quoted: bool) -> str:
+    """What stands in a cell that was `quoted` because of a quotation mark in it."""
+    return cell[1:-1].replace('""', '"') if quoted and len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
 
 
 def _check_label(label: str, labels: list[str], at: str, header: bool = False) -> None:

@@ -139,6 +139,13 @@ def table_rows(
         yield number, {name: cells[some[0]] if len(some) == 1 else " ".join(cells[at] for at in some) for name, some in places.items()}
 
 
+def whole_characters(text: str) -> str:
+    """The same text. Raises `ValueError` for one with half of a surrogate pair, which JSON can write, and which is no character."""
+    if not text.isascii():
+        text.encode()
+    return text
+
+
 def json_rows(path: Path, take: Callable[[Any], T], wanted: object) -> Iterator[tuple[int, T]]:
     """The lines of a file of JSON objects: the number of the line, and what `take` makes of its object.
 

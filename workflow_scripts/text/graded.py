@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import kind_of, read_lines
+from workflow_scripts.text.files import kind_of, read_lines, whole_characters
 from workflow_scripts.text.parallel import clean_text
 
 Texts = dict[str, str]
@@ -88,7 +88,7 @@ def _questions(path: Path) -> Iterator[tuple[int, str, str]]:
     try:
         for article in json.loads("\n".join(read_lines(path)))["data"]:
             for paragraph in article["paragraphs"]:
-                yield from ((0, str(asked["id"]), str(asked["question"])) for asked in paragraph["qas"])
+                yield from ((0, str(asked["id"]), whole_characters(str(asked["question"]))) for asked in paragraph["qas"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: is not in SQuAD's format ({error}); give such a file, or a TSV file of id and question") from None
 

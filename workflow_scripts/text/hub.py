@@ -11,7 +11,7 @@ from typing import Any
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.fetching import first_cause, is_offline
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.files import read_lines, whole_characters, write_lines
 
 
 @dataclass
@@ -96,11 +96,10 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         file = parquet.ParquetFile(path)
         about = json.loads((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
         features = about.get("info", {}).get("features", {})
-        names = {key: kind["names"] for key, kind in features.items() if isinstance(kind, dict) and kind.get("_type") == "ClassLabel"}
+        names = {key: names for key, kind in features.items() if (names := _class_names(kind))}
         for batch in file.iter_batches():
             for row in batch.to_pylist():
-                # −1 stands for no label
-                yield row | {key: known[row[key]] for key, known in names.items() if row[key] is not None and row[key] >= 0}
+                yield row | {key: _named(row[key], known) for key, known in names.items()}
     elif path.suffix in (".csv", ".tsv"):
         csv.field_size_limit(sys.maxsize)
         # in tables with tabs, a quotation mark is a character like others
@@ -114,6 +113,22 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     else:
         for number, line in enumerate(read_lines(path), 1):
             try:
-                yield json.loads(line)
+                row = json.loads(line)
+                whole_characters(json.dumps(row, ensure_ascii=False))
+                yield row
             except ValueError as error:
                 raise InputError(f"{path}, line {number}: is no JSON ({error}); .parquet, .csv, .tsv and JSON lines are read") from None
+
+
+def _class_names(kind: Any) -> list[str]:
+    """The names of the classes of a feature, such as a label, or of the items of a list, such as tags; none where it has no classes."""
+    if not isinstance(kind, dict):
+        return []
+    return kind["names"] if kind.get("_type") == "ClassLabel" else _class_names(kind.get("feature"))
+
+
+def _named(value: Any, names: list[str]) -> Any:
+    """The class of a number, or the classes of a list of them; −1 stands for no label and stays."""
+    if isinstance(value, list):
+        return [_named(each, names) for each in value]
+    return value if value is None or value < 0 else names[value]

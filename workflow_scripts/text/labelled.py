@@ -112,7 +112,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
         raise InputError(f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); {way_out}")
     write_table(examples, kept)
     targets = settings.unit == "target" and settings.language_of_targets(part) == source.language
-    texts = (text for e in kept for text in (*_sentences(e, unit), *([e.label] if targets else [])))
+    texts = (text for e in kept for text in (*texts_of(e, unit), *([e.label] if targets else [])))
     write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else without_marks(text) for text in texts))
     write_json(
         report,
@@ -157,7 +157,7 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
     """The examples of a part, including those that other parts have as well. Counts in `removed` and `changed` what was done and why."""
     source = _source(settings, part)
     code = source.language or settings.language
-    originals = _documents_of_questions(settings) if part.startswith("translations/") else {}
+    originals = _documents_of_questions(settings) if part != "train" and settings.source_of(part).file else {}
     for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
         if settings.lowercase:
             target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
@@ -186,7 +186,8 @@ def parts_before(settings: Labelled, part: str) -> list[str]:
 
 def _documents_of_questions(settings: Labelled) -> dict[str, str]:
     """The document of each question of the training file, by the question's id, which its translations keep; they may translate titles."""
-    if settings.unit != "question" or settings.dev.held_out is None:
+    several = (settings.dev, *settings.more_dev.values(), *settings.test.values())
+    if settings.unit != "question" or all(source.held_out is None for source in several):
         return {}
     found = read_any(settings.unit, _source(settings, "train"), [], Counter(), Counter())
     return {example.id: example.document for example in found if example.id}
@@ -243,8 +244,8 @@ def _keys(texts: list[str]) -> list[str]:
     return [key or text for key, text in zip(leak_keys(texts), texts, strict=True)]
 
 
-def _sentences(example: Example, unit: str) -> list[str]:
-    """The texts of an example; of a question its passage sentence by sentence."""
+def texts_of(example: Example, unit: str) -> list[str]:
+    """The texts of an example, as the pretext task and vocabularies read them: of a question its passage sentence by sentence."""
     return [example.text, *split_sentences(example.pair)] if unit == "question" else example.texts
 
 

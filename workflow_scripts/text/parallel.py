@@ -19,7 +19,17 @@ import regex
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import as_characters
-from workflow_scripts.text.files import json_rows, kind_of, lockstep, open_packed, packing, read_lines, table_rows, what_else
+from workflow_scripts.text.files import (
+    json_rows,
+    kind_of,
+    lockstep,
+    open_packed,
+    packing,
+    read_lines,
+    table_rows,
+    what_else,
+    whole_characters,
+)
 from workflow_scripts.text.words import BREAK, sentences
 
 
@@ -206,8 +216,8 @@ def dig(row: Any, key: int | str) -> Any:
     for part in str(key).split("."):
         row = row[part]
     for text in row if isinstance(row, list) else [row]:
-        if isinstance(text, str) and not text.isascii():
-            text.encode()
+        if isinstance(text, str):
+            whole_characters(text)
     return row
 
 

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
-from workflow_scripts.text.files import kind_of, read_lines, table_rows
+from workflow_scripts.text.files import kind_of, read_lines, table_rows, whole_characters
 from workflow_scripts.text.parallel import block_of, clean_text
 
 Span = tuple[int, int]
@@ -216,7 +216,7 @@ def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) ->
             at = f"{path}, line {line}, question {key or entry.get('question', '')!r}"
             try:
                 answers: list[tuple[str, int | None]] = [(str(each["text"]), int(each["answer_start"])) for each in entry["answers"]]
-                texts = str(entry["question"]), str(paragraph["context"])
+                texts = whole_characters(str(entry["question"])), whole_characters(str(paragraph["context"]))
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(f"{at}: is not in SQuAD's format: {type(error).__name__} {error}; correct it, or delete it") from None
             document = str(article.get("title") or f"article {number}")

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import json_rows, kind_of, read_lines
+from workflow_scripts.text.files import json_rows, kind_of, read_lines, whole_characters
 from workflow_scripts.text.parallel import block_of
 from workflow_scripts.text.treebanks import Multiword, Row, cells_of, read_treebank
 
@@ -192,7 +192,7 @@ def _json_rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[str,
         words, tags = row[keys["word"]], row[keys["tag"]]
         if not isinstance(words, list) or not isinstance(tags, list):
             raise TypeError("words and tags must be lists")
-        return str(row.get("document", "")), [*map(str, words)], [*map(str, tags)]
+        return str(row.get("document", "")), [whole_characters(str(word)) for word in words], [*map(str, tags)]
 
     wanted = f"lists under {keys['word']!r} and {keys['tag']!r}"
     for number, (document, words, tags) in json_rows(path, sentence, wanted):

@@ -59,6 +59,9 @@ def read_targets(source: "LabelledSource", removed: Counter[str], changed: Count
         found = _read_rows(path, source, removed)
     for one in found:
         if not (one.text and one.target):
+            if source.empty == "leave_out":
+                removed["lacks a text"] += 1
+                continue
             what = "target" if one.text else "text"
             raise InputError(f"{path}, line {one.line}: the {what} is empty; delete the line, or see that the files and columns are right")
         # questions and passages have been read with their entities as characters, as spans depend on it

@@ -49,7 +49,7 @@ def read_treebank(
     """The document and the words of each sentence; sentences that are left out are counted in `changed`.
 
     `columns` are those of `word` and `tag` where they are not those of CoNLL-U, and `code` is the language. Raises `InputError`, naming the
-    line, for one of too few columns or without a number, and for words to be fused whose heads are not told.
+    line, for one of too few columns, without a number or with that of another word, and for words to be fused whose heads are not told.
     """
     places = {**_COLUMNS, **columns}
     wanted = max(places[name] for name in ("number", "word", "tag", *(["head"] if multiword == "fused" else [])))
@@ -73,6 +73,11 @@ def read_treebank(
             if multiword == "fused":
                 ranges[int(found[1])] = int(found[2]), number, cells[places["word"] - 1].translate(_INSIDE)
         elif cells[0].isdigit():
+            if (before := words.get(int(cells[0]))) is not None:
+                raise InputError(
+                    f"{path}, line {number}: the word's number, {cells[0]}, stands in line {before.line} of the same sentence; "
+                    "an empty line is missing between two sentences, or correct the number"
+                )
             form, head = cells[places["word"] - 1], ""
             if multiword == "fused":
                 form, head = form.translate(_INSIDE), cells[places["head"] - 1]
