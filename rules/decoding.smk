@@ -10,6 +10,7 @@ rule decoding:
         "results/benchmarks/decoding/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
         experiment=experiments_with(text="corpora"),
+        seed=r"[1-9]\d*",  # seed 0 is `trivial`'s
     conda:
         "../envs/crossgap.yaml"
     resources:

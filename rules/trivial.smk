@@ -1,4 +1,4 @@
-# seeds begin with 1: this is no arm's
+# seeds begin with 1: this is no arm's, whatever arms are called
 rule trivial:
     input:
         source=of(arms.test_text, 0),

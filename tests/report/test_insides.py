@@ -78,6 +78,13 @@ def test_each_picture_has_its_numbers_and_its_table(results):
     assert ">–</text>" in page and '<td class="n">–</td>' in page
 
 
+def test_the_table_names_a_model_alike_in_all_its_rows(results):
+    found, _ = shown(results)
+    rows = list(insides.rows([found]))
+    names = {kind: {name for row in rows if row[1] == kind for name in row[2].split(" – ")} for kind in ("cka", "spectra", "separability")}
+    assert names["cka"] == names["spectra"] == names["separability"] == set(MODELS)
+
+
 def test_a_part_that_is_missing_is_said_and_the_others_are_shown(results, tmp_path):
     shutil.copytree(results, tmp_path / "results")
     (tmp_path / "results/analyses/insides/spectra.json").unlink()

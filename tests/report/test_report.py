@@ -17,11 +17,11 @@ import zstandard
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report import drawing
-from workflow_scripts.report.__main__ import TRAINS_ON, section, templates, write_report, zero_shot
+from workflow_scripts.report.__main__ import TRAINS_ON, overview_rows, section, templates, write_report, zero_shot
 from workflow_scripts.report.comparison import contrast, differences, measures
 from workflow_scripts.report.curves import curve, first_below
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
-from workflow_scripts.report.geometry import plane
+from workflow_scripts.report.geometry import distances, plane
 from workflow_scripts.report.headline import answer, comparisons, headline
 from workflow_scripts.report.origins import cost
 from workflow_scripts.report.shown import PARTS
@@ -866,6 +866,26 @@ def test_an_overview_stands_above_several_experiments(tmp_path, page):
     assert "without a model" in table and table.count("3.33") == 2 * len(ARMS)
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids)) and {link for link in re.findall(r'href="#([^"]+)"', html)} <= set(ids)
+
+
+def test_distances_of_another_kind_are_told_apart(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    for path in root.glob("runs/demo/csr/seed*/finetune/representation.json"):
+        put(path, {**read_json(path), "tag_format": "X </s>; mean over the positions"})
+    shutil.copytree(root / "runs/demo", root / "runs/again")
+    shutil.copytree(root / "codeswitch/demo", root / "codeswitch/again")
+    config.experiments["again"] = config.experiments["demo"]
+    config.run.experiments.append("again")
+    write_report(root, tmp_path / "x.html", tmp_path / "x.tsv", settings=config)
+    html = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert (
+        "distances in which these differ cannot be compared: backbone, " in html and "csr after finetune: X &lt;/s&gt;; mean over" in html
+    )
+    assert "each kind has one of its own" in html
+    study = configured(root, "demo", config)
+    rows = distances(study)
+    closer = {row["arm"]: row["closer"] for row in overview_rows({"study": study, "distances": {"rows": rows}, "failed": {}})}
+    assert closer["csr"] is None and closer["mask"] == 0.0
 
 
 def test_rare_words_are_underlined(page):

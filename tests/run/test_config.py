@@ -641,7 +641,7 @@ def test_a_backbone_that_translates_training_text_is_checked_as_any_other():
     loaded = config.load(raw)
     w = SimpleNamespace(backbone="writer")
     assert inputs.backbone_languages(loaded, w) == ["de", "en"] and inputs.encoder_will_do(loaded, w) == ""
-    assert [line for line in config.missing_files(loaded) if "nowhere.txt" in line]
+    assert "nowhere.txt" in dict(config.missing_files(loaded)).values()
 
 
 def test_a_folder_without_a_ready_made_backbone_and_a_table_that_is_not_there_are_missing():
@@ -653,8 +653,8 @@ def test_a_folder_without_a_ready_made_backbone_and_a_table_that_is_not_there_ar
     raw["analyses"]["inside"]["published"] = "config/nowhere.tsv"
     raw["run"] = {**raw["run"], "analyses": ["inside"]}
     loaded = config.load(raw)
-    missing = "\n".join(config.missing_files(loaded))
-    assert "backbones.bible.small.ready" in missing and "resources/bible/ready.json" in missing
+    missing = dict(config.missing_files(loaded))
+    assert missing["backbones.bible.small.ready"] == "resources/bible/ready.json"
     assert "analyses.inside.published" in missing and "config/nowhere.tsv" in inputs.report_inputs(loaded)[0]
 
 
@@ -682,7 +682,8 @@ EXPERIMENT = "experiments/help-modules"
         (f"{EXPERIMENT}/lexicon", "unsupervised", r"lexicons\.unsupervised\.mapping\.mode: must be dictionary"),
         (f"{EXPERIMENT}/into", ["de", "fr"], r"lexicons\.wiktionary\.dictionary: en-fr is missing, which .*; give a file of word pairs"),
         (f"{EXPERIMENT}/into", ["en"], r"into: no language but 'en'"),
-        (f"{EXPERIMENT}/arms", ["finetune"], r"arms: 'finetune' is not defined"),
+        (f"{EXPERIMENT}/arms", ["finetun-10e"], r"arms: 'finetun-10e' is not defined"),
+        (f"{EXPERIMENT}/arms", ["finetune"], "none of the run's arms"),
         (f"{EXPERIMENT}/arms", [], "none of the run's arms"),
         (f"{EXPERIMENT}/classification/max_length", 600, r"classification\.max_length: 600 is more than the backbone's 512 positions"),
         ("lexicons/wiktionary/dictionary", {}, r"lexicons\.wiktionary\.dictionary: en-de is missing"),

@@ -380,6 +380,46 @@ def test_memory_is_held_against_what_the_jobs_ask_for():
     assert line.startswith("ok") and "so it goes through it in parts" in line
 
 
+def test_the_phase_that_will_not_fit_is_told_and_not_a_larger_one_that_goes_in_parts():
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 30_000, "micro_batch_tokens": 30_000}
+    raw["experiments"]["more"] = {"like": "help-de-en", "training": {"batch_tokens": 40_000, "micro_batch_tokens": "auto"}}
+    raw["run"]["experiments"] = ["help-de-en", "more"]
+    line = found(raw, "memory of finetune", {"finetune": {"gpu": 1, "gpu_model": "a100", "mem_mb": 640_000}})
+    assert line.startswith("WRONG") and "experiments.help-de-en.training" in line
+
+
+def test_a_node_needs_the_memory_of_its_own_gpus_alone(monkeypatch):
+    monkeypatch.setattr(resources, "_text_bytes", lambda corpus: 5e9)
+    job = {"gpu": 16, "gpu_model": "a100", "mem_mb": 144_000}
+    about = "node memory of finetune"
+    assert "ask for more" in found(DEFAULT, about, {"finetune": job})
+    told = [finding.about for finding in resources.memory(config.load(DEFAULT), {"finetune": {**job, "nodes": 2}})]
+    assert "memory of finetune" in told and about not in told
+
+
+def test_what_an_experiment_that_only_makes_a_backbone_lacks_is_found(folder):
+    raw = changed("experiments/first", {"like": "help-de-en", "corpus": "first"})
+    raw["corpora"]["first"] = {"like": "help", "train": {"file": "nowhere.tsv"}}
+    raw["backbones"]["restored"] = {"kind": "arm", "from": "first/csr/seed1/pretext"}
+    raw["experiments"]["second"] = {"like": "help-de-en", "backbone": "restored"}
+    raw["run"] |= {"experiments": ["second"]}
+    wrong = [str(finding) for finding in preflight.look_at(config.load(raw), {}, {}) if finding.verdict == "WRONG"]
+    assert len([line for line in wrong if "nowhere.tsv" in line]) == 1, wrong
+
+
+def test_a_file_that_no_look_asks_for_is_missed_and_the_other_looks_go_on():
+    raw = changed("backbones/bible/small/ready", "resources/bible")
+    raw["analyses"] = {
+        "inside": {"models": ["bible"], "languages": ["de"], "text": {"de": "resources/bible/de.txt.xz"}, "stages": ["spectra"]}
+    }
+    raw["analyses"]["inside"]["published"] = "config/nowhere.tsv"
+    raw["run"] |= {"analyses": ["inside"]}
+    told = {finding.about: str(finding) for finding in preflight.look_at(config.load(raw), {}, {})}
+    assert "config/nowhere.tsv: no such file" in told["analyses.inside.published"]
+    assert "resources/bible/ready.json: no such file" in told["backbones.bible.small.ready"] and "disk" in told
+
+
 def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of_the_node(monkeypatch):
     raw = changed("backbones/bible/small/training/batch_tokens", 100_000)
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 100_000}

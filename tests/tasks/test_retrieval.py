@@ -180,6 +180,7 @@ BUCC = {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}, "gold"
     "path, value, said",
     [
         (MODELS, {}, "models: names no model"),
+        (MODELS, {"xlm-r v1.0": {"backbone": "bible-apart"}}, r"models\.xlm-r v1\.0: names are folders"),
         (MODELS, {"a": {}}, "models.a: give either `backbone`, or `experiment` and `arm`"),
         (MODELS, {"a": {"backbone": "bible-apar"}}, "models.a.backbone: 'bible-apar' is not defined"),
         (MODELS, {"a": {"experiment": "nothing", "arm": "csr"}}, "models.a.experiment: 'nothing'"),

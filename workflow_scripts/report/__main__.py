@@ -43,7 +43,7 @@ REPRESENTATION_METRICS = {
     "retrieval_source_to_target": "source_to_target",
     "retrieval_target_to_source": "target_to_source",
 }
-"""Metric name in scores.tsv → key in representation.json, of what is measured in the last decoder layer."""
+"""Metric name in scores.tsv → key in representation.json, of what is measured in the last layer."""
 TRAINS_ON = {
     "task": "TASK, PAIR",
     "codeswitch": "restoring code-switched text",
@@ -224,7 +224,10 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of the overview for one experiment on parallel text."""
     study: Study = part["study"]
     distances = part["distances"]["rows"] if "distances" in part else []
-    after = {row["arm"]: row["pairs_rms"]["mean"] for row in distances if row["phase"] == "finetune"}
+    finetuned = {row["arm"]: row for row in distances if row["phase"] == "finetune"}
+    after = {arm: row["pairs_rms"]["mean"] for arm, row in finetuned.items()}
+    # of encoders another kind of vectors is measured, so that a difference would mean nothing
+    alike = {arm for arm, row in finetuned.items() if row["measured"] == finetuned[study.baseline]["measured"]}
     measured = part.get("scores", {"measures": [], "over_seeds": [], "trivial": {}})
     over_seeds = {
         (r["testset"], r["arm"]): r for r in measured["over_seeds"] if (r["metric"], r["other"]) == (study.leading, study.baseline)
@@ -238,7 +241,7 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
             | {"gain": contrast(measured["measures"], arm, study.baseline, testset, study.leading)}
             | {"markers": [r["marker"] for r in cell["seeds"] if r["marker"]] if cell else []}
             | {"tested": over_seeds.get((testset, arm))}
-            | {"distance": after.get(arm), "closer": after[study.baseline] - after[arm] if after else None}
+            | {"distance": after.get(arm), "closer": after[study.baseline] - after[arm] if arm in alike else None}
             | {"reason": "" if cell else part["failed"].get("scores") or "; ".join(reasons(study, testset, arm))}
         )
     return rows

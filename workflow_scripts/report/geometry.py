@@ -15,11 +15,17 @@ DISTANCES = ("pairs_rms", "pairs", "means", "cosine", "source_to_target", "targe
 def representation(study: Study) -> dict[str, Any]:
     """The data of the part "Representation distances"."""
     rows = distances(study)
-    return {"rows": rows, "layers": layers(rows), "projections": projections(study)}
+    formats: dict[str, list[str]] = {}
+    for row in rows:
+        formats.setdefault(row["measured"], []).append(f"{row['arm']} after {row['phase']}" if row["phase"] else row["arm"])
+    return {"rows": rows, "formats": formats, "layers": layers(rows), "projections": projections(study)}
 
 
 def distances(study: Study) -> list[dict[str, Any]]:
-    """One row for the backbone and for each arm after each phase: all measures of the last decoder layer, over the seeds."""
+    """One row for the backbone and for each arm after each phase: all measures of the last layer, over the seeds.
+
+    `measured` says what goes in and what stands for a sentence; where that differs, distances are different measures.
+    """
     places: list[tuple[str, str, int | None, list[Path]]] = [("backbone", "", None, [study.run / "backbone.representation.json"])]
     for name, (place, arm) in itertools.product(("pretext", "finetune"), enumerate(study.arms)):
         if any(phase.name == name for phase in study.arms[arm]):
@@ -29,6 +35,7 @@ def distances(study: Study) -> list[dict[str, Any]]:
         reports = [study.json(path) for path in paths]
         rows.append(
             {"arm": arm, "phase": phase, "colour": COLOURS - 1 if colour is None else colour, "reports": reports}
+            | {"measured": reports[0]["tag_format"]}
             | {key: summary([report[key] for report in reports]) for key in DISTANCES}
             | {"unaligned": summary([r["unaligned"]["means"] for r in reports]) if "unaligned" in reports[0] else None}
         )
@@ -73,22 +80,24 @@ def _layer(measured: dict[str, float], key: str) -> float:
 def projections(study: Study, pairs: int = 150) -> dict[str, Any]:
     """Up to `pairs` sentence pairs of the first seed, projected to the two main components of all models' vectors together.
 
-    Each model's vectors are centred first; axes and scale are the same for all models. Models of another width have axes of their own.
+    Each model's vectors are centred first; axes and scale are the same for all models. Models of another width, or with another kind of
+    vectors, have axes of their own.
     """
     places = [("backbone", study.run / "backbone.representation.npz")]
     shown = [(arm, "pretext") for arm in study.of_kind("codeswitch")[:1]] + [(arm, "finetune") for arm in study.arms]
     places += [(f"{arm} after {phase}", study.seed(arm) / phase / "representation.npz") for arm, phase in shown]
-    clouds = []
+    clouds, kinds = [], []
     for _, path in places:
         with np.load(path) as vectors:
             sides = [vectors[side].astype(np.float64) for side in ("source", "target")]
         chosen = evenly(range(len(sides[0])), pairs)
         points = np.concatenate([side[chosen] for side in sides])
         clouds.append(points - points.mean(axis=0))
+        kinds.append((points.shape[1], study.json(path.with_suffix(".json"))["tag_format"]))
     flat: dict[str, np.ndarray] = {}
     shares = []
-    for width in dict.fromkeys(points.shape[1] for points in clouds):
-        alike = {name: points for (name, _), points in zip(places, clouds, strict=True) if points.shape[1] == width}
+    for kind in dict.fromkeys(kinds):
+        alike = {name: points for (name, _), points, own in zip(places, clouds, kinds, strict=True) if own == kind}
         projected, share = plane(np.concatenate(list(alike.values())))
         flat |= dict(zip(alike, np.split(projected, len(alike)), strict=True))
         shares.append(share)

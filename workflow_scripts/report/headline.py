@@ -23,7 +23,7 @@ QUESTIONS = {
 }
 """What a comparison asks, by the kind of the arm compared with; `other` is a comparison in which more differs than one restoring."""
 
-NAMES = {"f1": "F1", "ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
+NAMES = {"f1": "F1", "em": "exact match", "f1_mlqa": "F1", "em_mlqa": "exact match", "ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
 """What a metric is called, where its name in scores.tsv is another."""
 
 

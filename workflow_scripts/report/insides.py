@@ -76,6 +76,7 @@ def similarity(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
             "rows": [
                 {
                     "what": f"{names[one['a']]} – {names[one['b']]}" if "model" not in one else names[one["model"]],
+                    "models": f"{one['a']} – {one['b']}" if "model" not in one else one["model"],
                     "where": one["language"] if "model" not in one else f"{one['a']} – {one['b']}",
                     "layer": " – ".join(map(str, dict.fromkeys(row["layers"]))),
                     **row,
@@ -186,7 +187,7 @@ def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:
         stages = one["stages"]
         for pooling, maps in stages["cka"]["poolings"].items() if "cka" in stages else ():
             for row in maps["rows"]:
-                head = (one["name"], "cka", row["what"], row["where"], row["layer"], pooling)
+                head = (one["name"], "cka", row["models"], row["where"], row["layer"], pooling)
                 yield (*head, "cka_unbiased", *_rounded(row["unbiased"], row["low"], row["high"]))
                 yield (*head, "cka_plain", *_rounded(row["plain"], None, None))
                 yield (*head, "cka_plain_zero_line", *_rounded(row["zero"], None, None))
@@ -198,7 +199,7 @@ def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:
             for metric in stages["separability"]["measures"]:
                 cell = row[metric]
                 values = (cell["mean"], cell["low"], cell["high"]) if metric in WITH_INTERVAL else (cell, None, None)
-                yield (one["name"], "separability", row["model"], "", row["layer"], "", metric, *_rounded(*values))
+                yield (one["name"], "separability", row["models"], "", row["layer"], "", metric, *_rounded(*values))
 
 
 def _rounded(*values: float | None) -> list[float | str]:
@@ -220,7 +221,7 @@ def separability(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any
         ]
         for key in shown
     }
-    rows = [{"model": names[model], **row} for model, found in models.items() for row in found["by_layer"]]
+    rows = [{"model": names[model], "models": model, **row} for model, found in models.items() for row in found["by_layer"]]
     return {"report": report, "charts": charts, "measures": {key: MEASURES[key] for key in shown}, "rows": rows}
 
 

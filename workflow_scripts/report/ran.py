@@ -7,7 +7,7 @@ from typing import Any
 from workflow_scripts.report import labels
 from workflow_scripts.report.curves import updates_in_all, updates_made
 from workflow_scripts.report.study import Study
-from workflow_scripts.training.settings import DEV_SCORES
+from workflow_scripts.training.settings import DEV_LOSSES, DEV_SCORES
 
 
 def what_was_run(study: Study) -> dict[str, Any]:
@@ -40,7 +40,9 @@ def backbones(study: Study) -> dict[str, dict[str, Any]]:
 
 def phases(study: Study) -> list[dict[str, Any]]:
     """A row per phase of each arm: what its first seed's training says, what chose its weights, the updates that the seeds made."""
-    names = {column: metric for metric, column in DEV_SCORES.items()} | {"dev_loss": "loss"}
+    names = {column: metric for metric, column in DEV_SCORES.items()} | {
+        column: loss.replace("_", " ") for loss, column in DEV_LOSSES.items()
+    }
     rows = []
     for arm, phase in ((arm, phase) for arm, arm_phases in study.arms.items() for phase in arm_phases):
         said = study.json(study.seed(arm) / phase.name / "training.json")

@@ -355,14 +355,17 @@ def paths_used(config: Config) -> Iterator[tuple[str, str]]:
             yield where, path
 
 
-def missing_files(config: Config) -> list[str]:
-    """A line for each file that the run reads, nothing makes, and is not there."""
-    missing = (
+def missing_files(config: Config) -> list[tuple[str, str]]:
+    """Each file that the run reads, nothing makes, and is not there: where the configuration names it, and its path."""
+    return [
         (where, path)
         for where, path in paths_used(config)
         if path != "task" and not path.startswith("results/") and not os.path.exists(resource(path))
-    )
-    return [f"{where}: {path}: no such file; correct the path, or put the file there" for where, path in missing]
+    ]
+
+
+MISSING = "no such file; correct the path, or put the file there"
+"""What is said of a missing file."""
 
 
 if __name__ == "__main__":

@@ -72,7 +72,12 @@ def is_awaited(*paths: str) -> bool:
 
 
 def translated(config: Config) -> list[Translation]:
-    """The experiments of the run whose text is a parallel corpus."""
+    """The experiments on parallel corpora that the run needs, those too that only train what a backbone or an analysis is made of."""
+    return [each for name, each in translations(config).items() if name in experiments_needed(config)]
+
+
+def scored(config: Config) -> list[Translation]:
+    """Those that the run itself names, which are decoded and scored."""
     return [each for name, each in translations(config).items() if name in config.run.experiments]
 
 

@@ -19,8 +19,9 @@ from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, family_of
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
-from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, translated, used_backbones
+from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
 from workflow_scripts.run.inputs import languages_known, writes_text
+from workflow_scripts.run.partitions import gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
 from workflow_scripts.tasks.experiment import chain
@@ -59,11 +60,14 @@ def _ready_made(config: Config, name: str, folder: Path) -> Finding:
     block = config.backbones[name]
     assert block.small
     text = {code: path if path == "task" else resource(path) for code, path in block.small.text.items()}
+    about = f"backbones.{name}.small.ready"
+    if not (folder / "ready.json").is_file():
+        said = f"{folder / 'ready.json'}: no such file; give a folder that `training.ready` has written, or leave `ready` out"
+        return Finding("WRONG", about, said)
     family = block.family or "mbart"
     objective = objective_for(block.objective, known_family(family))
     wanted = made_from(replace(block.small, text=text), family, objective, Texts(tuple(languages_known(config, name))), block.seed)
     differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
-    about = f"backbones.{name}.small.ready"
     if differs:
         return Finding("note", about, f"{folder} was made with other {', '.join(differs)}, so the backbone is pretrained here")
     return Finding("ok", about, f"{folder} has these settings and languages; it is taken if the run's text is that of its pretraining, too")
@@ -180,7 +184,7 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
 
 def comet(config: Config) -> Iterator[Finding]:
     """Whether COMET's models are there; a run goes on without."""
-    for settings in {each.comet.model: each.comet for each in translated(config) if each.comet}.values():
+    for settings in {each.comet.model: each.comet for each in scored(config) if each.comet}.values():
         about = f"comet.model {settings.model}"
         if Path(settings.model).exists() or located(settings.model, settings.revision):
             yield Finding("ok", about, "is there")
@@ -194,7 +198,7 @@ def comet(config: Config) -> Iterator[Finding]:
 
 def tokenisers(config: Config) -> Iterator[Finding]:
     """Whether sacreBLEU's tokenisers are there; those of some languages it fetches when they are first used."""
-    wanted = {(each.target, each.scores.tokenize) for each in translated(config) if leading(each.scores) == "BLEU"}
+    wanted = {(each.target, each.scores.tokenize) for each in scored(config) if leading(each.scores) == "BLEU"}
     for code, tokenize in sorted(wanted, key=str):
         name = tokenize or language(code).bleu_tokenizer
         try:
@@ -209,7 +213,7 @@ def tokenisers(config: Config) -> Iterator[Finding]:
 
 def gpu_build(jobs: Jobs) -> Iterator[Finding]:
     """Whether this environment's PyTorch is one for GPUs, where jobs ask for them: otherwise each would end at its start."""
-    if rules := sorted(rule for rule, job in jobs.items() if job.get("gpu")):
+    if rules := sorted(rule for rule, job in jobs.items() if gpus_of(job)[0]):
         about = "jobs on a GPU"
         if torch.version.cuda or torch.version.hip:
             yield Finding("ok", about, f"torch {torch.__version__} is a build for GPUs")
@@ -222,7 +226,7 @@ def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Whether CTranslate2 finds its library, where decoding asks for a GPU."""
     decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
     wanted = {each.engine for each in decoding if each and each.device != "cpu"}
-    if any(jobs.get(rule, {}).get("gpu") for rule in ("decoding", "generation_decoding")) and "ctranslate2" in wanted:
+    if any(gpus_of(jobs.get(rule, {}))[0] for rule in ("decoding", "generation_decoding")) and "ctranslate2" in wanted:
         reason = why_not_on_gpu()
         yield Finding("note" if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
 

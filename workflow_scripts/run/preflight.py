@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.run import amounts, findings, model_findings, resources, text_findings
-from workflow_scripts.run.config import Config, load
+from workflow_scripts.run.config import MISSING, Config, load, missing_files
 from workflow_scripts.run.findings import Finding, Jobs
 from workflow_scripts.run.loading import check_files
 from workflow_scripts.stage import InputError, run
@@ -38,6 +38,16 @@ def main(*configfiles: Path) -> None:
 
 def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
     """Everything that was found, right or wrong. `wrong` has the rules of which the profile asks what cannot be, and why."""
+    told = []
+    for finding in _looks(config, jobs, wrong):
+        told.append(finding.said)
+        yield finding
+    for where, path in missing_files(config):
+        if not any(path in said for said in told):
+            yield Finding("WRONG", where, f"{path}: {MISSING}")
+
+
+def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
     yield from findings.experiments(config)
     yield from findings.few_pairs(config)
     yield from findings.long_warmups(config)

@@ -12,7 +12,7 @@ from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, 
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, read_accounts, read_partitions
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.experiment import Trained, arms_of, of_training, seeds_of
+from workflow_scripts.tasks.experiment import Trained, arms_of, experiments_needed, of_training, seeds_of
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import packing
@@ -22,11 +22,11 @@ from workflow_scripts.text.files import packing
 
 
 def phases(config: Config) -> Iterator[Trained]:
-    """Every phase that is trained: of the backbones that are pretrained here, and of all experiments."""
+    """Every phase that is trained: of the backbones that are pretrained here, and of all experiments, those that only train some too."""
     for name in used_backbones(config):
         if block := config.backbones[name].pretraining:
             yield of_training("backbone", f"backbones.{name}.{config.backbones[name].kind}.training", name, block.training, 1)
-    for name in config.run.experiments:
+    for name in experiments_needed(config):
         yield from task_of(config.experiments[name]).phases(config, name)
 
 
@@ -45,7 +45,7 @@ class Given(NamedTuple):
 
 def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Compare the memory that training needs with what its jobs ask for or this machine has."""
-    largest: dict[str, tuple[float, float, Trained, Given]] = {}
+    judged: dict[str, list[tuple[float, Finding]]] = {}
     host: dict[str, float] = {}
     # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
     text = max((_text_bytes(config.corpora[name]) for name in used_corpora(config)), default=0.0)
@@ -57,26 +57,14 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             # all rules that train share an update among their GPUs
             need = training_memory(shape, phase, given.gpus)
             if given.gpus:
-                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, given.gpus, text if phase.rule != "backbone" else 0))
-            if need > largest.get(phase.rule, (0.0,))[0]:
-                automatic = given.gpus and phase.micro_batch_tokens == "auto"
-                least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus) if automatic else need
-                largest[phase.rule] = need, least, phase, given
-    for rule, (need, least, phase, given) in largest.items():
-        about, needed = f"memory of {rule}", f"about {gigabytes(need)} for {phase.where}"
-        if phase.device == "cuda" and not given.gpus:
-            yield Finding(
-                "WRONG", about, f"{phase.where}.device is cuda, but there is no GPU; ask for one in the profile, or set auto or cpu"
-            )
-        elif given.size is None:
-            yield Finding("note", about, f"{needed}; {given.where}")
-        elif need > given.size > least:
-            yield Finding("ok", about, f"{needed} at once, {given.where} {gigabytes(given.size)}; so it goes through it in parts")
-        elif need > given.size:
-            way = f"set {phase.lowers_memory}, or ask for more"
-            yield Finding("WRONG", about, f"{needed}, but {given.where} {gigabytes(given.size)}; {way}")
-        else:
-            yield Finding("ok", about, f"{needed}; {given.where} {gigabytes(given.size)}")
+                on_a_node = -(-given.gpus // int(jobs[phase.rule].get("nodes", 1))) if phase.rule in jobs else given.gpus
+                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, on_a_node, text if phase.rule != "backbone" else 0))
+            automatic = given.gpus and phase.micro_batch_tokens == "auto"
+            least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus) if automatic else need
+            judged.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
+    for found in judged.values():
+        # one line a rule: of its phases with the worst verdict the one that needs the most
+        yield max(found, key=lambda one: (_WORSE.index(one[1].verdict), one[0]))[1]
     for rule, need in host.items():
         given_mb = jobs.get(rule, {}).get("mem_mb")
         if given_mb and need > given_mb * 1e6:
@@ -84,9 +72,27 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             yield Finding("WRONG", f"node memory of {rule}", memory)
 
 
+_WORSE = ("ok", "note", "WRONG")
+
+
+def _fits(phase: Trained, given: Given, need: float, least: float) -> Finding:
+    """Whether a phase has the memory that it needs at once, or the least with which it goes on in parts."""
+    about, needed = f"memory of {phase.rule}", f"about {gigabytes(need)} for {phase.where}"
+    if phase.device == "cuda" and not given.gpus:
+        return Finding("WRONG", about, f"{phase.where}.device is cuda, but there is no GPU; ask for one in the profile, or set auto or cpu")
+    if given.size is None:
+        return Finding("note", about, f"{needed}; {given.where}")
+    if need > given.size > least:
+        return Finding("ok", about, f"{needed} at once, {given.where} {gigabytes(given.size)}; so it goes through it in parts")
+    if need > given.size:
+        return Finding("WRONG", about, f"{needed}, but {given.where} {gigabytes(given.size)}; set {phase.lowers_memory}, or ask for more")
+    return Finding("ok", about, f"{needed}; {given.where} {gigabytes(given.size)}")
+
+
 def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) -> dict[str, str]:
     """The model of the GPUs that a job gets without having named one, where its partition has one model alone."""
-    if not job.get("gpu") or job.get("gpu_model") or "slurm_partition" not in job:
+    number, model = gpus_of(job)
+    if not number or model or "slurm_partition" not in job:
         return {}
     named = str(job["slurm_partition"]).split(",")
     models = {model for name in named for nodes in (partitions or {}).get(name, []) for model in nodes.gpus}

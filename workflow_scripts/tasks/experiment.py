@@ -388,7 +388,7 @@ def shared_problems(config: Config, name: str) -> Iterator[str]:
     """Arms and the arms of published numbers that are not defined, a pretext phase whose lexicon has another unit."""
     where, experiment = f"experiments.{name}", config.experiments[name]
     for arm in experiment.arms or ():
-        yield from undefined(f"{where}.arms", arm, config.run.arms)
+        yield from undefined(f"{where}.arms", arm, config.arms)
     if not arms_of(config, experiment):
         yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
     for number in experiment.published:
