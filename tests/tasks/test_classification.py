@@ -99,6 +99,11 @@ def test_the_encoder_alone_has_the_head_of_xlmr(tmp_path, family, reads):
     reader.tokenizer.save_pretrained(tmp_path / "saved")
     again = load_text_head(tmp_path / "saved", None, settings, seed=2)
     torch.testing.assert_close(label_scores(again, reader, rows, "float32"), together)
+    # its decoder is gone, so nothing that needs one may start from it
+    with pytest.raises(
+        InputError, match=r"saved: lost its decoder to a head that reads the encoder \(parts: encoder\); set parts: encoder"
+    ):
+        load_text_head(tmp_path / "saved", LABELS, Classification(parts="both"), seed=1)
 
 
 def test_an_encoder_has_its_own_head_whatever_part_is_asked_for(models):

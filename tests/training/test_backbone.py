@@ -11,9 +11,12 @@ from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, checksums, read_json
+from workflow_scripts.tasks.classification import Classification
+from workflow_scripts.tasks.heads import load_text_head
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone, fetch
+from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.pretraining import denoised, own_documents
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import Small, build_model
@@ -163,6 +166,18 @@ def test_the_model_of_an_arm_is_taken_over(tmp_path):
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items() if name in after) and after
     with pytest.raises(InputError, match="needs --start"):
         run(tmp_path, Backbone(kind="arm"))
+
+
+def test_an_arm_that_lost_its_decoder_makes_a_backbone_without_one(tmp_path):
+    start = small_model(tmp_path)
+    network = load_text_head(start, ["a", "b"], Classification(parts="encoder"), seed=1)
+    network.save_pretrained(tmp_path / "head")
+    load_codec(start).tokenizer.save_pretrained(tmp_path / "head")
+    run(tmp_path, Backbone(kind="arm", from_="topics/finetune/seed1/finetune"), start=tmp_path / "head")
+    encoder = load_text_head(tmp_path / "out/model", ["c", "d"], Classification(parts="encoder"), seed=1).base_model.encoder
+    assert all(torch.equal(a, b) for a, b in zip(encoder.parameters(), network.base_model.encoder.parameters(), strict=True))
+    with pytest.raises(InputError, match="lost its decoder"):
+        load_model(tmp_path / "out/model", Training(), 1)
 
 
 def test_an_encoder_without_a_pooler_is_the_same_each_time(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,18 @@ def test_no_held_out_sentence_is_in_it(corpora, tmp_path):
     assert [one.pairs for one in dev.bitext] == [10, 10]
     with pytest.raises(InputError, match=r"train\.de: no pairs are left"):
         read_bitext(files(corpora, "train"), {leak_key(line) for line in (corpora / "a.de-en/train.en").read_text().splitlines()})
+
+
+def test_lines_that_are_kept_back_come_in_by_no_other_way(corpora, tmp_path):
+    """The text of a language may be a side of the bitext. Breaks between documents are those of the part's own lines."""
+    lines = (corpora / "a.de-en/train.de").read_text().splitlines()
+    (tmp_path / "mono.de").write_text("\n".join(line + "\n" * (number % 4 == 3) for number, line in enumerate(lines)) + "\n")
+    alone = replace(block(), text={"de": str(tmp_path / "mono.de")}, dev_lines=10)
+    train, dev = read_text(alone, Texts(("de", "en", "fr"), (), (), files(corpora, "train"), files(corpora, "dev")))
+    own = {leak_key(line) for line in dev.lines["de"]}
+    learnt = [*train.lines["de"], *(line for one in train.bitext for line in one.sides.get("de", []))]
+    assert len(own) >= 9 and not own & {leak_key(line) for line in learnt}
+    assert 0 in dev.breaks["de"] and max(dev.breaks["de"]) < 10 < max(train.breaks["de"])
 
 
 @pytest.mark.parametrize("family", ["cc25", "mbart50", "m2m100"])

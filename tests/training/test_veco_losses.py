@@ -277,8 +277,10 @@ def test_cross_attention_is_trained_first_and_alone(tmp_path):
     parallel(tmp_path)
     before = run_and_load(tmp_path, made_by(tmp_path, updates=1, evaluate_every=1, learning_rate=1e-12))
     first = Veco(cross_attention_first=3)
-    settings = made_by(tmp_path, updates=4, veco=first, evaluate_every=3, learning_rate=1e-3)
+    settings = made_by(tmp_path, updates=4, veco=first, evaluate_every=3, loss_every=2, learning_rate=1e-3)
     run_and_load(tmp_path, settings)
+    curve = [line.split("\t") for line in (tmp_path / "out/curve.tsv").read_text().splitlines()]
+    assert [row[0] for row in curve[1:] if row[curve[0].index("dev_loss")]] == ["2", "3", "4"]
     after = load_file(next(tmp_path.glob("out/c/*/checkpoint-3")) / "model.safetensors")
     moved = {name for name in after if not torch.allclose(after[name], before[name], atol=1e-9)}
     assert moved and all(CROSS in name for name in moved)

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 
 from workflow_scripts.models.batches import by_length
 from workflow_scripts.models.ctc import DraftKind, best_pieces, collapse, ctc_loss, emissions, guessed_pieces, piece_losses
-from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.products import aligned_layer, quick_products
 from workflow_scripts.models.prompts import Generator, Guide
 
 # ---------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def write(
 def by_ctc(model: Generator, ids: torch.Tensor, guide: Guide, most: int) -> list[Written]:
     """The texts of sources (rows × positions) as alignments, denoised `most` times at most."""
     unread, places, mask = unwritten(model, ids, guide)
-    best, draft = best_pieces(model.align(guide, unread, mask), *model.output_layer(), model.blank, draft_kind(model))
+    best, draft = best_pieces(model.align(guide, unread, mask), *aligned_layer(*model.output_layer()), model.blank, draft_kind(model))
     return collapsed(model, *denoised(model, guide, draft, best, places, most), places)
 
 
@@ -216,7 +216,7 @@ def denoised(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Alignments after denoising `draft` until the `best` pieces stay the same, and how often each row was denoised (equation 6)."""
     best, counts = best.clone(), torch.zeros_like(places)
-    weight, bias = model.output_layer()
+    weight, bias = aligned_layer(*model.output_layer())
     left = torch.arange(len(draft), device=draft.device)
     for _ in range(most):
         mask = within(places[left], draft.shape[1])
@@ -243,6 +243,7 @@ def mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor) -> torch
     and guessed again.
     """
     settings, mask = model.settings, within(lengths)
+    weight, bias = aligned_layer(*model.output_layer())
     ids = torch.full(mask.shape, model.mask, device=model.device)
     chances = torch.zeros(mask.shape, device=model.device)
     for iteration in range(settings.alignment_iterations):
@@ -250,6 +251,6 @@ def mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor) -> torch
         doubtful = chances.masked_fill(~mask, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
         hidden = mask & (doubtful < (lengths * share).floor().clamp_min(1)[:, None])
         ids = torch.where(hidden, model.mask, ids)
-        guess, chance = guessed_pieces(model.align(guide, ids, mask), *model.output_layer())
+        guess, chance = guessed_pieces(model.align(guide, ids, mask), weight, bias)
         ids, chances = torch.where(hidden, guess, ids), torch.where(hidden, chance, chances)
     return ids

@@ -308,14 +308,17 @@ def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], he
     The arm's own experiment holds out its own dev and test sets only. How many sentences of those of the backbone's experiments are in
     the text that the arm was trained on is counted.
     """
-    from workflow_scripts.models.networks import save_model
+    from transformers import AutoConfig
+
+    from workflow_scripts.models.networks import load_network, save_model
     from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.training.loop import load_model
 
     if start is None:
         raise InputError("backbone of kind arm needs --start, the arm's model")
     codec = load_codec(start)
-    network = load_model(start, Training(dropout=0.1), seed=0)
+    # a head that reads the encoder alone has no decoder, and what starts from it must have such a head, too
+    lost: dict[str, Any] = {"decoder_layers": 0} if getattr(AutoConfig.from_pretrained(start), "decoder_layers", None) == 0 else {}
+    network = load_network(start, "text", dropout=0.1, attention_dropout=Training().attention_dropout, seed=0, **lost)
     save_model(network, codec.tokenizer, output)
     seen = {leak_key(line) for path in trained_on for line in read_sentences(path)} - {""}
     return {

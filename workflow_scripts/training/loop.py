@@ -226,6 +226,8 @@ def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: 
         disable_tqdm=True,  # `Progress` has the bar
         dataloader_pin_memory=on_gpu,
         dataloader_num_workers=int(on_gpu),
+        # batches are functions, which cannot be sent to a process that begins anew, as from Python 3.14 on
+        dataloader_multiprocessing_context="fork" if on_gpu else None,
         accelerator_config={"non_blocking": on_gpu},
         remove_unused_columns=False,
         seed=seed,

@@ -14,7 +14,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from workflow_scripts.models.networks import last_states
 from workflow_scripts.models.products import aligned_layer, linear, product
 
-# scores that are held at a time: 0.5 GB in float32
+# scores that are held at a time: 0.5 GB in float32, beside which their logarithmic softmax takes as much
 _ENTRIES = 1 << 27
 
 

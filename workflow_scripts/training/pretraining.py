@@ -366,8 +366,11 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
             raise InputError(f"{source}: {len(text)} lines are left for {code}; at least {4 * block.dev_lines} are needed")
     train, dev = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines, None), slice(block.dev_lines)))
     begin = {code: [number - block.dev_lines for number in some if number > block.dev_lines] for code, some in breaks.items()}
-    pairs, dev_pairs = read_bitext(texts.bitext, forbidden, block.bitext_pairs), read_bitext(texts.bitext_dev, others, block.dev_lines)
-    return Text(train, pairs, begin), Text(dev, dev_pairs, breaks)
+    dev_breaks = {code: [number for number in some if number < block.dev_lines] for code, some in breaks.items()}
+    # the bitext may be of the same text, whose lines of the dev part are not to be learnt from there either
+    kept_back = {leak_key(line) for text in dev.values() for line in text} - {""}
+    pairs = read_bitext(texts.bitext, forbidden | kept_back, block.bitext_pairs)
+    return Text(train, pairs, begin), Text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines), dev_breaks)
 
 
 def merged(text: Text, most: int | None = None) -> Text:
@@ -407,22 +410,27 @@ def measure(model: Path, objective: str, material: Material, training: Training)
 
     The unigram model knows how often each piece is a label in the first epoch (add-one).
     """
+    from workflow_scripts.device import pick_device
+    from workflow_scripts.models.products import quick_products
     from workflow_scripts.models.tokenisation import load_codec
     from workflow_scripts.training.looks import dev_loss
     from workflow_scripts.training.loop import load_model
 
     codec = load_codec(model)
     load = material.method().load if material.method else load_model
-    network = load(model, training, 0, False)
+    network: Any = load(model, training, 0, False)
+    network.to(pick_device(training.device))
     rounds, dev = material.read(codec)
     counts = Counter(i for _, labels in rounds.epoch(0) for i in labels if i != -100)
     total = sum(counts.values()) + len(codec.tokenizer)
     labels = [i for part in dev for _, row in part.rows for i in row if i != -100]
+    with quick_products():
+        losses = material.losses(network, codec, dev) if material.losses else {f"{objective}_loss": dev_loss(network, codec, dev)}
     return {
         "family": codec.family if codec.form.decoder else codec.form.model_type,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
-        **(material.losses(network, codec, dev) if material.losses else {f"{objective}_loss": dev_loss(network, codec, dev)}),
+        **losses,
         "unigram_loss": -sum(math.log((counts[i] + 1) / total) for i in labels) / len(labels),
     }
 

@@ -31,6 +31,7 @@ from workflow_scripts.models.tokenisation import Codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
 from workflow_scripts.stage import InputError, processes
 from workflow_scripts.training.checkpoints import Deadline
+from workflow_scripts.training.curve import LOSS_ONLY
 from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.rows import Made, split_batch
@@ -293,6 +294,7 @@ def train(
     watch = CrossAttentionFirst(
         veco.cross_attention_first, folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform
     )
+    watch.between(lambda: {LOSS_ONLY: look()["eval_loss"]}, settings.loss_every or 0)
 
     def part_of(number: int) -> Any:
         """A part of an update, with the share of the losses that all of the update has."""
