@@ -53,12 +53,13 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     jobs = {rule: {**job, **_only_model(job, partitions)} for rule, job in jobs.items()}
     for phase in phases(config):
         if shape := shape_of(config, phase.backbone):
-            given = given_memory(jobs.get(phase.rule, {}), phase.device)
+            job = jobs.get(phase.rule, {})
+            given = given_memory(job, phase.device)
             # all rules that train share an update among their GPUs
             need = training_memory(shape, phase, given.gpus)
             if given.gpus:
-                on_a_node = -(-given.gpus // int(jobs[phase.rule].get("nodes", 1))) if phase.rule in jobs else given.gpus
-                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, on_a_node, text if phase.rule != "backbone" else 0))
+                of_a_node = -(-given.gpus // int(job.get("nodes", 1)))
+                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, of_a_node, text if phase.rule != "backbone" else 0))
             automatic = given.gpus and phase.micro_batch_tokens == "auto"
             least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus) if automatic else need
             judged.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
