@@ -11,7 +11,7 @@ from tiny_models import manual_pairs, small_m2m100, small_model
 
 from workflow_scripts.run import amounts, config, findings, model_findings, partitions, preflight, resources, text_findings
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import LabelledSource
+from workflow_scripts.text.examples import Example, LabelledSource
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.parallel import Pair
 
@@ -218,6 +218,13 @@ def test_the_rate_of_a_small_model_is_noted_for_a_published_one():
     (note,) = findings.high_learning_rates(config.load(raw))
     assert note.about == "arms.csr.training.learning_rate"
     assert not [*findings.high_learning_rates(config.load(DEFAULT))]
+
+
+def test_quotation_marks_of_a_csv_writer_are_noted():
+    doubled, plain = Example("a", '"He said ""no"" ."', "It rains."), Example("a", '"Yes"', '"No"')
+    (note,) = text_findings._quoted("labelled.x.train", [doubled, plain, doubled])
+    assert str(note).startswith('note   labelled.x.train: 2 texts have their quotation marks doubled, as \'"He said ""no"" ."\'; set')
+    assert not [*text_findings._quoted("labelled.x.train", [plain] * 9)]
 
 
 def test_sides_out_of_step_are_noted(folder):

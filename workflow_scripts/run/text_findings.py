@@ -173,6 +173,15 @@ def labelled(config: Config) -> Iterator[Finding]:
                 examples = beginning(_examples, source, block)
                 lines = [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
                 yield from foreign(f"labelled.{name}.{part}", lines, block.language_of(part.replace(".", "/")))
+                if block.unit == "text":
+                    yield from _quoted(f"labelled.{name}.{part}", examples)
+
+
+def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:
+    """A note where a table was written by a program that puts cells with quotation marks into quotation marks, and doubles those inside."""
+    quoted = [text for example in examples for text in example.texts if text[:1] == text[1:][-1:] == '"' and '""' in text]
+    if len(quoted) > 1:
+        yield Finding("note", about, f"{len(quoted):,} texts have their quotation marks doubled, as {quoted[0][:60]!r}; set `quoted: true`")
 
 
 def aligned(config: Config) -> Iterator[Finding]:
