@@ -55,6 +55,7 @@ NOT_TRIED = {
     "tail -f": "never ends",
     "pgrep -af": "looks at other processes",
     "apptainer build": "is a download",
+    "apptainer run": "needs the container",
     "conda env create": "is a download",
     "pytest ": "is a test itself",
     "pip install pre-commit": "is for who wants it",
