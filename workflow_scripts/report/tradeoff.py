@@ -1,4 +1,4 @@
-"""tradeoff: how good the outputs of arms are against how many a second they write (Table 4 of Wu et al. 2023, which introduced SGA)."""
+"""tradeoff: how good the outputs of arms are against how many a second they write (in the manner of Table 4 of Wu et al. 2023)."""
 
 from typing import Any
 
