@@ -30,8 +30,8 @@ def load_network(
 
     Weights that the model lacks are drawn at random from `seed`: those of a new head, or with `from_scratch` all weights. `labels` are
     those of a head that classifies or tags; without them, the model keeps its own head. `settings` are further entries of the model's
-    configuration. Raises `InputError` for a family without such a head, and where the
-    model has lost its decoder to a head of its encoder, unless that is asked for by `decoder_layers: 0`.
+    configuration. Raises `InputError` for a family without such a head, and for a model that has lost its decoder to a head of its encoder,
+    unless none is asked for (`decoder_layers=0`).
     """
     import transformers
 
@@ -41,7 +41,7 @@ def load_network(
     if head not in family.heads:
         able = titles(each for each in FAMILIES.values() if head in each.heads)
         raise InputError(f"{folder}: is a model of the family {family.title}, which has no head for {head}; those that have one: {able}")
-    if family.decoder and not config.decoder_layers and settings.get("decoder_layers") != 0 and not from_scratch:
+    if family.decoder and not config.decoder_layers and settings.get("decoder_layers") != 0:
         raise InputError(
             f"{folder}: lost its decoder to a head that reads the encoder (parts: encoder); set parts: encoder for what starts from it, "
             "or start from a model that has its decoder"
