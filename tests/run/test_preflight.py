@@ -282,6 +282,16 @@ def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
 
 
+def test_a_model_that_was_cut_down_to_other_text_is_noted(folder):
+    raw = changed("backbones/bible", {"kind": "hub", "model": str(folder / "model"), "trim": True})
+    text = {code: f"resources/bible/{code}.txt.xz" for code in ("de", "en")}
+    for read, notes in (({"text": text}, 1), ({"corpus": "help"}, 0)):
+        raw["analyses"] = {"inside": {"models": ["bible"], "stages": ["separability"], **read}}
+        raw["run"] |= {"analyses": ["inside"]}
+        told = [str(one) for one in text_findings.analysed(config.load(raw)) if one.verdict == "note"]
+        assert len(told) == notes and all("bible (trim: true) has the pieces of the experiments' text alone" in line for line in told)
+
+
 def test_a_language_whose_words_are_not_known_is_told():
     raw = changed("corpora/help/languages", ["my", "en"])
     raw["experiments"]["help-de-en"]["source"] = "my"

@@ -20,6 +20,7 @@ from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora, used_lexicons, with_labels
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.crosslingual import given_lexicons, is_learnt
+from workflow_scripts.tasks.experiment import chain, experiments_needed
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import aligned as alignments
@@ -258,9 +259,17 @@ def unaligned(config: Config) -> Iterator[Finding]:
 
 
 def analysed(config: Config) -> Iterator[Finding]:
-    """Whether the texts of analyses that are no test sets of the run are there."""
+    """Whether the texts of analyses that are no test sets of the run are there, and all models can read them."""
+    learnt = {config.experiments[name].corpus for name in experiments_needed(config)}
     for name in config.run.analyses:
-        for code, path in config.analyses[name].text.items():
+        analysis = config.analyses[name]
+        trimmed = {link for model in analysis.models for link in chain(config, model) if config.backbones[link].trim}
+        if trimmed and (analysis.text or analysis.corpus not in learnt):
+            lacking = (
+                f"{', '.join(sorted(trimmed))} (trim: true) has the pieces of the experiments' text alone, so that letters may be lost"
+            )
+            yield Finding("note", f"analyses.{name}", f"reads other text; {lacking}. Leave `trim` out, or take an experiment's corpus")
+        for code, path in analysis.text.items():
             if not path.startswith("results/"):  # which is made when the run begins
                 yield judged(f"analyses.{name}.text.{code}", _plain_text, resource(path))
 
