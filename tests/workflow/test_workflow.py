@@ -378,7 +378,9 @@ def test_one_job_at_a_time_uses_this_machines_gpu(tmp_path, commands, monkeypatc
     config = ["--configfile", str(ROOT / "config.yaml"), write_config(lay_out(tmp_path), TINY)]
     wanted = ["results/configuration.json", *config, "--cores", "2"]
     assert re.search(r"Provided resources:.* gpu=\D*1\b", snakemake(tmp_path, *wanted))
-    assert re.search(r"Provided resources:.* gpu=\D*3\b", snakemake(tmp_path, *wanted, "--forcerun", "configuration", "--resources", "gpu=3"))
+    assert re.search(
+        r"Provided resources:.* gpu=\D*3\b", snakemake(tmp_path, *wanted, "--forcerun", "configuration", "--resources", "gpu=3")
+    )
     # those that have one on Slurm
     profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))["set-resources"]
     using = {name for name, block in rule_blocks().items() if "gpu=GPU," in block}
