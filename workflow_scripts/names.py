@@ -1,4 +1,4 @@
-"""names: the nearest known name, for errors about one that is not known."""
+"""names: what is wrong with a name in the configuration: it is not known, and which is the nearest, or it can be no folder's."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -15,6 +15,13 @@ def instead(name: str, known: Iterable[str]) -> str:
     known = [*map(str, known)]
     near = difflib.get_close_matches(str(name), known, n=1)
     return f", did you mean {near[0]!r}?" if near else f"; there is {', '.join(known) or 'nothing'}"
+
+
+def unfit(where: str, names: Iterable[str]) -> Iterator[str]:
+    """The problem of each of the `names` under the key `where` that cannot be that of a folder."""
+    for name in names:
+        if not is_name(name):
+            yield f"{where}.{name}: names are folders: letters, digits, - and _ only"
 
 
 def is_name(name: str) -> bool:

@@ -146,7 +146,7 @@ def updates_of(
             if at == warm:
                 wait(device)
                 ready, began = time.perf_counter() - began, time.perf_counter()
-            tensors = sent(batch, device)
+            tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
             labels = tensors.pop("labels")
             with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
                 measured(forward(**tensors), labels, (labels != -100).sum()).backward()
@@ -161,11 +161,6 @@ def updates_of(
         "precision": precision,
         "padding": round(1 - sum(len(a) + len(b) for rows in counted for a, b in rows) / sum(map(cells, counted)), 3),
     }
-
-
-def sent(batch: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    """A batch, on its way to the device."""
-    return {name: value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
 
 
 def speeds(size: Size | None, updates: list[list[Row]], seconds: float, device: torch.device, precision: str) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def test_memory_is_what_preflight_estimates(tokens, changes):
     rows = [([5] * 64, [6] * 64)] * (tokens // 64)
     batch = collate(rows, 1)
     for _ in range(3):
-        tensors = {name: value.cuda() if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
+        tensors = {name: tensor.cuda() for name, tensor in batch.items()}
         labels = tensors.pop("labels")
         with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
             outputs = network(**tensors)

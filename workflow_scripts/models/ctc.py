@@ -91,9 +91,9 @@ def _portions(states: torch.Tensor, weight: torch.Tensor) -> list[slice]:
 def _cast_once(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The output layer in the type that autocast multiplies in, once for all portions."""
     kind = states.device.type
-    if not torch.is_autocast_enabled(kind):
-        return aligned_layer(weight, bias)
-    return aligned_layer(weight.to(torch.get_autocast_dtype(kind)), bias.to(torch.get_autocast_dtype(kind)))
+    if torch.is_autocast_enabled(kind):
+        weight, bias = (tensor.to(torch.get_autocast_dtype(kind)) for tensor in (weight, bias))
+    return aligned_layer(weight, bias)
 
 
 def _scores(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:

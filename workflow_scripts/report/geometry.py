@@ -15,10 +15,11 @@ DISTANCES = ("pairs_rms", "pairs", "means", "cosine", "source_to_target", "targe
 def representation(study: Study) -> dict[str, Any]:
     """The data of the part "Representation distances"."""
     rows = distances(study)
+    measured = {f"{row['arm']} after {row['phase']}" if row["phase"] else row["arm"]: row["measured"] for row in rows}
     formats: dict[str, list[str]] = {}
-    for row in rows:
-        formats.setdefault(row["measured"], []).append(f"{row['arm']} after {row['phase']}" if row["phase"] else row["arm"])
-    return {"rows": rows, "formats": formats, "layers": layers(rows), "projections": projections(study)}
+    for model, what in measured.items():
+        formats.setdefault(what, []).append(model)
+    return {"rows": rows, "formats": formats, "layers": layers(rows), "projections": projections(study, measured)}
 
 
 def distances(study: Study) -> list[dict[str, Any]]:
@@ -77,23 +78,23 @@ def _layer(measured: dict[str, float], key: str) -> float:
     return (measured["source_to_target"] + measured["target_to_source"]) / 2 if key == "found" else measured[key]
 
 
-def projections(study: Study, pairs: int = 150) -> dict[str, Any]:
+def projections(study: Study, measured: dict[str, str], pairs: int = 150) -> dict[str, Any]:
     """Up to `pairs` sentence pairs of the first seed, projected to the two main components of all models' vectors together.
 
     Each model's vectors are centred first; axes and scale are the same for all models. Models of another width, or with another kind of
-    vectors, have axes of their own.
+    vectors by what is `measured` of them, have axes of their own.
     """
     places = [("backbone", study.run / "backbone.representation.npz")]
     shown = [(arm, "pretext") for arm in study.of_kind("codeswitch")[:1]] + [(arm, "finetune") for arm in study.arms]
     places += [(f"{arm} after {phase}", study.seed(arm) / phase / "representation.npz") for arm, phase in shown]
     clouds, kinds = [], []
-    for _, path in places:
+    for name, path in places:
         with np.load(path) as vectors:
             sides = [vectors[side].astype(np.float64) for side in ("source", "target")]
         chosen = evenly(range(len(sides[0])), pairs)
         points = np.concatenate([side[chosen] for side in sides])
         clouds.append(points - points.mean(axis=0))
-        kinds.append((points.shape[1], study.json(path.with_suffix(".json"))["tag_format"]))
+        kinds.append((points.shape[1], measured[name]))
     flat: dict[str, np.ndarray] = {}
     shares = []
     for kind in dict.fromkeys(kinds):

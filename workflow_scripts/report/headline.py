@@ -10,6 +10,7 @@ import itertools
 from typing import Any
 
 from workflow_scripts.evidence.scores import LOWER_IS_BETTER
+from workflow_scripts.report.measures import NAMES
 from workflow_scripts.report.study import Study, digits, paired, signed, spread, summary
 
 Rows = list[dict[str, Any]]
@@ -22,9 +23,6 @@ QUESTIONS = {
     "other": "Does this help? {arm} against the baseline, {other}",
 }
 """What a comparison asks, by the kind of the arm compared with; `other` is a comparison in which more differs than one restoring."""
-
-NAMES = {"f1": "F1", "em": "exact match", "f1_mlqa": "F1", "em_mlqa": "exact match", "ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
-"""What a metric is called, where its name in scores.tsv is another."""
 
 
 def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], metrics: list[str]) -> list[dict[str, Any]]:

@@ -75,15 +75,17 @@ def similarity(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
             "languages": between_languages(found["languages"], names, report["languages"]),
             "rows": [
                 {
-                    "what": f"{names[one['a']]} – {names[one['b']]}" if "model" not in one else names[one["model"]],
-                    "models": f"{one['a']} – {one['b']}" if "model" not in one else one["model"],
-                    "where": one["language"] if "model" not in one else f"{one['a']} – {one['b']}",
+                    "what": " – ".join(names[model] for model in models),
+                    "models": " – ".join(models),
+                    "where": " – ".join(languages),
                     "layer": " – ".join(map(str, dict.fromkeys(row["layers"]))),
                     **row,
                 }
-                for kind in ("models", "languages")
-                for one in found[kind]
-                for row in one["by_layer"]
+                for models, languages, by_layer in (
+                    *(((one["a"], one["b"]), (one["language"],), one["by_layer"]) for one in found["models"]),
+                    *(((one["model"],), (one["a"], one["b"]), one["by_layer"]) for one in found["languages"]),
+                )
+                for row in by_layer
             ],
         }
     return {"report": report, "poolings": poolings}

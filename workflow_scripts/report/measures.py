@@ -71,18 +71,20 @@ def _labelling(study: Study) -> Measure:
     )
 
 
-NAMES = {"ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
+RANKINGS = {"ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
 """Score of a ranking → what it is called."""
+NAMES = {"f1": "F1", "em": "exact match", "f1_mlqa": "F1", "em_mlqa": "exact match", **RANKINGS}
+"""What a score is called, where its name in scores.tsv is another."""
 
 
 def _ranking(study: Study) -> Measure:
     metric = study.settings.ranking.metric
     return Measure(
         metric=metric,
-        name=NAMES[metric],
-        title=NAMES[metric],
+        name=RANKINGS[metric],
+        title=RANKINGS[metric],
         note=", times 100; the gain of a document is its grade, and queries with one document are left out, as in XGLUE",
-        others=tuple(other for other in NAMES if other != metric),
+        others=tuple(other for other in RANKINGS if other != metric),
         interval="the 95 % interval (bootstrap over queries)",
         trivial="random ranking",
         trivially="the expected value over all orders of the documents",
@@ -119,7 +121,7 @@ def _retrieval(study: Study) -> Measure:
 
 def _answering(study: Study) -> Measure:
     metric = study.settings.answering.metric
-    name = "F1" if metric.startswith("f1") else "exact match"
+    name = NAMES[metric]
     counted = "MLQA" if metric.endswith("_mlqa") else "SQuAD"
     return Measure(
         metric=metric,

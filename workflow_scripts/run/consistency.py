@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
-from workflow_scripts.names import is_name, undefined
+from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import analyses, backbone_checks, text_checks, transfers
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
 from workflow_scripts.run.explanations import explain
@@ -90,9 +90,7 @@ def _are_different(seeds: list[int]) -> bool:
 def _name_problems(config: Config) -> Iterator[str]:
     """Results lie in folders that are called like the blocks of the configuration."""
     for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments", "analyses"):
-        for name in getattr(config, section):
-            if not is_name(name):
-                yield f"{section}.{name}: names are folders: letters, digits, - and _ only"
+        yield from unfit(section, getattr(config, section))
 
 
 def _experiment_problems(config: Config) -> Iterator[str]:

@@ -73,7 +73,8 @@ def is_awaited(*paths: str) -> bool:
 
 def translated(config: Config) -> list[Translation]:
     """The experiments on parallel corpora that the run needs, those too that only train what a backbone or an analysis is made of."""
-    return [each for name, each in translations(config).items() if name in experiments_needed(config)]
+    needed, known = experiments_needed(config), translations(config)
+    return [each for name, each in known.items() if name in needed]
 
 
 def scored(config: Config) -> list[Translation]:

@@ -45,7 +45,7 @@ class Given(NamedTuple):
 
 def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Compare the memory that training needs with what its jobs ask for or this machine has."""
-    judged: dict[str, list[tuple[float, Finding]]] = {}
+    looked_at: dict[str, list[tuple[float, Finding]]] = {}
     host: dict[str, float] = {}
     # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
     text = max((_text_bytes(config.corpora[name]) for name in used_corpora(config)), default=0.0)
@@ -62,8 +62,8 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
                 host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, of_a_node, text if phase.rule != "backbone" else 0))
             automatic = given.gpus and phase.micro_batch_tokens == "auto"
             least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus) if automatic else need
-            judged.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
-    for found in judged.values():
+            looked_at.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
+    for found in looked_at.values():
         # one line a rule: of its phases with the worst verdict the one that needs the most
         yield max(found, key=lambda one: (_WORSE.index(one[1].verdict), one[0]))[1]
     for rule, need in host.items():

@@ -98,7 +98,7 @@ def corpora(config: Config) -> Iterator[Finding]:
 def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
     """Notes where a file was written for another reader: one that takes off quotation marks, reads entities, or ends lines otherwise."""
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
-    if sum(text[:1] == text[1:][-1:] == '"' for text in cells) > len(cells) / 2:
+    if sum(map(_in_quotation_marks, cells)) > len(cells) / 2:
         yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
     if (lag := out_of_step(pairs)) is not None:
         said = f"the sides look out of step: line n of one fits line n {lag:+d} of the other better than line n; see that they are parallel"
@@ -109,6 +109,10 @@ def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
         yield Finding("note", about, said)
     if 0 < len(pairs) < 10:
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
+
+
+def _in_quotation_marks(text: str) -> bool:
+    return text[:1] == text[1:][-1:] == '"'
 
 
 def out_of_step(pairs: list[Pair]) -> int | None:
@@ -180,7 +184,7 @@ def labelled(config: Config) -> Iterator[Finding]:
 
 def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:
     """A note where a table was written by a program that puts cells with quotation marks into quotation marks, and doubles those inside."""
-    quoted = [text for example in examples for text in example.texts if text[:1] == text[1:][-1:] == '"' and '""' in text]
+    quoted = [text for example in examples for text in example.texts if _in_quotation_marks(text) and '""' in text]
     if len(quoted) > 1:
         yield Finding("note", about, f"{len(quoted):,} texts have their quotation marks doubled, as {quoted[0][:60]!r}; set `quoted: true`")
 

@@ -28,7 +28,7 @@ from workflow_scripts.evidence.average import Significance, compare_folders, int
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.names import is_name, undefined
+from workflow_scripts.names import undefined, unfit
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.experiment import (
@@ -158,9 +158,7 @@ def problems(config: "Config", name: str) -> Iterator[str]:
     yield from undefined(f"{where}.corpus", experiment.corpus, config.aligned)
     if not experiment.models:
         yield f"{where}.models: names no model"
-    for model in experiment.models:
-        if not is_name(model):
-            yield f"{where}.models.{model}: names are folders: letters, digits, - and _ only"
+    yield from unfit(f"{where}.models", experiment.models)
     for number in experiment.published:
         yield from undefined(f"{where}.published: arm", number.arm, experiment.models)
     known = list(asdict(experiment.retrieval))

@@ -157,7 +157,8 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
     """The examples of a part, including those that other parts have as well. Counts in `removed` and `changed` what was done and why."""
     source = _source(settings, part)
     code = source.language or settings.language
-    originals = _documents_of_questions(settings) if part != "train" and settings.source_of(part).file else {}
+    divided = part.startswith("translations/") or (source.held_out is not None and settings.source_of(part).file)
+    originals = _documents_of_questions(settings) if divided else {}
     for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
         if settings.lowercase:
             target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
