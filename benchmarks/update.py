@@ -26,6 +26,7 @@ from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import load_model, pick_loss
+from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import Batches, ParallelText
 from workflow_scripts.training.settings import Training
 
@@ -91,10 +92,7 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
     def update(batch: dict[str, torch.Tensor]) -> None:
         tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
         labels = tensors.pop("labels")
-        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-            outputs = forward(**tensors)
-            value = loss(outputs, labels, (labels != -100).sum())
-        value.backward()
+        loss(forward(**tensors), labels, (labels != -100).sum()).backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -108,7 +106,8 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
 
     if variant in ("PyTorch's products", "compiled"):  # the compiler calls oneDNN itself
         products.has_onednn = lambda: False  # type: ignore[assignment]
-    with nullcontext() if variant == "PyTorch's dropout" else quick_dropout(device), products.quick_products():
+    dropout = nullcontext() if variant == "PyTorch's dropout" else quick_dropout(device)
+    with dropout, products.quick_products(), mixed_precision(network, precision):
         warm_up = seconds(batches[updates:])
         taken = seconds(batches[:updates])
     spent = sum(batch["labels"].numel() + batch["input_ids"].numel() for batch in batches[:updates])

@@ -77,13 +77,15 @@ def prepare(folder: Path, german: str, english: str, layers: int, width: int) ->
 def our_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.device) -> float:
     """Tokens per second of the code that pretrains."""
     from workflow_scripts.models.veco import load_stack
+    from workflow_scripts.training.mixed_precision import mixed_precision
     from workflow_scripts.training.segments import Veco, alternating_updates
     from workflow_scripts.training.settings import Training
     from workflow_scripts.training.veco_losses import collate, forward_guesses, update_loss
 
     veco, network = Veco(), load_stack(start, cross=True, dropout=0.1, attention_dropout=0.1).to(device).train()
     forward_guesses(network, causal=True)
-    loss = update_loss(network, Training(label_smoothing=0.0), "bfloat16" if device.type == "cuda" else "float32")
+    precision = "bfloat16" if device.type == "cuda" else "float32"
+    loss = update_loss(network, Training(label_smoothing=0.0), precision)
     plan = list(alternating_updates(text, tokens, updates + 1, seed=1))
 
     def one(batch: Any) -> Tensor:
@@ -91,7 +93,8 @@ def our_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.de
         labels = made.pop("labels")
         return loss(network(**made), labels, labels.numel())
 
-    return timed(network, plan, one, [sum(len(ids) for ids, _ in batch.rows) for batch in plan], device)
+    with mixed_precision(network, precision):
+        return timed(network, plan, one, [sum(len(ids) for ids, _ in batch.rows) for batch in plan], device)
 
 
 def plain_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.device) -> float:
@@ -118,6 +121,7 @@ def plain_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.
     def score(states: Tensor, goals: Tensor) -> Tensor:
         return F.cross_entropy(network.lm_head(states[goals != -100]), goals[goals != -100])
 
+    @torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
     def one(batch: list[tuple[Any, Any]]) -> Tensor:
         places = [second(ids, 0) for ids, _ in batch]
         x, x_seen, x_goal = padded([(ids[:at], labels[:at]) for (ids, labels), at in zip(batch, places, strict=True)])
@@ -151,8 +155,7 @@ def timed(network: Any, plan: list[Any], one: Any, sizes: list[int], device: tor
             if device.type == "cuda":
                 torch.cuda.synchronize()
             begun = clock()
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            loss = one(batch)
+        loss = one(batch)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

@@ -122,7 +122,8 @@ def preload() -> None:
     import workflow_scripts
 
     for module in PRELOADED:
-        importlib.import_module(module)
+        with suppress(ModuleNotFoundError):  # other releases of a library have other parts
+            importlib.import_module(module)
     for module in pkgutil.walk_packages(workflow_scripts.__path__, "workflow_scripts."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)

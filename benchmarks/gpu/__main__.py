@@ -68,6 +68,7 @@ def part_a(device: torch.device, tiny: bool) -> Iterable[Case]:
 VARIANTS: dict[str, dict[str, Any]] = {
     "as it is": {},
     "rows in any order": {"shuffled": True},
+    "autocast": {"autocast": True},
     "plain loss": {"loss": "plain"},
     "AdamW not fused": {"fused": False},
     "batches not made ahead": {"ahead": False},

@@ -19,6 +19,7 @@ from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import pick_loss
+from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import Batches
 from workflow_scripts.training.settings import Training
 
@@ -116,6 +117,7 @@ def updates_of(
     *,
     loss: str = "chunked",
     precision: str = "auto",
+    autocast: bool = False,
     fused: bool = True,
     compiled: str = "",
     shuffled: bool = False,
@@ -141,14 +143,14 @@ def updates_of(
         torch.compile(network, dynamic=compiled == "dynamic", mode=None if compiled == "dynamic" else compiled) if compiled else network
     )
     began = time.perf_counter()
-    with quick_dropout(device):
+    with quick_dropout(device), mixed_precision(network, "float32" if autocast else precision):
         for at, batch in enumerate(batches):
             if at == warm:
                 wait(device)
                 ready, began = time.perf_counter() - began, time.perf_counter()
             tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
             labels = tensors.pop("labels")
-            with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            with torch.autocast(device.type, torch.bfloat16, enabled=autocast and precision == "bfloat16"):
                 measured(forward(**tensors), labels, (labels != -100).sum()).backward()
             optimizer.step()
             optimizer.zero_grad()

@@ -27,6 +27,7 @@ from workflow_scripts.tasks.experiment import of_training
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.fitting import parts_that_fit, try_part
 from workflow_scripts.training.loop import pick_loss
+from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
@@ -139,9 +140,8 @@ def test_memory_is_what_preflight_estimates(tokens, changes):
     for _ in range(3):
         tensors = {name: tensor.cuda() for name, tensor in batch.items()}
         labels = tensors.pop("labels")
-        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
-            outputs = network(**tensors)
-        loss(outputs, labels, labels.numel()).backward()
+        with mixed_precision(network, precision):
+            loss(network(**tensors), labels, labels.numel()).backward()
         optimizer.step()
         optimizer.zero_grad()
     # the estimate's first term is for CUDA itself and what its allocator keeps, which PyTorch does not count

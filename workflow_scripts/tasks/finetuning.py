@@ -55,7 +55,7 @@ class HeadSettings:
     patience: Natural = 3
     """End when so many looks in a row brought nothing better; 0 never does."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """`auto` is bfloat16 autocast on a GPU that has it, float32 on a CPU."""
+    """`auto` is bfloat16 on a GPU that has it, of weights that are kept in float32; float32 on a CPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
 

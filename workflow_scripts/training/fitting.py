@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, is_first_process
+from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import split_batch
 
 
@@ -84,10 +85,9 @@ def try_part(
             batch = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in to_batch(rows).items()}
             labels = batch.pop("labels")
             network.train()
-            for _ in range(2):  # the second time beside the gradients of the first, as parts add up
-                with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-                    outputs = network(**batch)
-                loss(outputs, labels, (labels != -100).sum()).backward()
+            with mixed_precision(network, precision):
+                for _ in range(2):  # the second time beside the gradients of the first, as parts add up
+                    loss(network(**batch), labels, (labels != -100).sum()).backward()
             del beside
         finally:
             network.train(training)

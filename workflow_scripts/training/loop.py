@@ -37,6 +37,7 @@ from workflow_scripts.training.fitting import cells, parts_that_fit, try_part
 from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.looks import dev_loss, dev_losses, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
+from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
@@ -160,7 +161,9 @@ def fit(
     else:
         if last:
             print(f"continuing from {last}", flush=True)
-        with watch.deadline, quick_dropout(pick_device(settings.device)), quick_products():
+        device = pick_device(settings.device)
+        precision = pick_precision(settings.precision, device)
+        with watch.deadline, quick_dropout(device), quick_products(), mixed_precision(network, precision):
             trainer.train(resume_from_checkpoint=last)
     if watch.stopped:
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
@@ -210,7 +213,6 @@ def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: 
         adam_epsilon=settings.adam_eps,
         weight_decay=settings.weight_decay,
         max_grad_norm=settings.max_grad_norm,
-        bf16=pick_precision(settings.precision, device) == "bfloat16",
         use_cpu=device.type == "cpu",
         ddp_backend="gloo" if device.type == "cpu" and processes() > 1 else None,
         ddp_find_unused_parameters=False,

@@ -68,7 +68,7 @@ class Training:
     log_every: Positive = 50
     """Updates between two points of the curve."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """`auto` is bfloat16 autocast on a GPU that has it, float32 on a CPU."""
+    """`auto` is bfloat16 on a GPU that has it, of weights that are kept in float32; float32 on a CPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train."""
 

@@ -185,7 +185,7 @@ def update_loss(network: Any, settings: Training, precision: str) -> Callable[..
         if num_items_in_batch is not None and not num_items_in_batch:
             num_items_in_batch = 1  # where cross-attention alone learns, an update of segments that are alone has nothing to guess
         if settings.loss == "plain":
-            mean = smoothed_loss(outputs.states @ weight.T + bias, labels, settings.label_smoothing, num_items_in_batch)
+            mean = smoothed_loss(outputs.states.to(weight.dtype) @ weight.T + bias, labels, settings.label_smoothing, num_items_in_batch)
         else:
             mean = linear_smoothed_loss(outputs.states, weight, bias, labels, settings.label_smoothing, num_items_in_batch, dtype)
         return mean * outputs.weight

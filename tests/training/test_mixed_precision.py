@@ -1,0 +1,160 @@
+"""Updates in bfloat16: all that is multiplied is in it, and gradients are near those of float32."""
+
+import pytest
+import torch
+from tiny_models import manual_pairs, small_encoder, small_model
+
+from workflow_scripts.models.batches import collate
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.prompts import make_generator
+from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.veco import load_stack
+from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.training.bitext import Bitext
+from workflow_scripts.training.generating import collate_sources, summed
+from workflow_scripts.training.loop import pick_loss
+from workflow_scripts.training.mixed_precision import mixed_precision
+from workflow_scripts.training.pretraining import Pretraining, Text
+from workflow_scripts.training.segments import Part, Veco, held_back
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.veco_losses import collate as veco_batch
+from workflow_scripts.training.veco_losses import forward_guesses, update_loss
+
+END = 2
+ROWS = [([*(5 + at % 40 for at in range(length)), END], [*(6 + at % 30 for at in range(length)), END]) for length in (12, 9, 4)]
+
+NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}
+PRECISIONS = ("float32", "bfloat16")
+
+
+def a_model(folder, family):
+    return small_encoder(folder, family) if family in ("bert", "xlm-roberta") else small_model(folder, family)
+
+
+def a_network(folder, family):
+    network = load_network(a_model(folder, family), "text", **NO_DROPOUT, seed=1).train()
+    return network, collate(ROWS, 1, family not in ("bert", "xlm-roberta"))
+
+
+def gradients(network, batch, precision, loss=None):
+    """Those of all weights that are learnt."""
+    measured = loss or pick_loss(network, Training(), precision)
+    with mixed_precision(network, precision):
+        labels = batch["labels"]
+        measured(network(**{name: value for name, value in batch.items() if name != "labels"}), labels, (labels != -100).sum()).backward()
+    found = {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
+    network.zero_grad(set_to_none=True)
+    return found
+
+
+def near(exact, rough):
+    """Those in bfloat16 belong to the same weights, are in float32, and as a whole near those of float32."""
+    assert exact.keys() == rough.keys() and {gradient.dtype for gradient in rough.values()} == {torch.float32}
+    one, other = (torch.cat([gradient.flatten() for gradient in found.values()]) for found in (exact, rough))
+    assert 0 < (one - other).norm() < 0.05 * one.norm()
+
+
+@pytest.fixture
+def multiplied(monkeypatch):
+    """Types of what linear layers have multiplied."""
+    types, original = set(), torch.nn.functional.linear
+
+    def linear(values, weight, bias=None):
+        types.update({values.dtype, weight.dtype})
+        return original(values, weight, bias)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", linear)
+    return types
+
+
+@pytest.mark.parametrize("family", ["mbart", "nllb", "m2m100", "bart", "bert", "xlm-roberta"])
+def test_gradients_are_near_those_of_float32(tmp_path, family, multiplied):
+    network, batch = a_network(tmp_path, family)
+    exact = gradients(network, batch, "float32")
+    multiplied.clear()
+    near(exact, gradients(network, batch, "bfloat16"))
+    assert multiplied == {torch.bfloat16} and len(exact) > 20
+
+
+def test_so_are_those_of_the_plain_loss(tmp_path):
+    network, batch = a_network(tmp_path, "mbart")
+    loss = pick_loss(network, Training(loss="plain"), "float32")
+    near(*(gradients(network, batch, precision, loss) for precision in PRECISIONS))
+
+
+@pytest.mark.parametrize("family", ["mbart", "nllb", "bert", "xlm-roberta"])
+@pytest.mark.parametrize("head", ["classification", "labelling", "answering"])
+def test_so_are_those_of_heads(tmp_path, family, head):
+    model = a_model(tmp_path, family)
+    network = load_network(model, head, **NO_DROPOUT, seed=1, **({} if head == "answering" else {"labels": ["A", "B"]})).train()
+    batch = Reader(model, 20).collate([(ids, [at % 2]) for at, (ids, _) in enumerate(ROWS)])
+    if head == "labelling":
+        batch["labels"] = torch.where(batch["attention_mask"] > 0, batch["input_ids"] % 2, -100)
+    elif head == "answering":
+        batch |= {"places": batch["attention_mask"] > 0, "labels": torch.tensor([[1, 2]] * len(ROWS))}
+    near(*(gradients(network, batch, precision, summed_loss) for precision in PRECISIONS))
+
+
+@pytest.mark.parametrize("sga", [{}, {"alignment": "mask_predict"}])
+def test_so_are_those_of_prompts(tmp_path, sga):
+    """Without noise, which would be that of a draft, and a draft hangs on rounding."""
+    model = small_encoder(tmp_path, "xlm-roberta")
+    encoder = load_network(model, "text", **NO_DROPOUT, seed=1)
+    torch.manual_seed(1)
+    generator = make_generator(encoder, load_codec(model), SGA(prompt_length=3, denoising=False, **sga), longest_target=20).train()
+    found = []
+    for precision in PRECISIONS:
+        torch.manual_seed(2)
+        found.append(gradients(generator, collate_sources(ROWS, 1), precision, summed))
+    near(*found)
+    assert found[0].keys() == generator.trained().keys()
+
+
+@pytest.mark.parametrize("loss", ["chunked", "plain"])
+def test_so_are_those_of_veco(tmp_path, loss):
+    model = small_encoder(tmp_path, "xlm-roberta")
+    german, english = manual_pairs(13)
+    part = Part.write(tmp_path, "dev", Text({"de": german}, [Bitext("help.de-en", {"de": german, "en": english})]))
+    dev = held_back(part, load_codec(model), Pretraining(training=Training(max_length=30)), seed=1)
+    stack = load_stack(model, cross=True, **NO_DROPOUT).train()
+    forward_guesses(stack, causal=True)
+    batch = veco_batch(dev[1], 1, 0, Veco())
+    near(*(gradients(stack, batch, precision, update_loss(stack, Training(loss=loss), precision)) for precision in PRECISIONS))
+
+
+def test_weights_stay_as_they_are_and_where_they_are(tmp_path):
+    network, batch = a_network(tmp_path, "mbart")
+    before = {name: (weight, weight.clone()) for name, weight in network.named_parameters()}
+    gradients(network, batch, "bfloat16")
+    for name, weight in network.named_parameters():
+        same, copy = before[name]
+        assert weight is same and weight.dtype == torch.float32 and torch.equal(weight, copy)
+
+
+def test_what_is_not_learnt_has_no_gradient(tmp_path):
+    network, batch = a_network(tmp_path, "mbart")
+    network.base_model.encoder.requires_grad_(False)
+    found = gradients(network, batch, "bfloat16")
+    assert found and not any(".encoder." in name for name in found)
+
+
+def test_looks_compute_with_the_weights_themselves(tmp_path, multiplied):
+    network, batch = a_network(tmp_path, "mbart")
+    labels = batch.pop("labels")
+    exact = network.eval()(**batch, labels=labels).logits
+    with mixed_precision(network, "bfloat16"):
+        assert torch.equal(network(**batch, labels=labels).logits, exact)
+    assert multiplied == {torch.float32}
+
+
+def test_the_context_leaves_nothing_behind(tmp_path, multiplied):
+    network, batch = a_network(tmp_path, "mbart")
+    batch.pop("labels")
+    with pytest.raises(RuntimeError, match="in between"), mixed_precision(network, "bfloat16"):
+        raise RuntimeError("in between")
+    network(**batch)
+    assert multiplied == {torch.float32} and "forward" not in vars(network)
+    with mixed_precision(network, "bfloat16"), pytest.raises(ValueError, match="input_ids"):
+        network(decoder_input_ids=batch["decoder_input_ids"])
+    assert {weight.dtype for weight in network.parameters()} == {torch.float32}
