@@ -2,7 +2,7 @@
 
 PyTorch's autocast casts each weight and each state where a product needs it, over a thousand copies in an update of a large model, and
 keeps normalisations and residuals in float32. Here all weights are copied at once, and whatever is computed with the copies is in bfloat16,
-as in Megatron's training: a fifth less time an update, and a seventh less memory (docs/performance.md).
+as in Megatron's training: a third fewer kernels, a sixth less time on the GPU and a seventh less memory (docs/performance.md).
 """
 
 from collections.abc import Iterator, Sequence
