@@ -6,7 +6,7 @@ python -m benchmarks.gpu --tiny                       small shapes, also on a CP
 
 a    an update of mBART-large's shape, with the whole vocabulary and trimmed, beside the stock Seq2SeqTrainer
 b    what an update is made of: padding, loss, attention, optimiser, precision, torch.compile, making batches
-c    updates of the demo's small model per second, also as CUDA graphs
+c    updates of the demo's small model per second
 d    decoding with CTranslate2 and with `generate`, beam 5
 e    an iteration of the mapping's search at 5,000, 20,000 and 200,000 words
 f    pretraining of small backbones: an mBART that denoises, an XLM-R that guesses masked pieces
@@ -84,7 +84,7 @@ def part_b(device: torch.device, tiny: bool) -> Iterable[Case]:
     if device.type == "cuda":
         yield "attention by cuDNN, lengths that are new", (), partial(update, mbart, size, device, number, {"cudnn": True})
         yield "attention by cuDNN, the same lengths again", (), partial(update, mbart, size, device, number, {"cudnn": True})
-        yield "torch.compile", (), partial(update, mbart, size, device, number, {"compiled": "dynamic"})
+        yield "torch.compile of each layer", (), partial(update, mbart, size, device, number, {"compiled": True})
 
 
 def part_c(device: torch.device, tiny: bool) -> Iterable[Case]:
@@ -92,10 +92,6 @@ def part_c(device: torch.device, tiny: bool) -> Iterable[Case]:
     yield "as it is", (), partial(update, mbart, size, device, number)
     larger = replace(size, tokens=8 * size.tokens)
     yield "eight times as many tokens", (), partial(update, mbart, larger, device, number)
-    if device.type == "cuda":
-        # a graph is recorded for each pair of lengths that is new
-        for mode in ("dynamic", "reduce-overhead"):
-            yield f"torch.compile, {mode}", (), partial(update, mbart, size, device, number, {"compiled": mode})
 
 
 def part_d(device: torch.device, tiny: bool) -> Iterable[Case]:

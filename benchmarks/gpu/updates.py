@@ -119,7 +119,7 @@ def updates_of(
     precision: str = "auto",
     autocast: bool = False,
     fused: bool = True,
-    compiled: str = "",
+    compiled: bool = False,
     shuffled: bool = False,
     ahead: bool = True,
     cudnn: bool = False,
@@ -139,9 +139,9 @@ def updates_of(
     batches: Iterable[dict[str, Any]] = list(made) if ahead else made
     measured = pick_loss(network, settings, precision)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, weight_decay=0.0, fused=fused)
-    forward = (
-        torch.compile(network, dynamic=compiled == "dynamic", mode=None if compiled == "dynamic" else compiled) if compiled else network
-    )
+    if compiled:
+        for layer in (*network.model.encoder.layers, *network.model.decoder.layers):
+            layer.compile(dynamic=True)
     began = time.perf_counter()
     with quick_dropout(device), mixed_precision(network, "float32" if autocast else precision):
         for at, batch in enumerate(batches):
@@ -151,7 +151,7 @@ def updates_of(
             tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
             labels = tensors.pop("labels")
             with torch.autocast(device.type, torch.bfloat16, enabled=autocast and precision == "bfloat16"):
-                measured(forward(**tensors), labels, (labels != -100).sum()).backward()
+                measured(network(**tensors), labels, (labels != -100).sum()).backward()
             optimizer.step()
             optimizer.zero_grad()
     wait(device)
