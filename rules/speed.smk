@@ -11,7 +11,7 @@ rule speed:
     benchmark:
         "results/benchmarks/speed/{experiment}.tsv"
     wildcard_constraints:
-        experiment=experiments_with(text="corpora"),
+        experiment=experiments_with(answers="text"),
     conda:
         "../envs/crossgap.yaml"
     threads: 1024  # all cores that there are: Snakemake gives no job more
@@ -19,12 +19,12 @@ rule speed:
         gpu=GPU,
     params:
         arms=of(arms.arms),
-        languages=of(arms.trained_direction),
+        languages=of(arms.first_direction),
         documents=of(arms.documents),
-        tokenize=lambda w: ["--tokenize", tokenize] if (tokenize := CONFIG.experiments[w.experiment].scores.tokenize) else [],
+        scores=of(arms.scores_flags),
         max_length=of(arms.longest_output),
         settings=settings_of("speed"),
     shell:
         "python -m workflow_scripts.evidence.speed --output {output:q} --models {input.models:q} --source {input.source:q} "
         "--target {input.target:q} --arms {params.arms:q} --languages {params.languages:q} {params.documents} "
-        "{params.tokenize:q} --max-length {params.max_length} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.scores:q} --max-length {params.max_length} --settings {params.settings:q} > {log:q} 2>&1"

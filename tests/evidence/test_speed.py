@@ -19,7 +19,13 @@ DOCUMENT = "Öffnen Sie die Datei. </s> Schließen Sie das Fenster."
 
 
 @pytest.mark.parametrize(
-    "settings, said", [({"beams": [1, 0]}, "beams.1"), ({"iterations": [-1]}, "iterations.0"), ({"repeats": 0}, "repeats")]
+    "settings, said",
+    [
+        ({"beams": [1, 0]}, "beams.1"),
+        ({"iterations": [-1]}, "iterations.0"),
+        ({"alignment_iterations": [2, 0]}, "alignment_iterations.1"),
+        ({"repeats": 0}, "repeats"),
+    ],
 )
 def test_beams_and_iterations_have_limits(settings, said):
     with open("config.yaml", encoding="utf-8") as file:
@@ -66,5 +72,5 @@ def test_a_metric_that_cannot_be_made_leaves_the_time_and_the_other(tmp_path, mo
     assert found[""]["failed"] == {"BLEU": "OSError: no network"} and not found["char"]["failed"]
     assert all(row["BLEU"] is None and row["chrF"] > 0 and row["sentences_per_second"] > 0 for row in found[""]["rows"])
     assert all(row["BLEU"] is not None for row in found["char"]["rows"])
-    (series,) = points({(row["arm"], "one"): row for row in found[""]["rows"]})
+    (series,) = points({(row["arm"], "one"): row for row in found[""]["rows"]}, "BLEU")
     assert series["lines"] == [[]]

@@ -149,7 +149,7 @@ def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
     monkeypatch.setattr(refining, "length_scores", lambda model, guide: torch.nn.functional.one_hot(torch.tensor([7, 3]), 50).float())
     guide = model.encode(torch.tensor([SOURCES[0], SOURCES[0]]), torch.ones(2, 6))
     lengths = guessed_lengths(model, guide)
-    ids, own = mask_predict(model, guide, lengths), within(lengths)
+    ids, own = mask_predict(model, guide, lengths, 4), within(lengths)
     hidden = [((row == model.mask) & own).sum(1).tolist() for row in seen]
     assert lengths.tolist() == [8, 4] and hidden == [[8, 4], [6, 3], [4, 2], [2, 1]]
     assert ids.shape == (2, 8)
@@ -157,6 +157,10 @@ def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
     assert guessed_lengths(model, guide, longest=3).tolist() == [3, 3]
     written = write(model, SOURCES[:2], PAD)
     assert all(len(each.ids) <= 16 for each in written)
+    # another number of guesses than the model was trained with
+    seen.clear()
+    write(model, SOURCES[:2], PAD, alignment_iterations=2)
+    assert len(seen) == 2
 
 
 def test_the_doubtful_are_the_least_probable_and_the_others_keep_their_piece(folder, monkeypatch):
@@ -172,7 +176,7 @@ def test_the_doubtful_are_the_least_probable_and_the_others_keep_their_piece(fol
     align = model.align
     monkeypatch.setattr(model, "align", lambda guide, ids, mask: seen.append(ids[0].tolist()) or align(guide, ids, mask))
     guide = model.encode(torch.tensor(SOURCES[:1]), torch.ones(1, 6))
-    ids = mask_predict(model, guide, torch.tensor([4]))
+    ids = mask_predict(model, guide, torch.tensor([4]), 4)
     unknown = model.mask
     # three of four at −4, −3, −2; then two at −5, −1; then the last at −9, which is what was guessed anew
     assert seen == [[unknown] * 4, [100, unknown, unknown, unknown], [unknown, 201, unknown, 203], [unknown, 201, 302, 203]]

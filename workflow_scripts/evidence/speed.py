@@ -4,7 +4,8 @@ All arms are measured one after the other in one job, with the same sentences on
 of SGA (Wu et al. 2023, section 5.1) the sentences go through one at a time, and loading a model does not count; in addition they go
 through in batches. An arm that writes piece by piece is measured with several widths of the beam, by Hugging Face's `generate` with its
 cache and by CTranslate2, which is the faster one and which the paper does not have. An arm that writes at once is measured with several
-numbers of denoising iterations; 0 is its alignment alone.
+numbers of denoising iterations, of which 0 is its alignment alone, and where mask-predict guesses the alignment, with several numbers of
+guesses (Table 4).
 """
 
 import itertools
@@ -18,6 +19,8 @@ from typing import Any, Literal, NamedTuple, cast
 import torch
 
 from workflow_scripts.device import pick_device
+from workflow_scripts.evidence.scores import Scores
+from workflow_scripts.evidence.scores import metrics as metrics_of
 from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.decoding import Decoding, Translate, longest_output_of, translator
 from workflow_scripts.models.sga import FILE
@@ -38,6 +41,8 @@ class Speed:
     """Widths of the beam, of arms that write piece by piece."""
     iterations: list[Natural] = field(default_factory=lambda: [0, 2, 4, 8])
     """Most denoising iterations, of arms that write at once; where nothing changes any more, they end before."""
+    alignment_iterations: list[Positive] = field(default_factory=list)
+    """How often the alignment is guessed, of arms that do so by mask-predict; by default as often as `sga` says."""
     batch_tokens: Positive = 4_096
     """Source tokens at once, where sentences go through in batches."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -61,22 +66,24 @@ def main(
     arms: tuple[str, ...],
     languages: tuple[str, str],
     documents: bool = False,
+    metrics: tuple[str, ...] = ("BLEU", "chrF"),
     tokenize: str = "",
+    meteor_jar: str = "",
     max_length: int = 200,
     threads: int = 1,
     settings: Speed = Speed(),
 ) -> None:
-    """Write a row for each arm, way and kind of batch: sentences per second, and BLEU and chrF of what was written.
+    """Write a row for each arm, way and kind of batch: sentences per second, and the `metrics` of what was written.
 
-    `models` are those of the `arms`, in the same order. Of `documents`, `</s>` stands between sentences. `tokenize` is BLEU's tokeniser,
-    that of the language by default. `max_length` is that of the outputs in pieces. A metric that cannot be computed is None in each
+    `models` are those of the `arms`, in the same order. Of `documents`, `</s>` stands between sentences. `metrics`, `tokenize` and
+    `meteor_jar` are as in `scores`. `max_length` is that of the outputs in pieces. A metric that cannot be computed is None in each
     row, and under `failed` with the reason. Raises `InputError` where there is no sentence.
     """
     torch.set_num_threads(threads)
     lines, references = (list(itertools.islice(read_lines(path), settings.sentences)) for path in (source, target))
     if not lines:
         raise InputError(f"{source}: is empty, there is nothing to write")
-    measures, failed = measured(languages[1], tokenize)
+    measures, failed = measured(languages[1], Scores(cast(Any, [*metrics]), meteor_jar or None, tokenize=cast(Any, tokenize or None)))
     rows: list[dict[str, Any]] = []
     for arm, model in zip(arms, models, strict=True):
         codec = load_codec(model, documents)
@@ -101,6 +108,7 @@ def main(
             "text": str(source),
             "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
             "threads": threads,
+            "metrics": [*measures, *failed],
             "failed": failed,
             "settings": asdict(settings),
         },
@@ -117,16 +125,14 @@ def timed(translate: Translate, portions: list[list[str]], languages: tuple[str,
     return found, taken
 
 
-def measured(code: str, tokenize: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """BLEU and chrF for the language `code`; and of those that cannot be made here, the reasons: a tokeniser may have to be downloaded."""
-    from workflow_scripts.evidence.scores import Scores, metrics
-
+def measured(code: str, settings: Scores) -> tuple[dict[str, Any], dict[str, str]]:
+    """The metrics for the language `code`; and of those that cannot be made here, the reasons: a tokeniser may have to be downloaded."""
     measures: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    for name, make in metrics(code, Scores(metrics=["BLEU", "chrF"], tokenize=cast(Any, tokenize or None))).items():
+    for name, make in metrics_of(code, settings).items():
         try:
             measures[name] = make()
-        except Exception as error:  # without one metric there is still the other, and the time
+        except Exception as error:  # without one metric there are still the others, and the time
             failed[name] = in_one_line(error)
             print(f"{name} was not measured: {failed[name]}", file=sys.stderr)
     return measures, failed
@@ -139,13 +145,21 @@ def ways(model: Path, settings: Speed, max_length: int) -> Iterator[Way]:
     if (model / FILE).exists():
         from workflow_scripts.models.prompt_files import read_prompts  # and networks, which the configuration does not need
 
-        denoises = read_prompts(model / FILE)[1]["sga"]["denoising"]
-        for count in dict.fromkeys(settings.iterations) if denoises else [0]:
-            yield Way(f"at most {count} iterations" if count else "alignment alone", replace(common, iterations=count))
+        sga = read_prompts(model / FILE)[1]["sga"]
+        guesses = (settings.alignment_iterations or [sga["alignment_iterations"]]) if sga["alignment"] == "mask_predict" else [0]
+        for count, guessed in itertools.product(*map(dict.fromkeys, (settings.iterations if sga["denoising"] else [0], guesses))):
+            name = f"at most {_times(count, 'iteration')}" if count else "alignment alone"
+            # what differs in the last number alone is a line of the chart
+            name += f", {_times(guessed, 'guess', 'es')}" if guessed else ""
+            yield Way(name, replace(common, iterations=count, alignment_iterations=guessed or None))
         return
     engines: dict[str, Literal["huggingface", "ctranslate2"]] = {"generate": "huggingface", "CTranslate2": "ctranslate2"}
     for (name, engine), beam in itertools.product(engines.items(), dict.fromkeys(settings.beams)):
         yield Way(f"{name}, beam {beam}", replace(common, engine=engine, beam_size=beam))
+
+
+def _times(number: int, what: str, plural: str = "s") -> str:
+    return f"{number} {what}{'' if number == 1 else plural}"
 
 
 if __name__ == "__main__":

@@ -51,6 +51,8 @@ class Decoding:
     `generate` and models that write at once take float16, bfloat16 and float32, and the others for `auto`."""
     iterations: Natural | None = None
     """Of a model that writes at once (SGA): how often a text is denoised at most; as it was trained with by default."""
+    alignment_iterations: Positive | None = None
+    """Of one whose alignment is mask-predict's: how often the alignment is guessed; as it was trained with by default."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode."""
 
@@ -147,10 +149,11 @@ def non_autoregressive(model: Path, codec: Codec, settings: Decoding, prompts: P
 
     device = pick_device(settings.device)
     generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
+    iterations = {"iterations": settings.iterations, "alignment_iterations": settings.alignment_iterations}
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         rows = codec.encode(lines, languages[0], generator.longest_source)
-        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, settings.iterations, settings.max_length)
+        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=settings.max_length, **iterations)
         print({"lines by how often they were denoised": dict(sorted(Counter(each.iterations for each in written).items()))})
         return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
 

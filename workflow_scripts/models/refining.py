@@ -161,17 +161,24 @@ class Written(NamedTuple):
 @torch.no_grad()
 @quick_products()
 def write(
-    model: Generator, rows: Sequence[Sequence[int]], pad: int, tokens: int = 4_096, iterations: int | None = None, longest: int = 0
+    model: Generator,
+    rows: Sequence[Sequence[int]],
+    pad: int,
+    tokens: int = 4_096,
+    iterations: int | None = None,
+    alignment_iterations: int | None = None,
+    longest: int = 0,
 ) -> list[Written]:
     """The texts of encoded sources, in the order of the rows.
 
-    As many rows are written at once as fit into `tokens` with padding. Denoising is repeated until nothing changes, and `iterations` times
-    at most (by default as the settings say; 0 leaves it out). A text is cut after `longest` pieces (0: after those that the model has
-    positions for).
+    As many rows are written at once as fit into `tokens` with padding. Mask-predict guesses the alignment `alignment_iterations` times.
+    Denoising is repeated until nothing changes, and `iterations` times at most; 0 leaves it out. Both are by default as the settings say.
+    A text is cut after `longest` pieces (0: after those that the model has positions for).
     """
     model.eval()
     most = model.settings.iterations if iterations is None else iterations
     most = most if model.settings.denoising else 0
+    guesses = alignment_iterations or model.settings.alignment_iterations
     found: list[Written] = [Written([], 0)] * len(rows)
     for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens):
         sources = [torch.tensor(rows[i]) for i in batch]
@@ -182,7 +189,7 @@ def write(
         else:
             lengths = guessed_lengths(model, guide, longest)
             alike = map(list, by_length((model.settings.upsampling * lengths).tolist(), tokens))
-            parts = [([batch[i] for i in part], by_mask_predict(model, guide.rows(part), lengths[part], most)) for part in alike]
+            parts = [([batch[i] for i in part], by_mask_predict(model, guide.rows(part), lengths[part], guesses, most)) for part in alike]
         for places, texts in parts:
             for place, text in zip(places, texts, strict=True):
                 found[place] = text._replace(ids=text.ids[:longest]) if longest else text
@@ -196,9 +203,9 @@ def by_ctc(model: Generator, ids: torch.Tensor, guide: Guide, most: int) -> list
     return collapsed(model, *denoised(model, guide, draft, best, places, most), places)
 
 
-def by_mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor, most: int) -> list[Written]:
-    """Texts of guessed lengths, denoised `most` times at most."""
-    guessed = mask_predict(model, guide, lengths)
+def by_mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor, guesses: int, most: int) -> list[Written]:
+    """Texts of guessed lengths, whose pieces are guessed so many times, denoised `most` times at most."""
+    guessed = mask_predict(model, guide, lengths, guesses)
     if not most:
         return [Written(row[:length], 0) for row, length in zip(guessed.tolist(), lengths.tolist(), strict=True)]
     draft, places = repeated_pieces(model, guessed, lengths)
@@ -236,18 +243,18 @@ def guessed_lengths(model: Generator, guide: Guide, longest: int = 0) -> torch.T
     return lengths.clamp_max(min(longest or model.longest_target, model.longest_target))
 
 
-def mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor) -> torch.Tensor:
+def mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor, iterations: int) -> torch.Tensor:
     """Rows of pieces by mask-predict, each of its length.
 
     All pieces are guessed at first. In iteration t of n the share (n − t) / n of a row, the pieces with the least probability, is masked
     and guessed again.
     """
-    settings, mask = model.settings, within(lengths)
+    mask = within(lengths)
     weight, bias = aligned_layer(*model.output_layer())
     ids = torch.full(mask.shape, model.mask, device=model.device)
     chances = torch.zeros(mask.shape, device=model.device)
-    for iteration in range(settings.alignment_iterations):
-        share = (settings.alignment_iterations - iteration) / settings.alignment_iterations
+    for iteration in range(iterations):
+        share = (iterations - iteration) / iterations
         doubtful = chances.masked_fill(~mask, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
         hidden = mask & (doubtful < (lengths * share).floor().clamp_min(1)[:, None])
         ids = torch.where(hidden, model.mask, ids)

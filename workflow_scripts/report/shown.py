@@ -53,6 +53,7 @@ LABELLED_PARTS: Parts = {
 GENERATION_PARTS: Parts = {
     "run": ("What was run", what_was_generated),
     "scores": ("Scores", scores),
+    "speed": ("Speed", speed),
     "curves": ("Learning curves", learning_curves),
     "lexicon": ("Dictionaries", labels.dictionaries),
     "switched": ("Switched sentences", switched),

@@ -9,7 +9,7 @@ from workflow_scripts.report.study import Study
 def speed(study: Study) -> dict[str, Any]:
     """The data of the part "Speed": a row for each arm and way, and the points of the chart, one at a time and in batches.
 
-    The ways of an arm that differ in iterations, or in the beam of one engine, are joined by a line.
+    The ways of an arm that differ in iterations or guesses, or in the beam of one engine, are joined by a line.
     """
     measured = study.json(study.run / "speed.json")
     alone = {(row["arm"], row["way"]): row for row in measured["rows"] if not row["batched"]}
@@ -22,9 +22,10 @@ def speed(study: Study) -> dict[str, Any]:
     ]
     return {
         "rows": rows,
-        "charts": {"one at a time": points(alone), "in batches": points(batched)},
+        "charts": {"one at a time": points(alone, study.leading), "in batches": points(batched, study.leading)},
+        "metrics": measured.get("metrics", ["BLEU", "chrF"]),  # which files of earlier versions lack
         **{key: measured[key] for key in ("sentences", "device", "threads", "settings", "text")},
-        "failed": measured.get("failed", {}),  # which files of earlier versions lack
+        "failed": measured.get("failed", {}),
     }
 
 
@@ -38,13 +39,13 @@ def cost(study: Study, arm: str) -> dict[str, Any]:
     return {"trained": last.get("trained", last["parameters"]), "pretraining_tokens": study.pretraining[arm], "training_tokens": own}
 
 
-def points(rows: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
-    """The series of a chart of BLEU against sentences per second."""
+def points(rows: dict[tuple[str, str], dict[str, Any]], metric: str) -> list[dict[str, Any]]:
+    """The series of a chart of a metric against sentences per second."""
     found: dict[str, dict[str, Any]] = {}
     for (arm, way), row in rows.items():
         engine = way.partition(",")[0] if "," in way else ""
         name = f"{arm}, {engine}" if engine else arm
         series = found.setdefault(name, {"name": name, "colour": len(found), "lines": [[]]})
-        if row["BLEU"] is not None:
-            series["lines"][0].append((row["sentences_per_second"], row["BLEU"]))
+        if row.get(metric) is not None:
+            series["lines"][0].append((row["sentences_per_second"], row[metric]))
     return list(found.values())

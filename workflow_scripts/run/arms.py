@@ -100,6 +100,18 @@ def first_test(config: Config, w: Wildcards, side: int) -> str:
     return _side(config, w.experiment, f"test/{testsets(config, w)[0]}", side)[0]
 
 
+def first_direction(config: Config, w: Wildcards) -> list[str]:
+    """Languages of the experiment's first test set: that of its texts, and that to write in."""
+    return [_side(config, w.experiment, f"test/{testsets(config, w)[0]}", side)[1] for side in (0, 1)]
+
+
+def scores_flags(config: Config, w: Wildcards) -> list[str]:
+    """The flags that tell a stage how the experiment's texts are scored."""
+    scores = config.experiments[w.experiment].scores
+    given = {"--metrics": scores.metrics, "--tokenize": [scores.tokenize], "--meteor-jar": [scores.meteor_jar]}
+    return [part for flag, values in given.items() if all(values) for part in (flag, *values)]
+
+
 def longest_output(config: Config, w: Wildcards) -> int:
     """The longest output of the experiment's models, in pieces."""
     return config.experiments[w.experiment].decoding.max_length

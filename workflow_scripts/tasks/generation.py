@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.scores import Scores
+from workflow_scripts.evidence.speed import Speed
 from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.models.decoding import Decoding, longest_output_of, one_line, translator
 from workflow_scripts.models.sga import SGA
@@ -51,6 +52,8 @@ class Generation(CrossLingual):
     """Beam search."""
     scores: Scores = field(default_factory=Scores)
     """Metrics and significance. The metrics of these tasks are BLEU, ROUGE-L and METEOR by default, BLEU of lower-cased text as well."""
+    speed: Speed | None = None
+    """How fast the arms write the first test set, and how good that is; `{}` measures it with its defaults, by itself on the machine."""
     sga: SGA = field(default_factory=SGA)
     """Arms whose `generator` writes at once. These texts could be written in many ways, so `alignment` is mask_predict by default."""
 
@@ -139,6 +142,7 @@ def results(config: Config, name: str) -> set[str]:
     files |= {f"{own}/significance/{test}.json" for test in tests}
     if experiment.grid:
         files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
+    files |= {f"{own}/speed.json"} if experiment.speed else set()
     for seed in seeds_of(config, experiment):
         files |= {f"{own}/significance/{test}.seed{seed}.json" for test in tests}
         for arm in arms_of(config, experiment):
@@ -181,6 +185,7 @@ GENERATION = Task(
         "pretext": "training.micro_batch_tokens",
         "finetune": "training.micro_batch_tokens",
         "generation_decoding": "decoding.batch_tokens",
+        "speed": "speed.batch_tokens",
     },
     defaults={
         "scores": {"metrics": ["BLEU", "ROUGE-L", "METEOR"], "lowercase": True},
