@@ -56,6 +56,11 @@ def pick_precision(wanted: str, device: torch.device) -> str:
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
 
 
+def reading_in(precision: str, device: torch.device) -> torch.autocast:
+    """Context in which a network that learns nothing is read in `precision` (`float32` or `bfloat16`)."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
 def keep_memory() -> None:
     """Let glibc keep freed memory instead of returning it to the system.
 

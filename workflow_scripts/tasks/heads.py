@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from workflow_scripts.device import reading_in
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
@@ -117,7 +118,7 @@ def label_scores(
     scores = torch.empty(len(rows), int(network.config.num_labels or 0))
     for chosen in by_length([len(ids) for ids, _ in rows], tokens or tokens_at_once(network.device)):
         tensors = {k: v.to(network.device) for k, v in reader.collate([rows[i] for i in chosen]).items() if k != "labels"}
-        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        with reading_in(precision, network.device):
             scores[chosen] = network(**tensors).logits.float().cpu()
     return scores
 

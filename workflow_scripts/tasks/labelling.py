@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.device import pick_device, pick_precision, reading_in
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import Significance, compare_folders, interval
 from workflow_scripts.limits import AboveZero, Positive
@@ -318,7 +318,7 @@ def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str
     for chosen in by_length([len(ids) for ids, _ in rows], tokens or tokens_at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items()}
         wanted = batch.pop("labels") >= 0
-        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        with reading_in(precision, network.device):
             logits = network(**batch).logits
         for i, row, places in zip(chosen, logits, wanted, strict=True):
             found[i] = row[places].float().cpu()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from workflow_scripts.device import reading_in
 from workflow_scripts.models.batches import Row, by_length, tokens_at_once
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.products import quick_products
@@ -136,7 +137,7 @@ def mark(
     for chosen in by_length([len(window.row[0]) for window in windows], tokens or tokens_at_once(network.device)):
         batch = {name: tensor.to(network.device) for name, tensor in reader.collate([windows[i].row for i in chosen]).items()}
         labels = batch.pop("labels")
-        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        with reading_in(precision, network.device):
             logits = network(**batch).logits.float()
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(-1, 2).mean(dim=1)
         nothing = torch.tensor([windows[i].row[1][2] for i in chosen], device=logits.device)

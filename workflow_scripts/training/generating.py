@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig
 
-from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.device import pick_device, pick_precision, reading_in
 from workflow_scripts.models.batches import Row, by_length
 from workflow_scripts.models.ctc import fits
 from workflow_scripts.models.families import longest_row
@@ -240,7 +240,7 @@ def dev_losses(model: Generator, rows: list[Row], pad: int, precision: str = "fl
     for chosen in by_length([max(map(len, row)) for row in rows], tokens):
         batch = {name: tensor.to(model.device) for name, tensor in collate_sources([rows[i] for i in chosen], pad).items()}
         batch.pop("labels")
-        with torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        with reading_in(precision, model.device):
             found: dict[str, Any] = model(**batch)
         total = {name: total.get(name, 0.0) + float(value) for name, value in found.items()}
     labels = sum(len(target) for _, target in rows)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from workflow_scripts.device import reading_in
 from workflow_scripts.models.batches import by_length, collate
 from workflow_scripts.models.networks import last_states, output_layer
 from workflow_scripts.models.search import generate
@@ -27,7 +28,7 @@ def dev_losses(
         batch = collate([rows[i] for i in chosen], codec.tokenizer.pad_token_id, codec.form.decoder)
         tensors = {name: tensor.to(network.device) for name, tensor in batch.items()}
         target = tensors.pop("labels")
-        with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        with reading_in(precision, network.device):
             states = last_states(network, **tensors)
         for at, smoothing in enumerate(smoothings):
             totals[at] += float(linear_smoothed_loss(states, *output_layer(network), target, smoothing, 1, states.dtype))

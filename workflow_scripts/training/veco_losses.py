@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.device import pick_device, pick_precision, reading_in
 from workflow_scripts.models.batches import by_length
 from workflow_scripts.models.conversion import check_layout
 from workflow_scripts.models.families import longest_row
@@ -205,7 +205,7 @@ def measured(
         for chosen in by_length([len(row[0]) for row in part.rows], tokens):
             batch = collate(part._replace(rows=[part.rows[i] for i in chosen]), *special, veco)
             on_device = {name: value.to(network.device) for name, value in batch.items()}
-            with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            with reading_in(precision, network.device):
                 found = guesses(network, on_device, veco.causal)
             goals = on_device["labels"][0].split([len(states) for states in found.values()])
             for (name, states), goal in zip(found.items(), goals, strict=True):
