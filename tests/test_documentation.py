@@ -122,8 +122,8 @@ def clone(tmp_path_factory):
         (folder / name).write_text(example, encoding="utf-8")
     for recipe in sorted(ROOT.glob("config/*.yaml")):
         if re.search(r"\bdata/[A-Z]", recipe.read_text(encoding="utf-8")):
-            # VECO's recipe is laid over XTREME's
-            bring(folder, *([ROOT / "config/xtreme.yaml"] if recipe.stem == "veco" else []), recipe)
+            # VECO's recipes are laid over XTREME's
+            bring(folder, *([ROOT / "config/xtreme.yaml"] if recipe.stem.startswith("veco") else []), recipe)
     for path in re.findall(r"\b(data/[\w./-]+)", small + large):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).touch()

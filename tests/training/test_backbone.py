@@ -15,11 +15,12 @@ from workflow_scripts.tasks.classification import Classification
 from workflow_scripts.tasks.heads import load_text_head
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
+from workflow_scripts.training import small as small_models
 from workflow_scripts.training.backbone import Backbone, fetch
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.pretraining import denoised, own_documents
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.small import Small, build_model
+from workflow_scripts.training.small import Small, build_model, evenly
 
 
 def parallel(folder):
@@ -60,6 +61,19 @@ def test_a_vocabulary_that_is_smaller_than_the_alphabet_is_told(tmp_path):
     lines = ["".join(chr(0x4E00 + 40 * row + place) for place in range(40)) for row in range(50)]
     with pytest.raises(InputError, match=r"vocabulary: 300 is less than the 2\d\d\d characters and signs that the text needs; raise it"):
         build_model(Small(text={}, vocabulary=300), "mbart", ("zh", "en"), lines, (), tmp_path, 1)
+
+
+def test_a_vocabulary_is_learnt_from_all_parts_of_a_large_text(tmp_path, monkeypatch):
+    lines = [str(number) for number in range(10)]
+    assert list(evenly(lambda: lines, 10)) == list(evenly(lambda: lines, 11)) == lines
+    assert list(evenly(lambda: lines, 4)) == ["0", "3", "5", "8"]
+    german, english = manual_pairs(300)
+    task = tmp_path / "task.en"
+    task.write_text("".join(f"{line}\n" for line in english), "utf-8")
+    monkeypatch.setattr(small_models, "_LINES", 200)
+    build_model(Small(text={}, vocabulary=300), "mbart", ("de", "en"), german, (task,), tmp_path, 1)
+    read = (tmp_path / "vocabulary.txt").read_text("utf-8").splitlines()
+    assert len(read) == 200 and len({*read} & {*german}) >= 90 and len({*read} & {*english}) >= 90
 
 
 def run(folder, settings, **arguments):

@@ -12,7 +12,10 @@ from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, ResourceSettings
 from test_workflow import ROOT, planned, snakemake
 
-UNDER = {"analyses": ["translation"], "sga-pretraining": ["small-sga"], "transfer": ["xglue"], "veco": ["xtreme"]}
+UNDER = {
+    **{"analyses": ["translation"], "sga-pretraining": ["small-sga"], "transfer": ["xglue"]},
+    **{"veco": ["xtreme"], "veco-scratch": ["xtreme"]},
+}
 """What a recipe is laid over, besides config.yaml."""
 RECIPES = {path.stem: [*UNDER.get(path.stem, []), path.stem] for path in sorted((ROOT / "config").glob("*.yaml"))}
 """Recipe → the files that are read for it, which stand in config/."""

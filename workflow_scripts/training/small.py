@@ -1,7 +1,8 @@
 """small: the built-in small models, an mBART or an XLM-R with random weights and a vocabulary of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,10 @@ class Small(Pretraining):
     """Longest row in pieces."""
 
 
+_LINES = 2_000_000
+"""Lines that a vocabulary is learnt from, at most. SentencePiece holds some thirty bytes for each character."""
+
+
 def build_model(
     small: Small, family: str, languages: tuple[str, ...], lines: list[str], task_text: tuple[Path, ...], folder: Path, seed: int
 ) -> Path:
@@ -44,7 +49,7 @@ def build_model(
     if family not in MAKERS:
         raise InputError(f"small models are made of the families {', '.join(MAKERS)}, not {family}")
     text = folder / "vocabulary.txt"
-    write_lines(text, (line for source in (lines, *(read_sentences(path) for path in task_text)) for line in source))
+    write_lines(text, evenly(lambda: chain(lines, *map(read_sentences, task_text)), _LINES))
     try:
         sentencepiece.SentencePieceTrainer.train(
             input=str(text),
@@ -71,6 +76,12 @@ def build_model(
     maker.network(small, len(tokenizer)).save_pretrained(folder / "start")
     tokenizer.save_pretrained(folder / "start")
     return folder / "start"
+
+
+def evenly(read: Callable[[], Iterable[str]], most: int) -> Iterator[str]:
+    """At most so many of the lines that `read` begins to read, from all parts of the text alike."""
+    count = max(most, sum(1 for _ in read()))
+    return (line for at, line in enumerate(read()) if at * most // count > (at - 1) * most // count)
 
 
 class Maker(NamedTuple):
