@@ -10,7 +10,7 @@ limit what a process may do, or look at its children, call `sys.executable` inst
 
 import atexit
 import gc
-import importlib
+import importlib.util
 import json
 import os
 import pkgutil
@@ -122,7 +122,7 @@ def preload() -> None:
     import workflow_scripts
 
     for module in PRELOADED:
-        with suppress(ModuleNotFoundError):  # other releases of a library have other parts
+        if importlib.util.find_spec(module):  # other releases of a library have other parts
             importlib.import_module(module)
     for module in pkgutil.walk_packages(workflow_scripts.__path__, "workflow_scripts."):
         if not module.name.endswith(".__main__"):

@@ -1,8 +1,14 @@
-"""Updates in bfloat16: all that is multiplied is in it, and gradients are near those of float32."""
+"""Updates in bfloat16: all that is multiplied is in it, and gradients are near those of float32.
+
+Where it is not said otherwise, with copies of the weights, as on a GPU. There are fewer rows here than a CPU can sum in bfloat16.
+"""
+
+from contextlib import nullcontext
 
 import pytest
 import torch
 from tiny_models import manual_pairs, small_encoder, small_model
+from transformers import MBartConfig, MBartForConditionalGeneration
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.networks import load_network
@@ -14,7 +20,7 @@ from workflow_scripts.tasks.heads import Reader, summed_loss
 from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.generating import collate_sources, summed
 from workflow_scripts.training.loop import pick_loss
-from workflow_scripts.training.mixed_precision import mixed_precision
+from workflow_scripts.training.mixed_precision import copied_weights, mixed_precision
 from workflow_scripts.training.pretraining import Pretraining, Text
 from workflow_scripts.training.segments import Part, Veco, held_back
 from workflow_scripts.training.settings import Training
@@ -40,7 +46,7 @@ def a_network(folder, family):
 def gradients(network, batch, precision, loss=None):
     """Those of all weights that are learnt."""
     measured = loss or pick_loss(network, Training(), precision)
-    with mixed_precision(network, precision):
+    with copied_weights(network) if precision == "bfloat16" else nullcontext():
         labels = batch["labels"]
         measured(network(**{name: value for name, value in batch.items() if name != "labels"}), labels, (labels != -100).sum()).backward()
     found = {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
@@ -143,7 +149,7 @@ def test_looks_compute_with_the_weights_themselves(tmp_path, multiplied):
     network, batch = a_network(tmp_path, "mbart")
     labels = batch.pop("labels")
     exact = network.eval()(**batch, labels=labels).logits
-    with mixed_precision(network, "bfloat16"):
+    with copied_weights(network):
         assert torch.equal(network(**batch, labels=labels).logits, exact)
     assert multiplied == {torch.float32}
 
@@ -151,10 +157,45 @@ def test_looks_compute_with_the_weights_themselves(tmp_path, multiplied):
 def test_the_context_leaves_nothing_behind(tmp_path, multiplied):
     network, batch = a_network(tmp_path, "mbart")
     batch.pop("labels")
-    with pytest.raises(RuntimeError, match="in between"), mixed_precision(network, "bfloat16"):
+    with pytest.raises(RuntimeError, match="in between"), copied_weights(network):
         raise RuntimeError("in between")
     network(**batch)
     assert multiplied == {torch.float32} and "forward" not in vars(network)
-    with mixed_precision(network, "bfloat16"), pytest.raises(ValueError, match="input_ids"):
+    with copied_weights(network), pytest.raises(ValueError, match="input_ids"):
         network(decoder_input_ids=batch["decoder_input_ids"])
     assert {weight.dtype for weight in network.parameters()} == {torch.float32}
+
+
+def test_gradients_of_a_layer_are_complete_before_the_layers_below(tmp_path):
+    """Several processes exchange them while the way back goes on."""
+    config = MBartConfig(
+        vocab_size=60, d_model=16, encoder_layers=3, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2
+    )
+    network = MBartForConditionalGeneration(config).train()
+    layers = [*network.model.encoder.layers, *network.model.decoder.layers]
+    complete = []
+    for number, layer in enumerate(layers):
+        layer.fc1.weight.register_post_accumulate_grad_hook(lambda _, number=number: complete.append(number))
+    seen = []
+
+    def reached(number):
+        return lambda *_: seen.append((number, [*complete]))
+
+    for number, layer in enumerate(layers):
+        layer.fc1.register_full_backward_hook(reached(number))
+    gradients(network, collate(ROWS, 1), "bfloat16")
+    assert complete == [4, 3, 2, 1, 0] and [number for number, _ in seen] == complete
+    # when the way back reaches a layer, those above it are complete, but for the one that it has just left
+    assert all(number + 1 in [*before, number + 1] and set(range(number + 2, 5)) <= {*before} for number, before in seen)
+
+
+def test_on_a_cpu_it_is_autocast(tmp_path):
+    """A CPU's sums of embeddings and normalisations end at 256 rows in bfloat16, without a word."""
+    network = a_network(tmp_path, "xlm-roberta")[0]
+    batch = collate([([5, 6, 7, END] * 10, [5, 6, 7, END] * 10)] * 20, 1, decoder=False)
+    exact = gradients(network, batch, "float32")
+    with mixed_precision(network, "bfloat16"):
+        rough = gradients(network, batch, "float32", pick_loss(network, Training(), "bfloat16"))
+    near(exact, rough)
+    types = "roberta.embeddings.token_type_embeddings.weight"
+    assert (exact[types] - rough[types]).norm() < 0.1 * exact[types].norm()

@@ -150,7 +150,7 @@ def ways(model: Path, settings: Speed, max_length: int) -> Iterator[Way]:
         for count, guessed in itertools.product(*map(dict.fromkeys, (settings.iterations if sga["denoising"] else [0], guesses))):
             name = f"at most {_times(count, 'iteration')}" if count else "alignment alone"
             # what differs in the last number alone is a line of the chart
-            name += f", {_times(guessed, 'guess', 'es')}" if guessed else ""
+            name += f", {_times(guessed, 'guess', 'es')}" if len(guesses) > 1 else ""
             yield Way(name, replace(common, iterations=count, alignment_iterations=guessed or None))
         return
     engines: dict[str, Literal["huggingface", "ctranslate2"]] = {"generate": "huggingface", "CTranslate2": "ctranslate2"}

@@ -69,8 +69,9 @@ class _EncoderClassifier:
         """Logits (rows × labels) of rows that are padded on the right."""
         states = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         if self.config.head_reads == "mean":
-            kept = attention_mask[..., None].to(states.dtype)
-            read = (states * kept).sum(dim=1) / kept.sum(dim=1)
+            # bfloat16 counts to 256
+            kept = attention_mask[..., None].float()
+            read = ((states * kept).sum(dim=1) / kept.sum(dim=1)).to(states.dtype)
         else:
             place = attention_mask.sum(dim=1) - 1 if self.config.head_reads == "last" else attention_mask.new_zeros(len(states))
             read = states[torch.arange(len(states), device=states.device), place]

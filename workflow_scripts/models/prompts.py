@@ -157,8 +157,10 @@ class Generator(nn.Module):
         prefix = self.prefix("encoding", len(ids))
         states = self.encoder.base_model(**self._inputs(ids, mask, prefix, None), output_hidden_states=True).hidden_states[1:]
         guide = [(self.by_head(self.project_keys(layer)), self.by_head(self.project_values(layer))) for layer in states]
-        weights = mask.to(states[-1].dtype)
-        mean = torch.einsum("rp,rpw->rw", weights / weights.sum(dim=1, keepdim=True), states[-1])
+        last = states[-1]
+        # bfloat16 counts to 256
+        weights = (mask / mask.sum(dim=1, keepdim=True)).to(last.dtype)
+        mean = torch.einsum("rp,rpw->rw", weights, last)
         return Guide(guide, mask.bool(), mask.sum(dim=1), mean)
 
     def align(self, guide: Guide, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from workflow_scripts.device import reading_in
+from workflow_scripts.device import pick_precision, reading_in
 from workflow_scripts.models.batches import by_length, collate
 from workflow_scripts.models.networks import last_states, output_layer
 from workflow_scripts.models.search import generate
@@ -50,9 +50,11 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     rows = dev.rows[: settings.bleu_sentences]
     # a summary is far shorter than its document
     longest = {"max_length": max(len(row[1]) for row in rows) + 10} if codec.documents else {}
+    device = network.device
     # a GPU takes hundreds of sentences in the time of a few
-    at_once = 16_384 if network.device.type == "cuda" else 4_096
-    hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
+    at_once = 16_384 if device.type == "cuda" else 4_096
+    with reading_in(pick_precision(settings.precision, device), device):
+        hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
     return metric.corpus_score(hypotheses, [(dev.references or [])[: settings.bleu_sentences]]).score
 
 

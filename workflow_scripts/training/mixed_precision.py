@@ -1,12 +1,14 @@
 """mixed_precision: updates in bfloat16 of weights that are kept in float32.
 
 PyTorch's autocast casts each weight and each state where a product needs it, over a thousand copies in an update of a large model, and
-keeps normalisations and residuals in float32. Here all weights are copied at once, and whatever is computed with the copies is in bfloat16,
-as in Megatron's training: a third fewer kernels, a sixth less time on the GPU and a seventh less memory (docs/performance.md).
+keeps normalisations and residuals in float32. On a GPU the weights of a layer are copied all at once here, and whatever is computed with
+the copies is in bfloat16, as in Megatron's training: a third fewer kernels, a sixth less time on the GPU and a seventh less memory
+(docs/performance.md). A CPU sums gradients of embeddings and normalisations in bfloat16, which ends at 256 rows, so autocast is used there.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -14,28 +16,60 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 
-@contextmanager
-def mixed_precision(network: Any, precision: str) -> Iterator[None]:
+def mixed_precision(network: Any, precision: str) -> AbstractContextManager[None]:
     """Context in which `network`, where `precision` is ``bfloat16``, computes in it while it trains.
 
     Gradients are float32, as the weights are. Only what goes through ``network(…)`` does so: a loss outside of it sees the weights as
     they are.
     """
     if precision != "bfloat16":
-        yield
-        return
-    tensors = _tensors(network)
-    learnt = [tensor for tensor in tensors if tensor.requires_grad]
-    fixed = {id(tensor): tensor.to(torch.bfloat16) for tensor in tensors if not tensor.requires_grad}
-    before, whole = network.__dict__.get("forward"), network.forward
+        return nullcontext()
+    return copied_weights(network) if network.device.type == "cuda" else _autocast(network)
+
+
+@contextmanager
+def copied_weights(network: Any) -> Iterator[None]:
+    """Context in which `network` computes with copies of its weights in bfloat16 while it trains.
+
+    A layer's copies are made when the layer is reached. So on the way back their gradients are complete before the layers below are, and
+    several processes exchange them meanwhile.
+    """
+    parts = [_Part(modules, tensors) for modules, tensors in _parts(network)]
+    whole = network.forward
 
     def forward(*inputs: Any, **named: Any) -> Any:
-        if not network.training:
+        try:
             return whole(*inputs, **named)
-        copies = fixed | {id(weight): copy for weight, copy in zip(learnt, _Copies.apply(*learnt), strict=True)}
-        with _in_place_of(network, copies):
+        finally:
+            for part in parts:
+                part.put_back()
+
+    hooks = [module.register_forward_pre_hook(part.copy) for part in parts for module in part.modules]
+    try:
+        with _with_forward(network, forward):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def _autocast(network: Any) -> Iterator[None]:
+    """Context in which `network` computes by autocast while it trains."""
+    whole = network.forward
+
+    def forward(*inputs: Any, **named: Any) -> Any:
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=network.training):
             return whole(*inputs, **named)
 
+    with _with_forward(network, forward):
+        yield
+
+
+@contextmanager
+def _with_forward(network: Any, forward: Callable[..., Any]) -> Iterator[None]:
+    """Context in which `network` has this `forward`."""
+    before = vars(network).get("forward")
     network.forward = forward
     try:
         yield
@@ -45,33 +79,73 @@ def mixed_precision(network: Any, precision: str) -> Iterator[None]:
             network.forward = before
 
 
-def _tensors(network: nn.Module) -> list[Tensor]:
-    """Weights and buffers with fractions, shared ones once. Single numbers stay as they are: they change no other tensor's type."""
-    every = (*network.parameters(), *network.buffers())
-    return [tensor for tensor in every if tensor.is_floating_point() and tensor.ndim]
+# ---------------------------------------------------------------------------------------------
+# copies
+
+Tensors = dict[int, tuple[Tensor, list[tuple[dict[str, Any], str]]]]
+"""Weights and buffers by their ids, each with the dictionaries of modules that hold it, and its name there."""
 
 
-@contextmanager
-def _in_place_of(network: nn.Module, copies: dict[int, Tensor]) -> Iterator[None]:
-    """Have the modules of `network` find the copies, by the id of what was copied, where their weights and buffers are."""
-    # the dictionaries that modules look in; what sets attributes would check and register each of a thousand tensors
-    held: list[dict[str, Any]] = [tensors for module in network.modules() for tensors in (module._parameters, module._buffers)]
-    kept = [(tensors, name, tensor) for tensors in held for name, tensor in tensors.items() if id(tensor) in copies]
-    for tensors, name, tensor in kept:
-        tensors[name] = copies[id(tensor)]
-    try:
-        yield
-    finally:
-        for tensors, name, tensor in kept:
-            tensors[name] = tensor
+def _parts(network: nn.Module) -> Iterator[tuple[list[nn.Module], Tensors]]:
+    """The layers of `network`, and what is in none of them or in several: modules of which one is called first, and the tensors.
+
+    A layer is a member of a list of modules. Its submodules may be called without it, as VECO's are. Numbers that stand alone are left
+    out: they change no other tensor's type.
+    """
+    layer_of: dict[nn.Module, nn.Module] = {}
+    for listed in network.modules():
+        for layer in listed if isinstance(listed, nn.ModuleList) else ():
+            for module in layer.modules():
+                layer_of.setdefault(module, layer)
+    tensors: Tensors = {}
+    part_of: dict[int, nn.Module] = {}
+    for module in network.modules():
+        part = layer_of.get(module, network)
+        # the dictionaries that modules look in; what sets attributes would check and register each of a thousand tensors
+        for held in (module._parameters, module._buffers):
+            for name, tensor in held.items():
+                if tensor is not None and tensor.is_floating_point() and tensor.ndim:
+                    tensors.setdefault(id(tensor), (tensor, []))[1].append((held, name))
+                    part_of[id(tensor)] = part if part_of.get(id(tensor), part) is part else network
+    found: dict[nn.Module, Tensors] = defaultdict(dict)
+    for key, part in part_of.items():
+        found[part][key] = tensors[key]
+    for part, some in found.items():
+        yield [part] if part is network else [part, *part.children()], some
+
+
+class _Part:
+    """Tensors that are copied when the first of some modules is called."""
+
+    def __init__(self, modules: list[nn.Module], tensors: Tensors):
+        self.modules, self.tensors, self.copied = modules, tensors, False
+        self.learnt = [tensor for tensor, _ in tensors.values() if tensor.requires_grad]
+        self.fixed = {key: tensor.to(torch.bfloat16) for key, (tensor, _) in tensors.items() if not tensor.requires_grad}
+
+    def copy(self, module: nn.Module, _: Any) -> None:
+        """Have modules find copies where their weights are; a hook of what is called."""
+        if self.copied or not module.training:
+            return
+        self.copied = True
+        learnt = _Copies.apply(*self.learnt) if self.learnt else ()
+        copies = self.fixed | {id(weight): copy for weight, copy in zip(self.learnt, learnt, strict=True)}
+        for key, (_tensor, places) in self.tensors.items():
+            for held, name in places:
+                held[name] = copies[key]
+
+    def put_back(self) -> None:
+        """Have modules find their weights again."""
+        self.copied = False
+        for tensor, places in self.tensors.values():
+            for held, name in places:
+                held[name] = tensor
 
 
 class _Copies(torch.autograd.Function):
-    """Copies of weights in bfloat16, whose gradients come back in float32."""
+    """Copies of weights in bfloat16, whose gradients come back in float32; those of weights that nothing was computed with are None."""
 
     @staticmethod
     def forward(ctx: Any, *weights: Tensor) -> tuple[Tensor, ...]:
-        # a weight that nothing was computed with has no gradient, as without copies
         ctx.set_materialize_grads(False)
         return tuple(_cast(weights, torch.bfloat16))
 

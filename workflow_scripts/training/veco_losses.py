@@ -231,6 +231,11 @@ def load(folder: Path | str, settings: Training, seed: int, from_scratch: bool =
     return stack
 
 
+def _nothing(gradient: Tensor | None) -> Tensor | None:
+    """Zeros in place of a gradient, where there is one."""
+    return None if gradient is None else torch.zeros_like(gradient)
+
+
 class CrossAttentionFirst(Watch):
     """Keeps all weights but those of cross-attention as they are for the first `updates`."""
 
@@ -242,7 +247,7 @@ class CrossAttentionFirst(Watch):
         """Gradients that are not used are zero, so that those of cross-attention are clipped by their own size."""
         super().on_train_begin(args, state, control, **kwargs)
         others = [weight for name, weight in model.named_parameters() if CROSS not in name]
-        self.zeroing = [weight.register_hook(torch.zeros_like) for weight in others] if state.global_step < self.updates else []
+        self.zeroing = [weight.register_hook(_nothing) for weight in others] if state.global_step < self.updates else []
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
         """An optimiser does not touch weights without a gradient, and their moments begin when they have one."""
