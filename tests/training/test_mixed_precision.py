@@ -117,15 +117,16 @@ def test_so_are_those_of_prompts(tmp_path, sga):
     assert found[0].keys() == generator.trained().keys()
 
 
-@pytest.mark.parametrize("loss", ["chunked", "plain"])
-def test_so_are_those_of_veco(tmp_path, loss):
+@pytest.mark.parametrize(("loss", "alone"), [("chunked", False), ("plain", False), ("chunked", True)])
+def test_so_are_those_of_veco(tmp_path, loss, alone):
+    """Also where cross-attention learns alone: layers are then called without gradients first."""
     model = small_encoder(tmp_path, "xlm-roberta")
     german, english = manual_pairs(13)
     part = Part.write(tmp_path, "dev", Text({"de": german}, [Bitext("help.de-en", {"de": german, "en": english})]))
     dev = held_back(part, load_codec(model), Pretraining(training=Training(max_length=30)), seed=1)
     stack = load_stack(model, cross=True, **NO_DROPOUT).train()
     forward_guesses(stack, causal=True)
-    batch = veco_batch(dev[1], 1, 0, Veco())
+    batch = veco_batch(dev[1]._replace(cross_alone=alone), 1, 0, Veco())
     near(*(gradients(stack, batch, precision, update_loss(stack, Training(loss=loss), precision)) for precision in PRECISIONS))
 
 
@@ -163,6 +164,10 @@ def test_the_context_leaves_nothing_behind(tmp_path, multiplied):
     assert multiplied == {torch.float32} and "forward" not in vars(network)
     with copied_weights(network), pytest.raises(ValueError, match="input_ids"):
         network(decoder_input_ids=batch["decoder_input_ids"])
+    # past the network, whose own weights are not copied then
+    with copied_weights(network), pytest.raises(RuntimeError, match="type"):
+        network.base_model(**batch)
+    assert {type(weight) for weight in network.parameters()} == {torch.nn.Parameter}
     assert {weight.dtype for weight in network.parameters()} == {torch.float32}
 
 

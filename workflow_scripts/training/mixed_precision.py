@@ -2,8 +2,8 @@
 
 PyTorch's autocast casts each weight and each state where a product needs it, over a thousand copies in an update of a large model, and
 keeps normalisations and residuals in float32. On a GPU the weights of a layer are copied all at once here, and whatever is computed with
-the copies is in bfloat16, as in Megatron's training: a third fewer kernels, a sixth less time on the GPU and a seventh less memory
-(docs/performance.md). A CPU sums gradients of embeddings and normalisations in bfloat16, which ends at 256 rows, so autocast is used there.
+the copies is in bfloat16, as in Megatron's training; docs/performance.md says what that saves. A CPU sums gradients of embeddings and
+normalisations in bfloat16, which ends at 256 rows, so autocast is used there.
 """
 
 from collections import defaultdict
@@ -51,6 +51,8 @@ def copied_weights(network: Any) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
+        for part in parts:
+            part.put_back()
 
 
 @contextmanager
@@ -120,18 +122,22 @@ class _Part:
     def __init__(self, modules: list[nn.Module], tensors: Tensors):
         self.modules, self.tensors, self.copied = modules, tensors, False
         self.learnt = [tensor for tensor, _ in tensors.values() if tensor.requires_grad]
-        self.fixed = {key: tensor.to(torch.bfloat16) for key, (tensor, _) in tensors.items() if not tensor.requires_grad}
+        self.fixed: dict[int, Tensor] = {}
 
     def copy(self, module: nn.Module, _: Any) -> None:
-        """Have modules find copies where their weights are; a hook of what is called."""
+        """Have modules find copies where their weights are; a hook of what is called. What is not learnt is copied once for all updates."""
         if self.copied or not module.training:
             return
-        self.copied = True
-        learnt = _Copies.apply(*self.learnt) if self.learnt else ()
-        copies = self.fixed | {id(weight): copy for weight, copy in zip(self.learnt, learnt, strict=True)}
+        if not self.fixed:
+            self.fixed = {key: tensor.to(torch.bfloat16) for key, (tensor, _) in self.tensors.items() if not tensor.requires_grad}
+        # what is called first may be called without gradients, and then again with them
+        with torch.enable_grad():
+            copies = _Copies.apply(*self.learnt) if self.learnt else ()
+        found = self.fixed | {id(weight): copy for weight, copy in zip(self.learnt, copies, strict=True)}
         for key, (_tensor, places) in self.tensors.items():
             for held, name in places:
-                held[name] = copies[key]
+                held[name] = found[key]
+        self.copied = True
 
     def put_back(self) -> None:
         """Have modules find their weights again."""
@@ -159,5 +165,6 @@ class _Copies(torch.autograd.Function):
 def _cast(tensors: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
     """Copies in another type, of all tensors by a few kernels."""
     copies = [torch.empty_like(tensor, dtype=dtype) for tensor in tensors]
-    torch._foreach_copy_(copies, list(tensors))
+    if copies:
+        torch._foreach_copy_(copies, list(tensors))
     return copies
