@@ -195,7 +195,7 @@ def test_gradients_of_a_layer_are_complete_before_the_layers_below(tmp_path):
 
 
 def test_on_a_cpu_it_is_autocast(tmp_path):
-    """A CPU's sums of embeddings and normalisations end at 256 rows in bfloat16, without a word."""
+    """A CPU's sums of equal gradients of embeddings and normalisations stop growing at 256 of them in bfloat16, without a word."""
     network = a_network(tmp_path, "xlm-roberta")[0]
     batch = collate([([5, 6, 7, END] * 10, [5, 6, 7, END] * 10)] * 20, 1, decoder=False)
     exact = gradients(network, batch, "float32")

@@ -2,8 +2,8 @@
 
 PyTorch's autocast casts each weight and each state where a product needs it, over a thousand copies in an update of a large model, and
 keeps normalisations and residuals in float32. On a GPU the weights of a layer are copied all at once here, and whatever is computed with
-the copies is in bfloat16, as in Megatron's training; docs/performance.md says what that saves. A CPU sums gradients of embeddings and
-normalisations in bfloat16, which ends at 256 rows, so autocast is used there.
+the copies is in bfloat16, as in Megatron's training; docs/performance.md says what that saves. On a CPU PyTorch sums gradients of
+embeddings and normalisations in bfloat16, where a sum of equal numbers stops growing at 256 of them, so autocast is used there.
 """
 
 from collections import defaultdict
