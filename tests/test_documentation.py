@@ -122,8 +122,7 @@ def clone(tmp_path_factory):
         (folder / name).write_text(example, encoding="utf-8")
     for recipe in sorted(ROOT.glob("config/*.yaml")):
         if re.search(r"\bdata/[A-Z]", recipe.read_text(encoding="utf-8")):
-            # VECO's recipes are laid over XTREME's
-            bring(folder, *([ROOT / "config/xtreme.yaml"] if recipe.stem.startswith("veco") else []), recipe)
+            bring(folder, *(ROOT / f"config/{part}.yaml" for part in RECIPES[recipe.stem]))
     for path in re.findall(r"\b(data/[\w./-]+)", small + large):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).touch()

@@ -14,13 +14,13 @@ from comparisons import COMPARISONS, OTHERS, columns, near, same_share
 from phases import TINY as SMALL_PHASE
 from phases import finetune, phase_files
 from sacrebleu import corpus_chrf
+from test_mixed_precision import PRECISIONS, a_network, gradients
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
-from tiny_models import manual_pairs, small_encoder, small_model
+from tiny_models import manual_pairs
 
 from workflow_scripts.lexicon.mapping import normalise
 from workflow_scripts.models import decoding
 from workflow_scripts.models.batches import collate
-from workflow_scripts.models.networks import load_network
 from workflow_scripts.run.estimates import Shape, training_memory
 from workflow_scripts.similarity import Similarities, neighbourhoods
 from workflow_scripts.stage import read_json
@@ -114,18 +114,10 @@ def test_all_gpus_of_the_node_share_the_work(tmp_path):
 @pytest.mark.parametrize("family", ["mbart", "xlm-roberta"])
 def test_gradients_in_bfloat16_are_near_for_each_weight(tmp_path, family, number):
     """Of thousands of tokens as well, whose sums go into one row of an embedding and into the normalisations."""
-    encoder = family == "xlm-roberta"
-    model = small_encoder(tmp_path, family) if encoder else small_model(tmp_path)
-    network = load_network(model, "text", **comparisons.NO_DROPOUT, seed=1).cuda().train()
     rows = [[5 + (at * 7 + row) % 90 for at in range(40)] for row in range(number)]
-    tensors = {name: tensor.cuda() for name, tensor in collate([(ids, ids) for ids in rows], 1, not encoder).items()}
-    labels, found = tensors.pop("labels"), {}
-    for precision in ("float32", "bfloat16"):
-        with mixed_precision(network, precision):
-            pick_loss(network, Training(), precision)(network(**tensors), labels, labels.numel()).backward()
-        found[precision] = {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
-        network.zero_grad(set_to_none=True)
-    exact, rough = found.values()
+    network, batch = a_network(tmp_path, family, [(ids, ids) for ids in rows])
+    tensors = {name: tensor.cuda() for name, tensor in batch.items()}
+    exact, rough = (gradients(network.cuda(), tensors, precision) for precision in PRECISIONS)
     whole = sum(float(gradient.square().sum()) for gradient in exact.values()) ** 0.5
     errors = {name: float((exact[name] - rough[name]).norm() / exact[name].norm()) for name in exact if exact[name].norm() > 1e-3 * whole}
     assert exact.keys() == rough.keys() and len(errors) > 5 and max(errors.values()) < 0.15, errors

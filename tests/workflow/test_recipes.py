@@ -12,12 +12,9 @@ from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, ResourceSettings
 from test_workflow import ROOT, planned, snakemake
 
-UNDER = {
-    **{"analyses": ["translation"], "sga-pretraining": ["small-sga"], "transfer": ["xglue"]},
-    **{"veco": ["xtreme"], "veco-scratch": ["xtreme"]},
-}
-"""What a recipe is laid over, besides config.yaml."""
-RECIPES = {path.stem: [*UNDER.get(path.stem, []), path.stem] for path in sorted((ROOT / "config").glob("*.yaml"))}
+OVER = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")).get("over") for path in sorted((ROOT / "config").glob("*.yaml"))}
+"""Recipe → the file that it is laid over, besides config.yaml."""
+RECIPES = {name: [*([Path(below).stem] if below else []), name] for name, below in OVER.items()}
 """Recipe → the files that are read for it, which stand in config/."""
 
 

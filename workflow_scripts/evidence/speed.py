@@ -146,12 +146,13 @@ def ways(model: Path, settings: Speed, max_length: int) -> Iterator[Way]:
         from workflow_scripts.models.prompt_files import read_prompts  # and networks, which the configuration does not need
 
         sga = read_prompts(model / FILE)[1]["sga"]
-        guesses = (settings.alignment_iterations or [sga["alignment_iterations"]]) if sga["alignment"] == "mask_predict" else [0]
-        for count, guessed in itertools.product(*map(dict.fromkeys, (settings.iterations if sga["denoising"] else [0], guesses))):
+        counts = settings.iterations if sga["denoising"] else [0]
+        guesses = dict.fromkeys(settings.alignment_iterations if sga["alignment"] == "mask_predict" else [])
+        for count, guessed in itertools.product(dict.fromkeys(counts), guesses or [None]):
             name = f"at most {_times(count, 'iteration')}" if count else "alignment alone"
             # what differs in the last number alone is a line of the chart
-            name += f", {_times(guessed, 'guess', 'es')}" if len(guesses) > 1 else ""
-            yield Way(name, replace(common, iterations=count, alignment_iterations=guessed or None))
+            name += f", {_times(guessed, 'guess', 'es')}" if guessed and len(guesses) > 1 else ""
+            yield Way(name, replace(common, iterations=count, alignment_iterations=guessed))
         return
     engines: dict[str, Literal["huggingface", "ctranslate2"]] = {"generate": "huggingface", "CTranslate2": "ctranslate2"}
     for (name, engine), beam in itertools.product(engines.items(), dict.fromkeys(settings.beams)):

@@ -149,11 +149,11 @@ def non_autoregressive(model: Path, codec: Codec, settings: Decoding, prompts: P
 
     device = pick_device(settings.device)
     generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
-    iterations = {"iterations": settings.iterations, "alignment_iterations": settings.alignment_iterations}
+    often = settings.iterations, settings.alignment_iterations
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         rows = codec.encode(lines, languages[0], generator.longest_source)
-        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=settings.max_length, **iterations)
+        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, *often, settings.max_length)
         print({"lines by how often they were denoised": dict(sorted(Counter(each.iterations for each in written).items()))})
         return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
 

@@ -95,14 +95,19 @@ def first_models(config: Config, w: Wildcards) -> list[str]:
     return [f"{paths.run_folder(w.experiment, arm, seeds(config, w)[0])}/finetune/model" for arm in arms(config, w)]
 
 
+def _first(config: Config, w: Wildcards) -> tuple[str, str]:
+    """The experiment, and the part that is its first test set."""
+    return w.experiment, f"test/{testsets(config, w)[0]}"
+
+
 def first_test(config: Config, w: Wildcards, side: int) -> str:
     """Source (0) or target (1) side of the experiment's first test set."""
-    return _side(config, w.experiment, f"test/{testsets(config, w)[0]}", side)[0]
+    return _side(config, *_first(config, w), side)[0]
 
 
 def first_direction(config: Config, w: Wildcards) -> list[str]:
     """Languages of the experiment's first test set: that of its texts, and that to write in."""
-    return [_side(config, w.experiment, f"test/{testsets(config, w)[0]}", side)[1] for side in (0, 1)]
+    return [_side(config, *_first(config, w), side)[1] for side in (0, 1)]
 
 
 def scores_flags(config: Config, w: Wildcards) -> list[str]:

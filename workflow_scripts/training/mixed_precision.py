@@ -141,6 +141,8 @@ class _Part:
 
     def put_back(self) -> None:
         """Have modules find their weights again."""
+        if not self.copied:
+            return
         self.copied = False
         for tensor, places in self.tensors.values():
             for held, name in places:
