@@ -39,6 +39,8 @@ def leave_the_machine(add_cleanup):
     """No test knows of a GPU, of the job that it runs in, of models that the user has, or of a proxy for what it serves itself."""
     for name in [name for name in os.environ if name.startswith(FOREIGN)]:
         del os.environ[name]
+    # the whole pipeline would be compiled once more by each of a hundred processes
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     models = tempfile.TemporaryDirectory(prefix="crossgap-")
     add_cleanup(models.cleanup)
     os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HF_HOME": models.name, "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}

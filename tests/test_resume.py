@@ -20,7 +20,7 @@ rule slow:
 """
 
 
-@pytest.mark.parametrize("option", ["", "-d", "--directory="])
+@pytest.mark.parametrize("option", ["", "--directory="])
 def test_no_lock_is_cleared_while_a_snakemake_may_live_here_or_on_another_host(tmp_path, option):
     clone = tmp_path / "my clone"  # a blank in its path, as in many a home folder
     (clone / "venv/bin").mkdir(parents=True)

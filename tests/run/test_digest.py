@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm
 import yaml
 from tqdm import tqdm
 
@@ -66,7 +67,7 @@ def told(tmp_path_factory) -> str:
     """The digest of a run in which seven jobs fail, and one the first time only."""
     folder = tmp_path_factory.mktemp("digest")
     (folder / "Snakefile").write_text(WORKFLOW)
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--keep-going", "--latency-wait", "1", "--directory", str(folder)]
+    command = [warm.python(), "-m", "snakemake", "--cores", "2", "--keep-going", "--latency-wait", "1", "--directory", str(folder)]
     done = subprocess.run([*command, "-s", str(folder / "Snakefile")], capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr.partition("────")[0], done.stderr
     return done.stderr[done.stderr.index("────") :]

@@ -51,7 +51,7 @@ def done(tmp_path_factory):
             },
         },
     }
-    snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, content), "--cores", "2")
+    snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, content), "--cores", "1")
     return folder / "results"
 
 
