@@ -70,3 +70,13 @@ def test_models_that_are_the_same_for_all_seeds_are_tested_by_sentences_alone():
     pairs = {(row["arm"], row["other"]): row["seeds"] for row in found["pairs"] if row["seed"] is None}
     assert pairs == {("better", "base"): 1, ("trained", "base"): 2, ("trained", "better"): 2}
     assert found["covers"]["seeds"] != found["covers"]["seed"]
+
+
+def test_over_several_seeds_both_tails_count_for_every_pair():
+    draw = np.random.default_rng(2)
+    once = {arm: answers(*(draw.random(100) < chance)) for arm, chance in (("base", 0.5), ("near", 0.56))}
+    counts = {(arm, "de", seed): right for arm, right in once.items() for seed in (1, 2)}
+    counts |= {("trained", "de", seed): answers(*(draw.random(100) < 0.7)) for seed in (1, 2)}
+    found = compare_everywhere(counts, share, ["base", "near", "trained"], ["de"], [1, 2], Significance(samples=1000))
+    p = {row["seed"]: row["p"] for row in found["pairs"] if (row["arm"], row["other"]) == ("near", "base")}
+    assert 0.02 < p[1] < p[None] / 1.5

@@ -16,6 +16,10 @@ def mean(sums):
     return sums[0] / sums[1]
 
 
+def compared(pairs, *arms, **settings):
+    return compare(pairs, [mean] * len(pairs), *arms, **settings)
+
+
 def study(rng, effect, pairs=4, seeds=5, sentences=60, between_pairs=0.3, between_seeds=0.3):
     """Scores of two arms whose true difference is `effect`, with differences of pairs, seeds and sentences of their own."""
     made = []
@@ -33,8 +37,8 @@ def study(rng, effect, pairs=4, seeds=5, sentences=60, between_pairs=0.3, betwee
 @pytest.mark.parametrize("pairs", [3, 6])
 def test_what_is_not_there_is_seldom_found_and_what_is_there_mostly(pairs):
     rng = np.random.default_rng(1)
-    nothing = [compare(study(rng, 0.0, pairs), mean, "csr", "plain", samples=200) for _ in range(60)]
-    planted = [compare(study(rng, 1.5, pairs), mean, "csr", "plain", samples=200) for _ in range(60)]
+    nothing = [compared(study(rng, 0.0, pairs), "csr", "plain", samples=200) for _ in range(60)]
+    planted = [compared(study(rng, 1.5, pairs), "csr", "plain", samples=200) for _ in range(60)]
     # a test of 5 % would have 3 of 60 on average
     assert sum(found["p"] < 0.05 for found in nothing) <= 12
     assert sum(found["p"] < 0.05 for found in planted) >= 45
@@ -46,8 +50,8 @@ def test_what_is_not_there_is_seldom_found_and_what_is_there_mostly(pairs):
 
 def test_few_pairs_that_differ_by_chance_are_told_by_students_t():
     rng = np.random.default_rng(4)
-    nothing = [compare(study(rng, 0.0, 3, between_pairs=1.0, between_seeds=0.3), mean, "csr", "plain", samples=200) for _ in range(100)]
-    planted = [compare(study(rng, 3.0, 3, between_pairs=0.3, between_seeds=0.3), mean, "csr", "plain", samples=200) for _ in range(20)]
+    nothing = [compared(study(rng, 0.0, 3, between_pairs=1.0, between_seeds=0.3), "csr", "plain", samples=200) for _ in range(100)]
+    planted = [compared(study(rng, 3.0, 3, between_pairs=0.3, between_seeds=0.3), "csr", "plain", samples=200) for _ in range(20)]
     # a test of 5 % would have 5 of 100 on average; the bootstrap of three pairs has some 20
     assert sum(found["t_p"] < 0.05 for found in nothing) <= 12 < sum(found["p"] < 0.05 for found in nothing)
     assert sum(found["t_low"] <= 0.0 <= found["t_high"] for found in nothing) >= 88
@@ -56,24 +60,29 @@ def test_few_pairs_that_differ_by_chance_are_told_by_students_t():
 
 def test_students_t_is_that_of_the_pairs_or_of_the_seeds_of_a_single_one():
     pairs = study(np.random.default_rng(6), 1.0, pairs=3)
-    found = compare(pairs, mean, "csr", "plain", samples=20)
+    found = compared(pairs, "csr", "plain", samples=20)
     # Student's quantile for two degrees of freedom
     half = 4.3027 * np.std(found["by_pair"], ddof=1) / 3**0.5
     assert (found["t_low"], found["t_high"]) == pytest.approx((found["effect"] - half, found["effect"] + half), rel=1e-4)
-    alone = compare(pairs[:1], mean, "csr", "plain", samples=20)
-    seeds = [
-        compare([{key: value for key, value in pairs[0].items() if key[1] == s}], mean, "csr", "plain", samples=20) for s in range(1, 6)
-    ]
+    alone = compared(pairs[:1], "csr", "plain", samples=20)
+    seeds = [compared([{key: value for key, value in pairs[0].items() if key[1] == s}], "csr", "plain", samples=20) for s in range(1, 6)]
     half = 2.7764 * np.std([one["effect"] for one in seeds], ddof=1) / 5**0.5
     assert alone["t_high"] - alone["t_low"] == pytest.approx(2 * half, rel=1e-4) and np.isnan(seeds[0]["t_p"])
     assert student([0.0, 0.0]) == {"t_low": 0.0, "t_high": 0.0, "t_p": 1.0} and student([2.0, 2.0])["t_p"] == 0.0
 
 
+def test_each_pair_has_its_own_score():
+    pairs = study(np.random.default_rng(5), 1.0, pairs=2)
+    plain = compare(pairs, [mean, mean], "csr", "plain", samples=20)["by_pair"]
+    doubled = compare(pairs, [mean, lambda sums: 2 * mean(sums)], "csr", "plain", samples=20)["by_pair"]
+    assert doubled == pytest.approx([plain[0], 2 * plain[1]])
+
+
 def test_pairs_that_disagree_are_no_evidence_though_each_by_itself_would_be():
     rng = np.random.default_rng(2)
     for_csr, against = (study(rng, effect, 1, between_pairs=0.0, between_seeds=0.05)[0] for effect in (2.0, -2.0))
-    assert compare([for_csr], mean, "csr", "plain")["p"] < 0.01 > compare([against], mean, "csr", "plain")["p"]
-    both = compare([for_csr, against], mean, "csr", "plain")
+    assert compared([for_csr], "csr", "plain")["p"] < 0.01 > compared([against], "csr", "plain")["p"]
+    both = compared([for_csr, against], "csr", "plain")
     assert both["p"] > 0.3 and both["low"] < -1 and both["high"] > 1
     assert both["by_pair"][0] > 1.5 and both["by_pair"][1] < -1.5
 
@@ -81,27 +90,27 @@ def test_pairs_that_disagree_are_no_evidence_though_each_by_itself_would_be():
 def test_equal_arms_differ_by_nothing_and_arms_change_the_sign():
     pairs = study(np.random.default_rng(3), 1.0)
     same = [{(arm, seed): pair["csr", seed] for arm in ("csr", "plain") for seed in range(1, 6)} for pair in pairs]
-    found = compare(same, mean, "csr", "plain", samples=50)
+    found = compared(same, "csr", "plain", samples=50)
     assert (found["effect"], found["low"], found["high"], found["p"]) == (0.0, 0.0, 0.0, 1.0)
-    one, other = compare(pairs, mean, "csr", "plain"), compare(pairs, mean, "plain", "csr")
+    one, other = compared(pairs, "csr", "plain"), compared(pairs, "plain", "csr")
     assert one["effect"] == pytest.approx(-other["effect"]) and one["low"] == pytest.approx(-other["high"], abs=1e-6)
     assert (one["pairs"], one["seeds"], one["sentences"]) == (4, 20, 240)
 
 
 def test_one_sentence_shows_nothing():
     (pair,) = study(np.random.default_rng(8), 5.0, pairs=1, seeds=1, sentences=1)
-    found = compare([pair], mean, "csr", "plain", samples=50)
+    found = compared([pair], "csr", "plain", samples=50)
     assert found["p"] == 1 and found["low"] == found["high"] == pytest.approx(found["effect"]) and found["effect"] > 1
 
 
 def test_seeds_that_only_one_arm_has_are_left_out():
     pairs = study(np.random.default_rng(4), 1.0)
-    whole = compare(pairs, mean, "csr", "plain", samples=20)
+    whole = compared(pairs, "csr", "plain", samples=20)
     del pairs[0]["plain", 5]
-    assert compare(pairs, mean, "csr", "plain", samples=20)["seeds"] == whole["seeds"] - 1
+    assert compared(pairs, "csr", "plain", samples=20)["seeds"] == whole["seeds"] - 1
     pairs[1] = {key: value for key, value in pairs[1].items() if key[0] == "csr"}
     with pytest.raises(InputError, match="pair 2 of 4: csr and plain have no seed in common"):
-        compare(pairs, mean, "csr", "plain")
+        compared(pairs, "csr", "plain")
 
 
 def test_a_table_of_effects_is_made_of_the_translations(tmp_path):

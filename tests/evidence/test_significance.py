@@ -71,10 +71,11 @@ def test_a_metric_that_fails_is_said_and_the_others_are_tested(files, monkeypatc
     assert set(single["systems"]["good"]) == {"chrF"} == {row["metric"] for row in pairs["pairs"]}
 
 
-def test_one_system_has_nothing_to_be_compared_with(files):
+def test_one_system_has_an_interval_and_no_p(files):
     folder, _ = files
-    per_seed((folder / "poor",), folder / "ref", folder / "p.json", names=("poor",), language="en")
-    assert read_json(folder / "p.json")["systems"] == {"poor": {}}
+    per_seed((folder / "poor",), folder / "ref", folder / "p.json", names=("poor",), language="en", settings=Scores(samples=50))
+    found = read_json(folder / "p.json")["systems"]["poor"]["BLEU"]
+    assert found["ci"] > 0 and abs(found["mean"] - found["score"]) < found["ci"] and found["p"] is None
 
 
 def test_markers():

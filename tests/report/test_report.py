@@ -723,11 +723,26 @@ def test_many_experiments_have_a_page_each(tmp_path):
     config.experiments["again"] = config.experiments["demo"]
     config.run.experiments.append("again")
     pages = tuple(tmp_path / "report" / f"{name}.html" for name in ("demo", "again"))
-    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
+    for path in (root / "runs/again").rglob("*.json"):
+        path.write_text(path.read_text(encoding="utf-8").replace("abc123", "def456"), encoding="utf-8")
+    compared = tmp_path / "comparisons.tsv"
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, tables=(compared,), settings=config)
     index = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'href="report/again.html"' in index and "Learning curves" not in index and "21.25 ‡" in index
     one = pages[1].read_text(encoding="utf-8")
     assert 'href="../report.html"' in one and 'id="curves-again"' in one and "demo" not in plain(one[: one.index("Provenance")])
+    assert "2 different commits" in index and "different commits" not in pages[0].read_text(encoding="utf-8")
+    with open(compared, encoding="utf-8", newline="") as file:
+        rows = {(row["experiment"], row["metric"], row["arm"], row["other"]): row for row in csv.DictReader(file, delimiter="\t")}
+    assert {name for name, *_ in rows} == {"demo", "again"}
+    found = rows["again", "BLEU", "csr", "finetune"]
+    assert (found["difference"], found["low"], found["seeds_low"], found["p"], found["p_uncorrected"]) == (
+        "1.25",
+        "0.75",
+        "",
+        "0.018",
+        "0.006",
+    )
 
 
 def test_small_functions():

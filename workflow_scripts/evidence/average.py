@@ -24,8 +24,8 @@ class Significance:
 
     test: Literal["bootstrap", "randomization"] = "bootstrap"
     """Paired bootstrap resampling of the examples, or paired approximate randomization."""
-    samples: Positive = 1_000
-    """Resamples (bootstrap) or trials (randomization; 10,000 are usual)."""
+    samples: Positive = 10_000
+    """Resamples (bootstrap) or trials (randomization). The smallest p is one in as many, before it is corrected."""
     correction: Literal["holm", "none"] = "holm"
     """How p-values are corrected for the number of comparisons: all arms and test sets of an experiment, by seed."""
 
@@ -79,7 +79,7 @@ def compare_everywhere(
                 # two models that are the same for all seeds, such as backbones, say nothing of other trainings
                 first = {key: found for key, found in statistics.items() if key[1] == seeds[0]}
                 same = [pair for pair in pairs if all(is_one(statistics, name, seeds) for name in pair)]
-                found_for |= compare(first, mean_score(score, len(some)), same, settings, blocks=blocks) if same else {}
+                found_for |= compare(first, mean_score(score, len(some)), same, settings, blocks=blocks, one_sided=False) if same else {}
             rows += [{"testset": testset, "seed": seed, "arm": arm, "other": other, **found} for (arm, other), found in found_for.items()]
     several = any(row["seeds"] > 1 for row in rows)
     covers = {"seed": COVERS["seed"], "seeds": COVERS[settings.test if several else "seed"]}

@@ -58,11 +58,8 @@ def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterat
         if comet.exists() and (value := read_json(comet)["value"]) is not None:
             values["COMET"] = value
         date = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).date().isoformat()
-        head = {
-            "machine": machine,
-            "setting": setting,
-            "pair": "-".join(read_json(path.parent / "finetune" / "training.json")["languages"]),
-        }
+        trained = read_json(path.parent / "finetune" / "training.json")
+        head = {"machine": machine, "setting": setting, "pair": "-".join(trained["languages"])}
         for metric, value in values.items():
             yield {
                 **head,
@@ -71,7 +68,7 @@ def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterat
                 "testset": testset,
                 "metric": metric,
                 "value": f"{value:.4f}",
-                "commit": report["provenance"]["commit"],
+                "commit": trained["provenance"]["commit"],
                 "date": date,
             }
 
@@ -86,11 +83,15 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 
 def processor() -> str:
-    """The name of this machine's processor, as Linux tells it; elsewhere the kind of processor."""
+    """The name of this machine's processor, as Linux tells it; elsewhere the kind of processor.
+
+    With AVX-512 a processor rounds otherwise, and virtual machines call those with and without it by one name.
+    """
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
+        found = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        said = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in found)}
+        return said["model name"] + (", AVX-512" if "avx512f" in said.get("flags", "").split() else "")
+    except (OSError, KeyError):
         return platform.processor() or platform.machine()
 
 

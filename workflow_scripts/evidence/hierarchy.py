@@ -87,10 +87,11 @@ def main(
     for metric in metrics:
         found_in = {name: counted(results, configuration, name, arms, testset, metric) for name in experiments}
         pairs = by_pair(configuration, {name: counts for name, (counts, _) in found_in.items()})
-        score = found_in[experiments[-1]][1]
+        # METEOR has other parameters for each target language
+        scores = [found_in[names.partition("+")[0]][1] for names in pairs]
         for place, arm in enumerate(arms):
             for other in arms[:place]:
-                found = compare(list(pairs.values()), score, arm, other, samples, seed)
+                found = compare(list(pairs.values()), scores, arm, other, samples, seed)
                 effects = " ".join(f"{name}:{effect:.4f}" for name, effect in zip(pairs, found.pop("by_pair"), strict=True))
                 head = {"experiments": " ".join(experiments), "arm": arm, "other": other, "testset": testset, "metric": metric}
                 rows.append({**head, **found, "by_pair": effects})
@@ -149,16 +150,16 @@ def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str
     return statistics, lambda sums: measure._compute_score_from_stats(list(sums)).score
 
 
-def compare(pairs: list[Pair], score: Score, arm: str, other: str, samples: int = 1000, seed: int = 1) -> dict:
+def compare(pairs: list[Pair], scores: list[Score], arm: str, other: str, samples: int = 1000, seed: int = 1) -> dict:
     """The effect of `arm` against `other` over `pairs`, its 95 % interval (`low`, `high`) and p-value; with `t_` in front, Student's.
 
-    `score` makes a score of the sum of what was counted in the sentences; `seed` is that of the resamples. Also returns the
+    `scores` make a pair's score of the sum of what was counted in its sentences; `seed` is that of the resamples. Also returns the
     numbers of pairs, seeds and sentences, and the effect in each pair. Raises `InputError` where a pair has no seed of both arms.
     """
     rng = np.random.default_rng(seed)
     effects: list[float] = []
     drawn, seeds, sentences = [], 0, 0
-    for number, pair in enumerate(pairs, 1):
+    for number, (pair, score) in enumerate(zip(pairs, scores, strict=True), 1):
         shared = sorted(s for name, s in pair if name == arm and (other, s) in pair)
         if not shared:
             raise InputError(f"pair {number} of {len(pairs)}: {arm} and {other} have no seed in common that is finished")
@@ -166,8 +167,8 @@ def compare(pairs: list[Pair], score: Score, arm: str, other: str, samples: int 
         observed = {key: score(counts.sum(axis=0)) for key, counts in mine.items()}
         observed_by_seed = [observed[arm, s] - observed[other, s] for s in shared]
         effects.append(float(np.mean(observed_by_seed)))
-        scores = drawn_scores(mine, score, samples, rng)
-        drawn_by_seed = np.stack([scores[arm, s] - scores[other, s] for s in shared])
+        resampled = drawn_scores(mine, score, samples, rng)
+        drawn_by_seed = np.stack([resampled[arm, s] - resampled[other, s] for s in shared])
         drawn.append(mean_of_drawn(drawn_by_seed, rng))
         seeds += len(shared)
         sentences += len(next(iter(mine.values())))

@@ -64,8 +64,7 @@ def per_seed(
     os.environ["SACREBLEU_SEED"] = str(seed)
     hypotheses, reference, failed = readable(dict(zip(names, systems, strict=True)), references)
     rows: dict[str, dict] = {name: {} for name in names}
-    comparable = names[0] in hypotheses and len(hypotheses) > 1
-    for metric, make in metrics(language, settings).items() if comparable else ():
+    for metric, make in metrics(language, settings).items() if names[0] in hypotheses else ():
         try:
             signatures, scores = PairedTest(
                 list(hypotheses.items()),
@@ -167,6 +166,7 @@ def compare(
     settings: TestSettings,
     seed: int = 1,
     blocks: Sequence[int] = (),
+    one_sided: bool | None = None,
 ) -> dict[tuple[str, str], dict[str, float | int | None]]:
     """Test the difference between the arms of each pair.
 
@@ -182,6 +182,7 @@ def compare(
         settings: Method and number of resamples.
         seed: Seed of the resamples.
         blocks: Where the rows are the sentences of several texts, one text after the other: how many each has.
+        one_sided: Whether the bootstrap's p-value counts one tail, as sacreBLEU's does; by default with one training seed.
 
     Returns:
         For each pair the number of seeds that both arms have, the difference averaged over them, its 95 % interval (`low` and `high`;
@@ -189,7 +190,8 @@ def compare(
     """
     observed = {key: score(counts.sum(axis=0)) for key, counts in statistics.items()}
     bootstrap = settings.test == "bootstrap"
-    one_seed = len({s for _, s in statistics}) == 1
+    if one_sided is None:
+        one_sided = len({s for _, s in statistics}) == 1
     drawn = drawn_scores(statistics, score, settings.samples, np.random.default_rng(seed), blocks) if bootstrap else {}
     result: dict[tuple[str, str], dict[str, float | int | None]] = {}
     for mine, other in pairs:
@@ -210,7 +212,7 @@ def compare(
             found = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
         if not found.any() or len(next(iter(statistics.values()))) == 1:
             p = 1.0
-        elif bootstrap and one_seed:
+        elif bootstrap and one_sided:
             # as in sacreBLEU; in effect this is a one-sided test, with about half the p-value of the test below
             p = p_value(np.abs(found) - np.abs(found).mean() > abs(difference))
         else:

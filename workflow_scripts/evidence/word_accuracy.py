@@ -56,8 +56,8 @@ def measure(
     `frequencies` is the file that `count` wrote. If there is a problem, such as hypotheses that are not aligned with the references, the
     output has the reason under `failed` instead of numbers. Raises `InputError` if `low` is not below `high`.
     """
-    if not 0 < settings.low < settings.high:
-        raise InputError(f"word_accuracy: low ({settings.low}) must be above 0 and below high ({settings.high})")
+    if settings.low >= settings.high:
+        raise InputError(f"word_accuracy: low ({settings.low}) must be below high ({settings.high})")
     found, failed = {}, ""
     try:
         if not (counts := read_frequencies(frequencies)):

@@ -35,6 +35,10 @@ from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.languages import language
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
+COMPARISONS_HEADER = (
+    *("experiment", "testset", "metric", "arm", "other", "seeds"),
+    *("difference", "low", "high", "seeds_low", "seeds_high", "p", "p_uncorrected"),
+)
 REPRESENTATION_METRICS = {
     "distance_pairs_rms": "pairs_rms",
     "distance_pairs": "pairs",
@@ -62,7 +66,7 @@ def main(
     """Write the page and the table of scores from the files under `results`, for the run that `configuration` describes.
 
     `pages` has one page per experiment, where there are too many for a single page; `html` is then their index. `tables` are more
-    tables to write, `transfer.tsv` and `analyses.tsv`.
+    tables to write: `comparisons.tsv`, `transfer.tsv` and `analyses.tsv`.
     Raises `InputError` when no result of the configured experiments exists.
     """
     write_report(results, html, scores, read(configuration), pages, tables)
@@ -107,13 +111,17 @@ def write_report(
                         experiments=[part],
                         linked={},
                         back=back,
-                        **{**common, **ON_INDEX},
+                        **common | ON_INDEX | {"provenance": provenances(results, part["study"].read)},
                     )
                 )
     with atomic(html) as file:
         file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
     write_table(scores, SCORES_HEADER, (row for part in sections for row in score_rows(part)))
-    own = {"transfer": (transfers.HEADER, transfers.rows(transferred)), "analyses": (insides.HEADER, insides.rows(looked_into))}
+    own = {
+        "comparisons": (COMPARISONS_HEADER, (row for part in sections for row in comparison_rows(part))),
+        "transfer": (transfers.HEADER, transfers.rows(transferred)),
+        "analyses": (insides.HEADER, insides.rows(looked_into)),
+    }
     for path in tables:
         write_table(path, *own[path.stem])
 
@@ -142,6 +150,7 @@ def templates(settings: Config) -> jinja2.Environment:
         "language": language,
         "trains_on": TRAINS_ON,
         "digits": digits,
+        "colour_of": drawing.colour_of,
         "config": config,
         "config_hash": hashlib.sha256(config.encode()).hexdigest()[:16],
     }
@@ -330,6 +339,14 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
                 phase = "_pretext" if row["phase"] == "pretext" else ""
                 rows.append((*head, "", direction, row["arm"], one, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
     return rows
+
+
+def comparison_rows(part: dict[str, Any]) -> Iterator[tuple]:
+    """Rows of `comparisons.tsv`: every arm against every other over all seeds, as the table of these on the page has them."""
+    for row in part["scores"]["over_seeds"] if "scores" in part else []:
+        numbers = (row["difference"], row["low"], row["high"], *(row["by_seed"] or (None, None)), row["p"], row["p_single"])
+        head = (part["study"].name, *(row[key] for key in ("testset", "metric", "arm", "other", "seeds")))
+        yield *head, *("" if number is None else round(number, 6) for number in numbers)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Charts: plain data in, SVG out.
 
-Colours are the page's CSS variables `--c0` … `--c7`, so that a drawing follows light and dark mode;
+Colours are the page's CSS variables `--c0` … `--c11`, so that a drawing follows light and dark mode;
 text and axes take the classes `tick`, `axis` and `grid` that the page styles.
 """
 
@@ -8,7 +8,8 @@ import math
 from html import escape
 from typing import Any
 
-COLOURS = 8
+COLOURS = 12
+"""As many lines can be told apart; the last colour is that of backbones."""
 
 Point = tuple[float, float]
 
@@ -158,8 +159,13 @@ def _scale(low: float, high: float, start: float, end: float):
     return lambda value: start + (value - low) / (high - low) * (end - start)
 
 
+def colour_of(number: int) -> str:
+    """The colour of what has this place on a page, as CSS."""
+    return f"var(--c{number % COLOURS})"
+
+
 def _colour(item: dict[str, Any]) -> str:
-    return f"var(--c{item['colour'] % COLOURS})"
+    return colour_of(item["colour"])
 
 
 def _text(x: float, y: float, words: str, anchor: str) -> str:

@@ -74,7 +74,7 @@ def scores(study: Study) -> dict[str, Any]:
     tested = study.json(study.run / "significance.json")
     rows = measures(study, tested["pairs"])
     metric = measure(study).metric
-    over_seeds = [{**row, "metric": metric, "family": _family(row["testset"])} for row in tested["pairs"] if row["seed"] is None]
+    over_seeds = [{**row, "metric": metric, "family": family(row["testset"])} for row in tested["pairs"] if row["seed"] is None]
     for row in over_seeds:
         row["p_single"] = row["p"]
     correct(study, [row for row in over_seeds if row["other"] == study.baseline], "family")
@@ -115,7 +115,7 @@ def measures(study: Study, pairs: Rows) -> Rows:
         for testset, one in found.items():
             against = tested.get((testset, arm, seed), {})
             rows.append(
-                {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": _family(testset), "value": one[metric]}
+                {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": family(testset), "value": one[metric]}
                 | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
                 | once
                 | {"difference": against.get("difference"), "p_single": with_ties(against.get("p"), against.get("difference"))}
@@ -126,7 +126,8 @@ def measures(study: Study, pairs: Rows) -> Rows:
     return rows
 
 
-def _family(testset: str) -> str:
+def family(testset: str) -> str:
+    """The family of comparisons that a test set belongs to: the average is corrected by itself."""
     return AVERAGE if testset == AVERAGE else "test sets"
 
 

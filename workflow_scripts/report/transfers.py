@@ -123,7 +123,7 @@ def against_base(study: Study, base: str, called: dict[str, str], pairs: list[di
         row = {**pair, "model": sides[1] if turned else sides[0], "p_single": pair["p"]}
         if turned:
             row |= {"difference": _negative(pair["difference"]), "low": _negative(pair["high"]), "high": _negative(pair["low"])}
-        rows.append({**row, "family": AVERAGE if row["testset"] == AVERAGE else "test sets"})
+        rows.append({**row, "family": labels.family(row["testset"])})
     correct(study, rows, "family")
     for row in rows:
         row["marker"] = marker(row["p"], row["difference"] or 0.0)

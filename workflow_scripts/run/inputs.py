@@ -383,8 +383,8 @@ def report_inputs(config: Config) -> list[str]:
 
 
 def report_tables(config: Config) -> list[str]:
-    """The report's tables besides `scores.tsv`, where there is something for them."""
-    made = {"transfer": config.run.transfer, "analyses": config.run.analyses}
+    """The report's tables besides `scores.tsv`; the last two where there is something for them."""
+    made = {"comparisons": True, "transfer": config.run.transfer, "analyses": config.run.analyses}
     return [paths.report_table(name) for name, asked in made.items() if asked]
 
 
