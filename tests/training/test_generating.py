@@ -195,9 +195,12 @@ def test_a_loss_worse_than_guessing_counts_all_that_is_guessed():
     assert positions_guessed(SGA(alignment="mask_predict"), 200, 12) == 13 + 24
     # by which the part is chosen that is tried on a GPU: with CTC the source decides, with mask-predict rather the target
     long_source, long_target = ([([0] * n, [0] * m)] * 3 for n, m in ((60, 20), (20, 60)))
-    assert positions_read(SGA(), long_source) == 3 * 300 > positions_read(SGA(), long_target) == 3 * 100
+    assert positions_read(SGA(), long_source) == 3 * (2 * 300 + 3 * 128 + 2 * 60) > positions_read(SGA(), long_target)
     free = SGA(alignment="mask_predict")
-    assert positions_read(free, long_source) == 3 * (60 + 61) < positions_read(free, long_target) == 3 * (20 + 181)
+    assert positions_read(free, long_source) < positions_read(free, long_target) == 3 * (2 * 201 + 3 * 128 + 2 * 20)
+    # each row has keys and values of its own before those of its text
+    many_short, few_long = ([([0] * n, [0] * (n - 2))] * rows for n, rows in ((6, 85), (256, 2)))
+    assert all(positions_read(settings, many_short) > positions_read(settings, few_long) for settings in (SGA(), free))
 
 
 def test_alignments_longer_than_the_positions_are_refused(setup, tmp_path):

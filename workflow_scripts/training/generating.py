@@ -227,9 +227,16 @@ def positions_guessed(settings: SGA, source: int, target: int) -> int:
 
 
 def positions_read(settings: SGA, rows: list[Row]) -> int:
-    """The size of a part for the memory that it takes: the positions that all units read, padding included."""
+    """The size of a part for the memory that it takes, padding included: what all units read, and what stands before that.
+
+    A position is read twice, as a state and as a key with its value. Before those of a unit stand the keys and values of its prompt, and of
+    the guide in the units that write, so many short rows take more memory than a few long ones with as many positions.
+    """
     source, target = (max(len(row[side]) for row in rows) for side in (0, 1))
-    return len(rows) * (source + positions_guessed(settings, source, target))
+    units = 3 if settings.denoising else 2
+    read = source + positions_guessed(settings, source, target)
+    before = units * settings.prompt_length + (units - 1) * source
+    return len(rows) * (2 * read + before)
 
 
 @torch.no_grad()
