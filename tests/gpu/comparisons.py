@@ -456,7 +456,7 @@ def writing_at_once_is_near(folder: Path, device: str) -> None:
     found = []
     for where in ("cpu", device):
         encoder = load_network(model, "text", **NO_DROPOUT, seed=1)
-        generator = make_generator(encoder, codec, SGA(prompt_length=2), longest_target=60).to(where)
+        generator = make_generator(encoder, codec, SGA(prompt_length=2)).to(where)
         found.append(refining.write(generator, rows, codec.tokenizer.pad_token_id))
     assert sum(one == other for one, other in zip(*found, strict=True)) >= 0.95 * len(rows)
 

@@ -12,6 +12,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalG
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.training import training
@@ -43,6 +44,17 @@ def model(request, tmp_path_factory):
     job = Job(small_model(folder, request.param), *files, threads=1)
     training.translate(job, languages=("de", "en"), settings=settings, **{k: folder / v for k, v in text.items()})
     return folder
+
+
+def test_all_that_translates_takes_its_threads(tmp_path, monkeypatch):
+    """What writes at once and `generate` have no other way to be told them."""
+    taken = []
+    monkeypatch.setattr(torch, "set_num_threads", taken.append)
+    decoding.translator(tmp_path, None, 3, Decoding())
+    (tmp_path / FILE).touch()
+    decoding.translator(tmp_path, None, 2, Decoding())
+    decoding.translator(tmp_path, None, 0, Decoding())
+    assert taken == [3, 2]
 
 
 def translate(folder, **settings):

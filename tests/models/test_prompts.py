@@ -25,7 +25,7 @@ def generator(folder, settings, frozen=True):
     codec = load_codec(folder)
     blank = settings.blank if settings.blank in codec.tokenizer.get_vocab() else codec.tokenizer.cls_token
     settings.blank = blank
-    return make_generator(encoder, codec, settings, frozen, longest_target=10, where=str(folder)).eval()
+    return make_generator(encoder, codec, settings, frozen, where=str(folder)).eval()
 
 
 def batch(rows, targets, pad):
@@ -101,7 +101,7 @@ def test_as_many_weights_are_trained_as_were_published(size, denoising, wanted):
 
 def test_bad_models_and_settings_are_refused(folder, tmp_path):
     codec, encoder = load_codec(folder), load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
-    with pytest.raises(InputError, match=r"67 is more than the \d\d positions"):
+    with pytest.raises(InputError, match=r"67 is more than the (\d\d) positions of here; set it to \1 at most"):
         make_generator(encoder, codec, SGA(prompt_length=67, blank=codec.tokenizer.cls_token), where="here")
     with pytest.raises(InputError, match=r"no piece '▁▁▁' .* set sga.blank: '(<s>|\[CLS\])'"):
         make_generator(encoder, codec, SGA(prompt_length=2, blank="▁▁▁"), where="here")

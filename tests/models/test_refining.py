@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
 
 def generator(folder, **settings):
     encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
-    return make_generator(encoder, load_codec(folder), SGA(prompt_length=2, **settings), longest_target=20).eval()
+    return make_generator(encoder, load_codec(folder), SGA(prompt_length=2, **settings)).eval()
 
 
 def test_deleted_and_repeated_positions_shift_the_others():
@@ -114,10 +114,10 @@ def test_denoising_goes_on_until_nothing_changes(folder, monkeypatch):
     monkeypatch.setattr(refining, "best_pieces", mended)
     guide = model.encode(torch.tensor([[0, 20, 2]] * 3), torch.ones(3, 3))
     draft, places = torch.tensor([[9, 5, 9, 6, 7, 9], [9] * 6, [9, 9, 9, 9, 5, 5]]), torch.tensor([6, 6, 4])
-    best, counts = refining.denoised(model, guide, draft, draft, places, 10)
+    best, counts = refining.denoised(model, model.output_layer(), guide, draft, draft, places, 10)
     # a row that is right needs one iteration to see it, and what is behind a row's end does not count
     assert counts.tolist() == [4, 1, 1] and best[:2].tolist() == [[9] * 6] * 2
-    best, counts = refining.denoised(model, guide, draft, draft, places, 2)
+    best, counts = refining.denoised(model, model.output_layer(), guide, draft, draft, places, 2)
     assert counts.tolist() == [2, 1, 1] and best[0].tolist() == [9, 9, 9, 9, 7, 9]
 
 
@@ -149,7 +149,7 @@ def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
     monkeypatch.setattr(refining, "length_scores", lambda model, guide: torch.nn.functional.one_hot(torch.tensor([7, 3]), 50).float())
     guide = model.encode(torch.tensor([SOURCES[0], SOURCES[0]]), torch.ones(2, 6))
     lengths = guessed_lengths(model, guide)
-    ids, own = mask_predict(model, guide, lengths, 4), within(lengths)
+    ids, own = mask_predict(model, model.output_layer(), guide, lengths, 4), within(lengths)
     hidden = [((row == model.mask) & own).sum(1).tolist() for row in seen]
     assert lengths.tolist() == [8, 4] and hidden == [[8, 4], [6, 3], [4, 2], [2, 1]]
     assert ids.shape == (2, 8)
@@ -176,7 +176,7 @@ def test_the_doubtful_are_the_least_probable_and_the_others_keep_their_piece(fol
     align = model.align
     monkeypatch.setattr(model, "align", lambda guide, ids, mask: seen.append(ids[0].tolist()) or align(guide, ids, mask))
     guide = model.encode(torch.tensor(SOURCES[:1]), torch.ones(1, 6))
-    ids = mask_predict(model, guide, torch.tensor([4]), 4)
+    ids = mask_predict(model, model.output_layer(), guide, torch.tensor([4]), 4)
     unknown = model.mask
     # three of four at −4, −3, −2; then two at −5, −1; then the last at −9, which is what was guessed anew
     assert seen == [[unknown] * 4, [100, unknown, unknown, unknown], [unknown, 201, unknown, 203], [unknown, 201, 302, 203]]

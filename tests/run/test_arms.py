@@ -26,6 +26,9 @@ def test_alignments_that_have_no_room_in_the_backbone_are_refused_before_it_is_p
         load(raw)
     raw["experiments"]["help-de-en"]["training"]["max_length"] = 64
     load(raw)
+    raw["arms"]["own"][0] = {**SGA, "training": {"max_length": 100}}
+    with pytest.raises(InputError, match=r"the max_length of arms\.own\.training, 100, must be 64 at most"):
+        load(raw)
 
 
 def with_arm(*phases, **more):

@@ -7,7 +7,7 @@ from tiny_models import small_model
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.fitting import parts_that_fit, try_part
+from workflow_scripts.training.fitting import cells, parts_that_fit, try_part
 from workflow_scripts.training.loop import load_model, pick_loss
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
@@ -31,14 +31,14 @@ def device_of(size, tried):
 def test_an_update_goes_through_in_as_few_parts_as_fit(size, processes, parts):
     tried = []
     assert parts_that_fit(device_of(size, tried), UPDATES, processes) == parts
-    assert tried[-1] <= size and all(cells > size for cells in tried[:-1])
+    assert tried[-1] <= size and all(each > size for each in tried[:-1])
     # the largest part of all updates was tried
     assert tried[-1] == max(len(part) * max(max(map(len, row)) for row in part) for rows in UPDATES for part in split_batch(rows, parts))
 
 
 def test_a_row_that_does_not_fit_is_told():
     with pytest.raises(InputError, match=r"a row of 40 pieces does not fit.*lower max_length"):
-        parts_that_fit(device_of(39, []), UPDATES, 1)
+        parts_that_fit(device_of(39, []), UPDATES, 1, lambda rows: 1_000 * cells(rows))
 
 
 def test_trying_changes_nothing(tmp_path):

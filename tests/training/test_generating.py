@@ -3,6 +3,8 @@
 import json
 import shutil
 import signal
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,7 +24,17 @@ from workflow_scripts.models.sga import SGA, effective
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import load_stack
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.generating import WithRoom, collate_sources, positions_guessed, positions_read, rows_with_room, summed
+from workflow_scripts.training import generating
+from workflow_scripts.training.generating import (
+    WithRoom,
+    collate_sources,
+    dev_losses,
+    open_generator,
+    positions_guessed,
+    positions_read,
+    rows_with_room,
+    summed,
+)
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
@@ -124,6 +136,21 @@ def test_targets_without_room_are_counted_and_left_out(setup):
     assert as_lists(plain) == [(source, [9] * 4), (source, [blank, 9]), (source, [blank])] and not any(counts.values())
 
 
+@pytest.mark.parametrize(
+    ("sga", "target", "way_out"),
+    [
+        (SGA(), [9] * 8, r"has room in its alignment .*; raise sga\.upsampling"),
+        (SGA(alignment="mask_predict"), range(10, 50), r".*have 32 pieces: lower training\.max_length to 32, or lower sga\.upsampling"),
+        (SGA(alignment="mask_predict", upsampling=1), [9] * 8, r"has room in its alignment .*; raise sga\.upsampling"),
+        (SGA(), [4], r"has a piece besides the blank, '▁' .*; set another sga\.blank"),
+    ],
+)
+def test_targets_of_which_none_has_room_are_refused_with_the_way_out(setup, sga, target, way_out):
+    rounds = SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, *target, 2])])
+    with pytest.raises(InputError, match=f"no target of the training text {way_out}"):
+        WithRoom(rounds, load_codec(setup[1]), sga, sga.longest_target(64))
+
+
 def as_lists(rows):
     """Rows whose targets can be compared with lists."""
     return [(source, list(target)) for source, target in rows]
@@ -151,7 +178,7 @@ def test_a_veco_is_an_encoder_that_learns_to_write(setup, tmp_path):
     assert read_json(tmp_path / "out/training.json")["trained"] and (tmp_path / "out/model" / FILE).exists()
 
 
-def test_a_text_is_no_longer_than_was_asked_for(setup, trained, tmp_path):
+def test_a_text_is_no_longer_than_was_asked_for(setup, trained, capsys):
     codec = load_codec(trained / "model")
     lines = (setup[0] / "dev.de").read_text().splitlines()[:8]
     generator = load_generator(trained / "model", codec)
@@ -159,8 +186,30 @@ def test_a_text_is_no_longer_than_was_asked_for(setup, trained, tmp_path):
     longest = max(len(each.ids) for each in whole)
     for length in (longest, longest - 1):
         with decoding.translator(trained / "model", codec, 1, decoding.Decoding(max_length=length)) as translate:
-            found = [ranked[0].text for ranked in translate(lines, ("de", "en"), 1)]
+            found = [ranked[0].text for some in (lines[:5], lines[5:]) for ranked in translate(some, ("de", "en"), 1)]
+            assert not capsys.readouterr().out
         assert found == codec.decode([each.ids[:length] for each in whole])
+        # what is told of all lines does not stand between, where it would be timed
+        assert capsys.readouterr().out.count("denoised") == 1
+
+
+def test_dev_losses_of_mask_predict_are_of_what_training_guesses_and_alike_at_each_look(setup, monkeypatch):
+    network = load_network(setup[1], "text", dropout=0, attention_dropout=0, seed=1)
+    generator, seen = make_generator(network, load_codec(setup[1]), SGA(prompt_length=4, alignment="mask_predict")), []
+    align = generator.align
+    monkeypatch.setattr(generator, "align", lambda guide, ids, mask: seen.append(ids) or align(guide, ids, mask))
+    state = torch.get_rng_state()
+    first, second = (dev_losses(generator, [([0, 10, 11, 2], [20, 21, 22, 23])] * 8, 1) for _ in range(2))
+    assert first == second and torch.equal(*seen) and torch.equal(torch.get_rng_state(), state)
+    assert (seen[0] == generator.mask).any(1).all() and (seen[0] != generator.mask).any()
+
+
+def test_dev_texts_are_written_in_the_precision_of_training(setup, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(generating, "write", lambda *given: seen.append(torch.is_autocast_enabled("cpu")) or write(*given))
+    settings = {**SETTINGS, "updates": 1, "evaluate_every": 1, "bleu_sentences": 4, "precision": "bfloat16"}
+    finetune(*setup, tmp_path, Training(**settings), generator="sga", sga=SMALL)
+    assert seen == [True]
 
 
 @pytest.mark.parametrize("alignment", ["ctc", "mask_predict"])
@@ -168,7 +217,7 @@ def test_a_part_without_rows_adds_nothing(setup, alignment):
     """An update of fewer rows than devices has parts with nothing to guess."""
     codec = load_codec(setup[1])
     network = load_network(setup[1], "text", dropout=0, attention_dropout=0, seed=1)
-    generator = make_generator(network, codec, SGA(prompt_length=4, blank="<s>", alignment=alignment), True, 10)
+    generator = make_generator(network, codec, SGA(prompt_length=4, blank="<s>", alignment=alignment))
     losses = []
     for part in split_batch([([0, 10, 11, 12, 2], [20, 21, 22])], 2):
         batch = collate_sources(part, 1)
@@ -195,9 +244,23 @@ def test_a_loss_worse_than_guessing_counts_all_that_is_guessed():
     assert positions_guessed(SGA(alignment="mask_predict"), 200, 12) == 13 + 24
     # by which the part is chosen that is tried on a GPU: with CTC the source decides, with mask-predict rather the target
     long_source, long_target = ([([0] * n, [0] * m)] * 3 for n, m in ((60, 20), (20, 60)))
-    assert positions_read(SGA(), long_source) == 3 * 300 > positions_read(SGA(), long_target) == 3 * 100
+    assert positions_read(SGA(), long_source) == 3 * (2 * 300 + 3 * 128 + 2 * 60) > positions_read(SGA(), long_target)
     free = SGA(alignment="mask_predict")
-    assert positions_read(free, long_source) == 3 * (60 + 61) < positions_read(free, long_target) == 3 * (20 + 181)
+    assert positions_read(free, long_source) < positions_read(free, long_target) == 3 * (2 * 201 + 3 * 128 + 2 * 20)
+    # each row has keys and values of its own before those of its text
+    many_short, few_long = ([([0] * n, [0] * (n - 2))] * rows for n, rows in ((6, 85), (256, 2)))
+    assert all(positions_read(settings, many_short) > positions_read(settings, few_long) for settings in (SGA(), free))
+
+
+def test_an_encoder_without_the_head_that_guesses_is_for_random_weights_only(setup, tmp_path):
+    shutil.copytree(setup[1], tmp_path / "bare")
+    config = read_json(tmp_path / "bare/config.json")
+    (tmp_path / "bare/config.json").write_text(json.dumps({**config, "architectures": ["XLMRobertaModel"]}))
+    sga, rows = effective("ctc", SGA()), SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, 9, 2])])
+    opened = partial(open_generator, tmp_path / "bare", load_codec(setup[1]), rows, Training(max_length=32), 1, writing="ctc", sga=sga)
+    assert opened(from_scratch=True)[0].trained()
+    with pytest.raises(InputError, match=r"no head that guesses masked pieces \(\['XLMRobertaModel'\]\).*generator: ctc, start: scratch"):
+        opened()
 
 
 def test_alignments_longer_than_the_positions_are_refused(setup, tmp_path):

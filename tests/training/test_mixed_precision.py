@@ -108,7 +108,7 @@ def test_so_are_those_of_prompts(tmp_path, sga):
     model = small_encoder(tmp_path, "xlm-roberta")
     encoder = load_network(model, "text", **NO_DROPOUT, seed=1)
     torch.manual_seed(1)
-    generator = make_generator(encoder, load_codec(model), SGA(prompt_length=3, denoising=False, **sga), longest_target=20).train()
+    generator = make_generator(encoder, load_codec(model), SGA(prompt_length=3, denoising=False, **sga)).train()
     found = []
     for precision in PRECISIONS:
         torch.manual_seed(2)

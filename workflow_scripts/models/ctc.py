@@ -73,7 +73,7 @@ def emissions(
     # a label's class is the place of the first label equal to it
     first = (labels[:, :, None] == labels[:, None, :]).int().argmax(dim=2)
     used = F.pad(real & (first == torch.arange(labels.shape[1], device=labels.device)), (1, 0), value=True)
-    weight, bias = _cast_once(states, weight, bias)
+    weight, bias = cast_layer(weight, bias)
     portions = _portions(states, weight)
     again = len(portions) > 1 and torch.is_grad_enabled()
     run: Callable = (lambda *given: checkpoint(_portion, *given, use_reentrant=False)) if again else _portion
@@ -88,9 +88,9 @@ def _portions(states: torch.Tensor, weight: torch.Tensor) -> list[slice]:
     return [slice(start, start + rows) for start in range(0, max(1, len(states)), rows)]
 
 
-def _cast_once(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The output layer in the type that autocast multiplies in, once for all portions."""
-    kind = states.device.type
+def cast_layer(weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The output layer in the type that autocast multiplies in, once for all portions; as it is where that was done before."""
+    kind = weight.device.type
     if torch.is_autocast_enabled(kind):
         weight, bias = (tensor.to(torch.get_autocast_dtype(kind)) for tensor in (weight, bias))
     return aligned_layer(weight, bias)
@@ -154,7 +154,7 @@ def best_pieces(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The most probable pieces (rows × positions), to decode with, and those of the draft."""
     best, drafts = [], []
-    weight, bias = _cast_once(states, weight, bias)
+    weight, bias = cast_layer(weight, bias)
     for part in _portions(states, weight):
         scores = _scores(states[part], weight, bias)
         best.append(_drafted(scores, blank, "best"))
@@ -166,7 +166,7 @@ def best_pieces(
 def guessed_pieces(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The most probable piece of each position (rows × positions), and the logarithm of its probability."""
     pieces, chances = [], []
-    weight, bias = _cast_once(states, weight, bias)
+    weight, bias = cast_layer(weight, bias)
     for part in _portions(states, weight):
         scores = _scores(states[part], weight, bias)
         best = scores.max(dim=2)
@@ -184,7 +184,7 @@ def piece_losses(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
     def portion(some: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(_scores(some, weight, bias), labels, reduction="none")
 
-    weight, bias = _cast_once(states, weight, bias)
+    weight, bias = cast_layer(weight, bias)
     at_a_time = max(1, _ENTRIES // len(weight))
     again = len(states) > at_a_time and torch.is_grad_enabled()
     parts = zip(states.split(at_a_time), pieces.split(at_a_time), strict=True)

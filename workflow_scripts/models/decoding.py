@@ -81,8 +81,6 @@ def main(
         raise InputError("give --hypotheses, --n-best or both")
     if n_best and (prompts or (model / FILE).exists()):
         raise InputError(f"{model}: writes one text for each line, without a score, so there is no n-best list; leave --n-best out")
-    if threads:
-        torch.set_num_threads(threads)
     if not (lines := list(read_lines(source))):
         raise InputError(f"{source}: is empty, there is nothing to translate")
     codec = load_codec(model, documents)
@@ -126,9 +124,14 @@ Translate = Callable[[list[str], tuple[str, str], int], list[list[Hypothesis]]]
 def translator(
     model: Path, codec: Codec, threads: int, settings: Decoding, prompts: Path | None = None
 ) -> AbstractContextManager[Translate]:
-    """What translates with a model, which is loaded once: all at once if the model is of that form, else by the engine of the settings."""
+    """What translates with a model, which is loaded once: all at once if the model is of that form, else by the engine of the settings.
+
+    From now on PyTorch computes with so many `threads`; 0 leaves it those that it has.
+    """
+    if threads:
+        torch.set_num_threads(threads)
     if prompts or (model / FILE).exists():
-        return non_autoregressive(model, codec, settings, prompts)
+        return with_generator(model, codec, settings, prompts)
     return (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
 
 
@@ -139,8 +142,8 @@ def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:
 
 
 @contextlib.contextmanager
-def non_autoregressive(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None) -> Iterator[Translate]:
-    """Translate by CTC or SGA. There is one text for each line, without a score.
+def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None) -> Iterator[Translate]:
+    """Translate by CTC or SGA. There is one text for each line, without a score; how often lines were denoised is told at the end.
 
     Of the settings, those of the beam, `length_penalty` and `min_length` mean nothing here.
     """
@@ -149,15 +152,17 @@ def non_autoregressive(model: Path, codec: Codec, settings: Decoding, prompts: P
 
     device = pick_device(settings.device)
     generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
-    often = settings.iterations, settings.alignment_iterations
+    often = {"iterations": settings.iterations, "alignment_iterations": settings.alignment_iterations}
+    denoised = Counter[int]()
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         rows = codec.encode(lines, languages[0], generator.longest_source)
-        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, *often, settings.max_length)
-        print({"lines by how often they were denoised": dict(sorted(Counter(each.iterations for each in written).items()))})
+        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=settings.max_length, **often)
+        denoised.update(each.iterations for each in written)
         return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
 
     yield translate
+    print({"lines by how often they were denoised": dict(sorted(denoised.items()))})
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> G
             f"{path}: was trained with {partner}, whose weights have the checksum {metadata['checksum'][:16]}…; those in {folder} have "
             f"{checksum[:16]}…. Give the folder of {'that backbone' if metadata['frozen'] else 'the trained model'}"
         )
-    model = make_generator(encoder, codec, settings, metadata["frozen"], metadata["length_width"] * settings.length_classes, str(folder))
+    model = make_generator(encoder, codec, settings, metadata["frozen"], metadata["length_width"], str(folder))
     model.backbone = metadata["backbone"]
     if wrong := weights.keys() ^ {name for name in model.state_dict() if not name.startswith("encoder.")}:
         raise InputError(f"{path}: does not have the weights that its settings ask for ({', '.join(sorted(wrong))}); copy the file again")

@@ -210,11 +210,13 @@ class Generator(nn.Module):
     # -----------------------------------------------------------------------------------------
     # training
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, targets: torch.Tensor, random: torch.Generator | None = None
+    ) -> dict[str, torch.Tensor]:
         """The summed losses of a batch, each in nats; see `refining.losses`."""
         from workflow_scripts.models.refining import losses
 
-        return losses(self, input_ids, attention_mask, targets)
+        return losses(self, input_ids, attention_mask, targets, random)
 
     def output_layer(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The matrix and the bias that make a piece's score from the states."""
@@ -225,13 +227,21 @@ class Generator(nn.Module):
 # made from a backbone
 
 
-def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = True, longest_target: int = 0, where: str = "") -> Generator:
-    """A generator of a masked language model and its codec; `where` names the model in messages.
+def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = True, length_width: int = 1, where: str = "") -> Generator:
+    """A generator of a masked language model and its codec, in which a class of lengths has `length_width` lengths.
 
-    `longest_target`, in pieces, decides how many lengths a class of lengths has.
+    Raises as `check_encoder` does; `where` names the model in messages.
+    """
+    check_encoder(encoder.config, codec, settings, where)
+    blank = codec.tokenizer.get_vocab()[settings.blank]
+    return Generator(encoder, settings, blank, codec.tokenizer.mask_token_id, frozen, length_width)
 
-    Raises `InputError` for a model with a decoder, one without `<mask>` or without the blank, and for prompts with more keys than the
-    model has positions. Prompts take up no positions; but no text has as many keys, and such a length is a slip.
+
+def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
+    """Raise `InputError` for a model of which no generator can be made by these settings; `where` names it in the message.
+
+    That is one with a decoder, without `<mask>` or without the blank, and one with fewer positions than prompts have keys. Prompts take up
+    no positions; but no text has as many keys, and such a length is a slip.
     """
     if codec.form.decoder:
         raise InputError(
@@ -241,11 +251,10 @@ def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = Tru
     tokenizer = codec.tokenizer
     if tokenizer.mask_token is None:
         raise InputError(f"{where}: its vocabulary has no mask token, of which the alignment starts; choose a masked language model")
-    blank = tokenizer.get_vocab().get(settings.blank)
-    if blank is None:
+    if settings.blank not in tokenizer.get_vocab():
         own = tokenizer.bos_token or tokenizer.cls_token
         raise InputError(f"{where}: its vocabulary has no piece {settings.blank!r} to stand for the blank; set sga.blank: {own!r}")
-    if settings.prompt_length > (longest := longest_row(encoder.config)):
-        raise InputError(f"sga.prompt_length: {settings.prompt_length} is more than the {longest} positions of {where}")
-    width = -(-longest_target // settings.length_classes) or 1
-    return Generator(encoder, settings, blank, tokenizer.mask_token_id, frozen, width)
+    if settings.prompt_length > (longest := longest_row(config)):
+        raise InputError(
+            f"sga.prompt_length: {settings.prompt_length} is more than the {longest} positions of {where}; set it to {longest} at most"
+        )

@@ -20,53 +20,70 @@ import torch
 import torch.nn.functional as F
 
 from workflow_scripts.models.batches import by_length
-from workflow_scripts.models.ctc import DraftKind, best_pieces, collapse, ctc_loss, emissions, guessed_pieces, piece_losses
-from workflow_scripts.models.products import aligned_layer, quick_products
+from workflow_scripts.models.ctc import DraftKind, best_pieces, cast_layer, collapse, ctc_loss, emissions, guessed_pieces, piece_losses
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.prompts import Generator, Guide
 
 # ---------------------------------------------------------------------------------------------
 # training
 
 
-def losses(model: Generator, input_ids: torch.Tensor, attention_mask: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+def losses(
+    model: Generator,
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    targets: torch.Tensor,
+    random: torch.Generator | None = None,
+) -> dict[str, torch.Tensor]:
     """The loss of alignment, that of denoising (equation 7 adds them), and with mask-predict that of the length; sums over rows, in nats.
 
     `input_ids` and `attention_mask` (rows × positions) are the source's; `targets` (rows × labels) has −100 where a row has no more. A row
     without labels costs nothing. With mask-predict only the masked pieces cost something; their mean is multiplied by the row's length, so
-    that every row weighs as if all its pieces had been guessed.
+    that every row weighs as if all its pieces had been guessed. Which ones are masked is drawn from `random`, by default from PyTorch's own
+    generator, also where nothing is trained, so that losses in training and on the dev set compare. Only in training drafts are noisy.
     """
     guide = model.encode(input_ids, attention_mask)
-    weight, bias = model.output_layer()
-    found: dict[str, torch.Tensor] = {}
-    draft: torch.Tensor | None = None
     if model.settings.alignment == "ctc":
-        ids, places, mask = unwritten(model, input_ids, guide)
-        wanted = draft_kind(model) if model.settings.denoising else None
-        aligned = emissions(model.align(guide, ids, mask), weight, bias, targets, model.blank, wanted)
-        found["alignment"] = ctc_loss(aligned, places, targets).sum()
-        draft = aligned.draft
+        found, draft, places = aligned_by_ctc(model, guide, input_ids, targets)
     else:
-        lengths = (targets >= 0).sum(dim=1)
-        real, mask = targets >= 0, within(lengths.clamp_min(1), targets.shape[1])
-        hidden = some_of(lengths) if model.training else real
-        ids = torch.where(hidden, model.mask, targets.clamp_min(0))
-        states = model.align(guide, ids, mask)
-        costs = piece_losses(states[hidden], weight, bias, targets[hidden])
-        share = (lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden)[hidden]
-        found["alignment"] = (costs * share).sum()
-        guessed = torch.where(lengths > 0, length_class(model, lengths), -100)
-        found["length"] = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
-        if model.settings.denoising:
-            # of drafts that are guesses alone, a denoiser with little training learns to leave nearly everything out
-            guesses, _ = guessed_pieces(states[hidden][:, None], weight, bias)
-            draft, places = repeated_pieces(model, ids.masked_scatter(hidden, guesses), lengths.clamp_min(1))
-    if model.settings.denoising and draft is not None:
+        found, draft, places = aligned_by_mask_predict(model, guide, targets, random)
+    if draft is not None:
         mask = within(places, draft.shape[1])
         if model.training:
             draft = noisy(model, draft, mask)
-        denoised = emissions(model.denoise(guide, draft, mask), weight, bias, targets, model.blank)
-        found["denoising"] = ctc_loss(denoised, places, targets).sum()
+        written = emissions(model.denoise(guide, draft, mask), *model.output_layer(), targets, model.blank)
+        found["denoising"] = ctc_loss(written, places, targets).sum()
     return found
+
+
+Aligned = tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor]
+"""Losses of alignment, the draft that it makes (None where nothing is denoised), and how many positions each row of the draft has."""
+
+
+def aligned_by_ctc(model: Generator, guide: Guide, source: torch.Tensor, targets: torch.Tensor) -> Aligned:
+    """Alignments of CTC."""
+    ids, places, mask = unwritten(model, source, guide)
+    wanted = draft_kind(model) if model.settings.denoising else None
+    aligned = emissions(model.align(guide, ids, mask), *model.output_layer(), targets, model.blank, wanted)
+    return {"alignment": ctc_loss(aligned, places, targets).sum()}, aligned.draft, places
+
+
+def aligned_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor, random: torch.Generator | None) -> Aligned:
+    """Targets of which some pieces are guessed, those that `random` draws, and guesses of their lengths."""
+    lengths = (targets >= 0).sum(dim=1)
+    hidden = some_of(lengths, random)
+    ids = torch.where(hidden, model.mask, targets.clamp_min(0))
+    states = model.align(guide, ids, within(lengths.clamp_min(1), targets.shape[1]))[hidden]
+    costs = piece_losses(states, *model.output_layer(), targets[hidden])
+    share = (lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden)[hidden]
+    guessed = torch.where(lengths > 0, length_class(model, lengths), -100)
+    length = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
+    found = {"alignment": (costs * share).sum(), "length": length}
+    if not model.settings.denoising:
+        return found, None, lengths
+    # of drafts that are guesses alone, a denoiser with little training learns to leave nearly everything out
+    guesses, _ = guessed_pieces(states[:, None], *model.output_layer())
+    return found, *repeated_pieces(model, ids.masked_scatter(hidden, guesses), lengths.clamp_min(1))
 
 
 def unwritten(model: Generator, source: torch.Tensor, guide: Guide) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -84,11 +101,11 @@ def within(lengths: torch.Tensor, width: int | None = None) -> torch.Tensor:
     return torch.arange(width or int(lengths.max()), device=lengths.device)[None] < lengths[:, None]
 
 
-def some_of(lengths: torch.Tensor) -> torch.Tensor:
+def some_of(lengths: torch.Tensor, random: torch.Generator | None = None) -> torch.Tensor:
     """Positions to be guessed, as mask-predict chooses them in training: from one to all of a row, each number being as likely."""
-    counts = (torch.rand(len(lengths), device=lengths.device) * lengths).floor() + 1
+    counts = (torch.rand(len(lengths), device=lengths.device, generator=random) * lengths).floor() + 1
     own = within(lengths.clamp_min(1))
-    order = torch.rand(own.shape, device=lengths.device).masked_fill(~own, 2.0).argsort(dim=1).argsort(dim=1)
+    order = torch.rand(own.shape, device=lengths.device, generator=random).masked_fill(~own, 2.0).argsort(dim=1).argsort(dim=1)
     return own & (order < counts[:, None]) & (lengths > 0)[:, None]
 
 
@@ -149,6 +166,10 @@ def length_class(model: Generator, lengths: torch.Tensor) -> torch.Tensor:
 # decoding
 
 
+Layer = tuple[torch.Tensor, torch.Tensor]
+"""The matrix and the bias of the output layer, as `cast_layer` makes them once for all batches and units."""
+
+
 class Written(NamedTuple):
     """What was written for a row."""
 
@@ -179,37 +200,40 @@ def write(
     most = model.settings.iterations if iterations is None else iterations
     most = most if model.settings.denoising else 0
     guesses = alignment_iterations or model.settings.alignment_iterations
+    layer = cast_layer(*model.output_layer())
     found: list[Written] = [Written([], 0)] * len(rows)
     for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens):
         sources = [torch.tensor(rows[i]) for i in batch]
         ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
         guide = model.encode(ids, within(torch.tensor([len(row) for row in sources], device=model.device)))
         if model.settings.alignment == "ctc":
-            parts = [(batch, by_ctc(model, ids, guide, most))]
+            parts = [(batch, by_ctc(model, layer, ids, guide, most))]
         else:
             lengths = guessed_lengths(model, guide, longest)
             alike = map(list, by_length((model.settings.upsampling * lengths).tolist(), tokens))
-            parts = [([batch[i] for i in part], by_mask_predict(model, guide.rows(part), lengths[part], guesses, most)) for part in alike]
+            parts = [
+                ([batch[i] for i in part], by_mask_predict(model, layer, guide.rows(part), lengths[part], guesses, most)) for part in alike
+            ]
         for places, texts in parts:
             for place, text in zip(places, texts, strict=True):
                 found[place] = text._replace(ids=text.ids[:longest]) if longest else text
     return found
 
 
-def by_ctc(model: Generator, ids: torch.Tensor, guide: Guide, most: int) -> list[Written]:
+def by_ctc(model: Generator, layer: Layer, ids: torch.Tensor, guide: Guide, most: int) -> list[Written]:
     """The texts of sources (rows × positions) as alignments, denoised `most` times at most."""
     unread, places, mask = unwritten(model, ids, guide)
-    best, draft = best_pieces(model.align(guide, unread, mask), *aligned_layer(*model.output_layer()), model.blank, draft_kind(model))
-    return collapsed(model, *denoised(model, guide, draft, best, places, most), places)
+    best, draft = best_pieces(model.align(guide, unread, mask), *layer, model.blank, draft_kind(model))
+    return collapsed(model, *denoised(model, layer, guide, draft, best, places, most), places)
 
 
-def by_mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor, guesses: int, most: int) -> list[Written]:
+def by_mask_predict(model: Generator, layer: Layer, guide: Guide, lengths: torch.Tensor, guesses: int, most: int) -> list[Written]:
     """Texts of guessed lengths, whose pieces are guessed so many times, denoised `most` times at most."""
-    guessed = mask_predict(model, guide, lengths, guesses)
+    guessed = mask_predict(model, layer, guide, lengths, guesses)
     if not most:
         return [Written(row[:length], 0) for row, length in zip(guessed.tolist(), lengths.tolist(), strict=True)]
     draft, places = repeated_pieces(model, guessed, lengths)
-    return collapsed(model, *denoised(model, guide, draft, torch.full_like(draft, -1), places, most), places)
+    return collapsed(model, *denoised(model, layer, guide, draft, torch.full_like(draft, -1), places, most), places)
 
 
 def collapsed(model: Generator, best: torch.Tensor, counts: torch.Tensor, places: torch.Tensor) -> list[Written]:
@@ -219,15 +243,14 @@ def collapsed(model: Generator, best: torch.Tensor, counts: torch.Tensor, places
 
 
 def denoised(
-    model: Generator, guide: Guide, draft: torch.Tensor, best: torch.Tensor, places: torch.Tensor, most: int
+    model: Generator, layer: Layer, guide: Guide, draft: torch.Tensor, best: torch.Tensor, places: torch.Tensor, most: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Alignments after denoising `draft` until the `best` pieces stay the same, and how often each row was denoised (equation 6)."""
     best, counts = best.clone(), torch.zeros_like(places)
-    weight, bias = aligned_layer(*model.output_layer())
     left = torch.arange(len(draft), device=draft.device)
     for _ in range(most):
         mask = within(places[left], draft.shape[1])
-        now, draft = best_pieces(model.denoise(guide, draft, mask), weight, bias, model.blank, draft_kind(model))
+        now, draft = best_pieces(model.denoise(guide, draft, mask), *layer, model.blank, draft_kind(model))
         changed = ((now != best[left]) & mask).any(dim=1)
         best[left], counts[left] = now, counts[left] + 1
         if not changed.any():
@@ -243,14 +266,13 @@ def guessed_lengths(model: Generator, guide: Guide, longest: int = 0) -> torch.T
     return lengths.clamp_max(min(longest or model.longest_target, model.longest_target))
 
 
-def mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor, iterations: int) -> torch.Tensor:
+def mask_predict(model: Generator, layer: Layer, guide: Guide, lengths: torch.Tensor, iterations: int) -> torch.Tensor:
     """Rows of pieces by mask-predict, each of its length.
 
     All pieces are guessed at first. In iteration t of n the share (n − t) / n of a row, the pieces with the least probability, is masked
     and guessed again.
     """
     mask = within(lengths)
-    weight, bias = aligned_layer(*model.output_layer())
     ids = torch.full(mask.shape, model.mask, device=model.device)
     chances = torch.zeros(mask.shape, device=model.device)
     for iteration in range(iterations):
@@ -258,6 +280,6 @@ def mask_predict(model: Generator, guide: Guide, lengths: torch.Tensor, iteratio
         doubtful = chances.masked_fill(~mask, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
         hidden = mask & (doubtful < (lengths * share).floor().clamp_min(1)[:, None])
         ids = torch.where(hidden, model.mask, ids)
-        guess, chance = guessed_pieces(model.align(guide, ids, mask), weight, bias)
+        guess, chance = guessed_pieces(model.align(guide, ids, mask), *layer)
         ids, chances = torch.where(hidden, guess, ids), torch.where(hidden, chance, chances)
     return ids

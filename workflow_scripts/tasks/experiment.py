@@ -478,7 +478,8 @@ def _too_long_for_ctc(config: Config, name: str, arms: list[str], positions: int
             except ValidationError:
                 continue  # which is told with the phase
             if room < longest <= positions:
+                where = f"arms.{arm}" if "max_length" in phase.training else f"experiments.{name}"
                 yield (
                     f"arms.{arm}.generator: an alignment is longer than its source; with the backbone's {positions} positions, the "
-                    f"max_length of experiments.{name}.training, {longest}, must be {room} at most"
+                    f"max_length of {where}.training, {longest}, must be {room} at most"
                 )

@@ -48,7 +48,7 @@ def parts_that_fit(
             return parts
         if len(largest) == 1:
             raise InputError(
-                f"a row of {size(largest)} pieces does not fit into the memory of the GPU with the model and its optimiser; "
+                f"a row of {cells(largest)} pieces does not fit into the memory of the GPU with the model and its optimiser; "
                 "lower max_length, set trim: true for the backbone, or take a larger GPU"
             )
         parts *= 2

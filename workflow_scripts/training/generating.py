@@ -3,13 +3,14 @@
 What a phase needs besides the loop of `loop`: the rows whose targets have room (`WithRoom`), a generator made of a backbone
 (`open_generator`), its loss in training and on the dev set, and texts of the dev sentences. The network itself is `models.prompts`.
 
-Label smoothing has no part in this: CTC's loss has none. A phase's dropout is that of the encoder, frozen or not.
+Label smoothing has no part in this: CTC's loss has none, and mask-predict is learnt without as well. A phase's dropout is that of the
+encoder, frozen or not.
 """
 
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from workflow_scripts.models.batches import Row, by_length
 from workflow_scripts.models.ctc import fits
 from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.prompts import Generator, make_generator
+from workflow_scripts.models.prompts import Generator, check_encoder, make_generator
 from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA, WritingMode
 from workflow_scripts.models.tokenisation import Codec
@@ -31,7 +32,7 @@ from workflow_scripts.stage import InputError, processes, read_json
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
 from workflow_scripts.training.flat import Lines, Rows
-from workflow_scripts.training.looks import dev_metric
+from workflow_scripts.training.looks import score_of_texts
 from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
 from workflow_scripts.training.settings import Training
@@ -45,13 +46,13 @@ class WithRoom(Rounds):
     """
 
     def __init__(self, rounds: Rounds, codec: Codec, settings: SGA, longest: int):
-        self._rounds, self._fit = rounds, room_finder(codec, settings, longest)
+        self._rounds, self._admit = rounds, room_finder(codec, settings, longest)
         self._read, counts = rounds.epoch(0), none_left_out()
         self._kept = self._with_room(self._read, counts)
         self.left_out, self.rows = dict(counts), len(self._kept)
         if not self.rows:
-            raise InputError(f"no target has room in its alignment ({self.left_out}); raise sga.upsampling")
-        self.longest_target = int(self._kept.lengths(1).max())
+            raise no_room("the training text", self.left_out, settings, longest)
+        self.longest_seen = int(self._kept.lengths(1).max())
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
@@ -61,7 +62,7 @@ class WithRoom(Rounds):
         return self._kept
 
     def _with_room(self, rows: Iterable[Row], counts: Counter[str]) -> Rows:
-        kept = [row for given in rows if (row := self._fit(given, counts))]
+        kept = [row for given in rows if (row := self._admit(given, counts))]
         return Rows(*(Lines.of(row[side] for row in kept) for side in (0, 1)))
 
 
@@ -72,8 +73,8 @@ def none_left_out() -> Counter[str]:
 
 def rows_with_room(rows: Iterable[Row], codec: Codec, settings: SGA, longest: int) -> tuple[list[Row], dict[str, int]]:
     """The rows whose targets have room, and how many were left out; see `room_finder`."""
-    fit, counts = room_finder(codec, settings, longest), none_left_out()
-    kept = [row for given in rows if (row := fit(given, counts))]
+    admit, counts = room_finder(codec, settings, longest), none_left_out()
+    kept = [row for given in rows if (row := admit(given, counts))]
     return kept, dict(counts)
 
 
@@ -87,7 +88,7 @@ def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Cou
     blank = codec.tokenizer.get_vocab()[settings.blank]
     by_ctc = settings.alignment == "ctc"
 
-    def fit(row: Row, counts: Counter[str]) -> Row | None:
+    def admit(row: Row, counts: Counter[str]) -> Row | None:
         source, labels = row
         whole = [piece for piece in labels if piece not in frame]
         target = [piece for piece in whole if piece != blank] if by_ctc or settings.denoising else whole
@@ -101,7 +102,18 @@ def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Cou
             return source, array("i", target)  # a list takes six times the memory
         return None
 
-    return fit
+    return admit
+
+
+def no_room(text: str, counts: dict[str, int], settings: SGA, longest: int) -> InputError:
+    """The error, with the way out, that no target of a `text` has room; `counts` and `longest` are as in `room_finder`."""
+    if not counts["targets_too_long"]:
+        return InputError(f"no target of {text} has a piece besides the blank, {settings.blank!r} ({counts}); set another sga.blank")
+    way_out = "raise sga.upsampling"
+    # twice as many positions have room for all equal neighbours; what is too long then has more pieces than the denoiser can read
+    if settings.alignment == "mask_predict" and settings.upsampling > 1:
+        way_out = f"a target may have {longest} pieces: lower training.max_length to {longest}, or lower sga.upsampling"
+    return InputError(f"no target of {text} has room in its alignment ({counts}); {way_out}")
 
 
 def open_generator(
@@ -109,23 +121,26 @@ def open_generator(
 ) -> tuple[Generator, WithRoom]:
     """A generator of the encoder in `start`, and its rows, by settings that are `effective`.
 
-    Raises `InputError` for a model that is no masked language model, and for rows whose alignments are longer than it can read.
+    Raises `InputError` for a pretrained model that is no masked language model, for rows whose alignments are longer than it can read, and
+    as `check_encoder` does.
     """
     config = AutoConfig.from_pretrained(start)
+    check_encoder(config, codec, sga, str(start))
     guesses = has_cross_attention(config) or any("MaskedLM" in name for name in config.architectures or ())
-    if not codec.form.decoder and not guesses:
-        raise InputError(f"{start}: has no head that guesses masked pieces ({config.architectures}); SGA needs the pretrained one")
+    if not from_scratch and not guesses:
+        raise InputError(
+            f"{start}: has no head that guesses masked pieces ({config.architectures}), with which SGA and CTC write; take a masked "
+            "language model, or train random weights of this shape (generator: ctc, start: scratch)"
+        )
     dropout, attention = settings.dropout, settings.attention_dropout
     encoder = load_network(start, "text", dropout=dropout, attention_dropout=attention, seed=seed, from_scratch=from_scratch)
-    # checks the vocabulary before rows are read by it
-    make_generator(encoder, codec, sga, writing == "sga", where=str(start))
     positions = longest_row(config)
     if settings.max_length > (longest := sga.longest_source(positions)):
         what = f"make alignments of {sga.upsampling * settings.max_length} positions" if longest < positions else "are too many"
         raise InputError(f"training.max_length: {settings.max_length} pieces {what}; {start} has {positions}. Lower it to {longest}")
     rows = WithRoom(rounds, codec, sga, sga.longest_target(positions))
     torch.manual_seed(seed)
-    model = make_generator(encoder, codec, sga, writing == "sga", rows.longest_target, str(start))
+    model = make_generator(encoder, codec, sga, writing == "sga", math.ceil(rows.longest_seen / sga.length_classes), str(start))
     model.backbone = backbone_name(start)
     return model, rows
 
@@ -180,7 +195,7 @@ def train_generator(
     # texts are compared with all references; the loss is that of targets with room
     dev_rows, dev_left_out = rows_with_room((row for part in dev for row in part.rows), codec, model.settings, model.longest_target)
     if not dev_rows:
-        raise InputError(f"no target of the dev set has room in its alignment ({dev_left_out}); raise sga.upsampling")
+        raise no_room("the dev set", dev_left_out, model.settings, model.longest_target)
     taken["dev_left_out"] = dev_left_out
 
     def measured() -> dict[str, float]:
@@ -189,14 +204,15 @@ def train_generator(
     def loss_only() -> dict[str, float]:
         return {LOSS_ONLY: sum(measured().values())}
 
+    def texts(sources: list[Sequence[int]], tokens: int) -> list[str]:
+        return codec.decode([written.ids for written in write(model, sources, pad, tokens)])
+
     def look() -> dict[str, float]:
         found = measured()
         metrics = {"eval_loss": sum(found.values()), **{f"eval_{name}_loss": value for name, value in found.items()}}
         for part in dev if settings.bleu_sentences else []:
-            if part.references and (metric := dev_metric(part.language, settings)):
-                sources = [row[0] for row in part.rows[: settings.bleu_sentences]]
-                texts = codec.decode([written.ids for written in write(model, sources, pad)])
-                score = metric.corpus_score(texts, [part.references[: settings.bleu_sentences]]).score
+            score = score_of_texts(texts, part, settings, model.device) if part.references else None
+            if score is not None:
                 metrics[score_key(settings)] = score
         return metrics
 
@@ -227,21 +243,33 @@ def positions_guessed(settings: SGA, source: int, target: int) -> int:
 
 
 def positions_read(settings: SGA, rows: list[Row]) -> int:
-    """The size of a part for the memory that it takes: the positions that all units read, padding included."""
+    """The size of a part for the memory that it takes, padding included: what all units read, and what stands before that.
+
+    A position is read twice, as a state and as a key with its value. Before those of a unit stand the keys and values of its prompt, and of
+    the guide in the units that write, so many short rows take more memory than a few long ones with as many positions.
+    """
     source, target = (max(len(row[side]) for row in rows) for side in (0, 1))
-    return len(rows) * (source + positions_guessed(settings, source, target))
+    units = 3 if settings.denoising else 2
+    read = source + positions_guessed(settings, source, target)
+    before = units * settings.prompt_length + (units - 1) * source
+    return len(rows) * (2 * read + before)
 
 
 @torch.no_grad()
 def dev_losses(model: Generator, rows: list[Row], pad: int, precision: str = "float32", tokens: int = 4_096) -> dict[str, float]:
-    """The loss of each unit by label, in nats, without noise."""
+    """The loss of each unit by label, in nats, without noise.
+
+    As in training, mask-predict guesses some pieces of a row and is given the others, and the denoiser reads both. Which pieces are guessed
+    is drawn alike at each look, by a generator of its own: training goes on as if nothing had been measured.
+    """
     model.eval()
+    random = torch.Generator(model.device).manual_seed(0)
     total: dict[str, float] = {}
     for chosen in by_length([max(map(len, row)) for row in rows], tokens):
         batch = {name: tensor.to(model.device) for name, tensor in collate_sources([rows[i] for i in chosen], pad).items()}
         batch.pop("labels")
         with reading_in(precision, model.device):
-            found: dict[str, Any] = model(**batch)
+            found: dict[str, Any] = model(**batch, random=random)
         total = {name: total.get(name, 0.0) + float(value) for name, value in found.items()}
     labels = sum(len(target) for _, target in rows)
     return {name: value / labels for name, value in total.items()}

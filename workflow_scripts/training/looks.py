@@ -1,6 +1,6 @@
 """looks: what is measured on the dev set while a model that writes text is trained: the loss, and BLEU or ROUGE-L of greedy texts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -44,18 +44,27 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], precision: 
 @torch.no_grad()
 def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
     """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
+    # a summary is far shorter than its document
+    longest = {"max_length": max(len(row[1]) for row in dev.rows[: settings.bleu_sentences]) + 10} if codec.documents else {}
+
+    def greedy(sources: list[Sequence[int]], tokens: int) -> list[str]:
+        return generate(network, codec, sources, dev.language, beam_size=1, tokens=tokens, **longest)
+
+    return score_of_texts(greedy, dev, settings, network.device)
+
+
+def score_of_texts(
+    write: Callable[[list[Sequence[int]], int], list[str]], dev: Dev, settings: Training, device: torch.device
+) -> float | None:
+    """BLEU or ROUGE-L of what `write` makes of the first dev sentences, so many tokens at once; None as in `dev_score`."""
     metric = dev_metric(dev.language, settings)
     if metric is None:
         return None
-    rows = dev.rows[: settings.bleu_sentences]
-    # a summary is far shorter than its document
-    longest = {"max_length": max(len(row[1]) for row in rows) + 10} if codec.documents else {}
-    device = network.device
     # a GPU takes hundreds of sentences in the time of a few
     at_once = 16_384 if device.type == "cuda" else 4_096
     with reading_in(pick_precision(settings.precision, device), device):
-        hypotheses = generate(network, codec, [row[0] for row in rows], dev.language, beam_size=1, tokens=at_once, **longest)
-    return metric.corpus_score(hypotheses, [(dev.references or [])[: settings.bleu_sentences]]).score
+        texts = write([row[0] for row in dev.rows[: settings.bleu_sentences]], at_once)
+    return metric.corpus_score(texts, [(dev.references or [])[: settings.bleu_sentences]]).score
 
 
 def dev_metric(code: str, settings: Training) -> Any:

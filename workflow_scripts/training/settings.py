@@ -26,7 +26,7 @@ class Training:
     decay_power: NotNegative = 1.0
     """Power of the polynomial decay; 1 is linear."""
     label_smoothing: ShareBelowOne = 0.2
-    """Mass that is spread over the vocabulary."""
+    """Mass that is spread over the vocabulary. Models that write at once learn without."""
     loss: Literal["chunked", "plain"] = "chunked"
     """`chunked` never holds the scores of all tokens at once; `plain` is PyTorch's, and equal to rounding."""
     dropout: ShareBelowOne = 0.3
