@@ -1,4 +1,4 @@
-"""prompts: semantic-guided generation (SGA), an encoder that writes text (section 4 of the paper).
+"""prompts: semantic-guided alignment-then-denoising (SGA), an encoder that writes text (section 4 of the paper).
 
 A pretrained masked language model is run three times, by *units* that share all its weights. What differs from unit to unit is a
 *prompt*: keys and values for every layer, which are concatenated with those of the text (section 3).

@@ -1,6 +1,6 @@
-"""sga: the settings of models that write all of a text at once, without autoregression: by CTC, and by semantic-guided generation (SGA).
+"""sga: the settings of models that write all of a text at once, without autoregression.
 
-`prompts` and `refining` have the models themselves.
+That is by CTC, or by semantic-guided alignment-then-denoising (SGA). `prompts` and `refining` have the models themselves.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ FILE = "prompts.safetensors"
 
 @dataclass
 class SGA:
-    """Settings of semantic-guided generation. The defaults are the paper's, as far as it has them."""
+    """Settings of semantic-guided alignment-then-denoising. The defaults are the paper's, as far as it has them."""
 
     prompt_length: Natural = 128
     """Keys and values of each layer's prompt, in each unit."""
