@@ -316,6 +316,11 @@ def test_acquired_data_take_the_place_of_a_file():
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.tsv"
     with pytest.raises(InputError, match=r"'results/data/muse.tsv' is not defined, did you mean 'results/data/muse.txt'"):
         config.load(raw)
+    raw = changed("backbones/bible/small/text/de", "results/corpora/hlep.de-en/train.de")
+    with pytest.raises(
+        InputError, match=r"'results/corpora/hlep.de-en/train.de' is not defined, did you mean 'results/corpora/help.de-en/"
+    ):
+        config.load(raw)
 
 
 @pytest.mark.parametrize(
@@ -384,6 +389,26 @@ def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backb
     assert zero_shot_tests(loaded, "en-es") == []
     loaded.run.zero_shot = False
     assert zero_shot_tests(loaded, "help-de-en") == []
+
+
+@pytest.mark.parametrize(
+    "models, removed", [({"csr": {"experiment": "help-de-en", "arm": "csr"}}, True), ({"b": {"backbone": "bible"}}, False)]
+)
+def test_no_arm_learns_the_sentences_that_retrieval_looks_up_in_its_states(models, removed):
+    raw = changed("run/experiments", ["help-de-en", "looked-up"])
+    raw["aligned"] = {"pairs": {"test": {"own": {"languages": ["de", "en"], "files": {"de": "a", "en": "b"}}}}}
+    raw["experiments"]["looked-up"] = {"task": "retrieval", "corpus": "pairs", "models": models}
+    left_out = inputs.others_held_out(config.load(raw), SimpleNamespace(corpus="help", a="de", b="en"), "a")
+    assert left_out == [f"results/aligned/pairs/test/own.{side}" for side in ("source", "target") if removed]
+
+
+@pytest.mark.parametrize("mode, removed", [("aligned", True), ("identical", False)])
+def test_no_lexicon_is_aligned_in_the_test_sets_of_an_experiment_on_another_corpus(mode, removed):
+    raw = changed("lexicons/unsupervised", {"corpus": "large", "mapping": {"mode": mode}})
+    raw["corpora"]["large"] = {"like": "help", "train": {"files": {"de": "a", "en": "b"}}}
+    left_out = inputs.others_held_out(config.load(raw), SimpleNamespace(corpus="large", a="de", b="en"), "a")
+    files = [f"results/corpora/help.de-en/{part}.{code}" for part in ("dev", "test/pages") for code in ("de", "en")]
+    assert left_out == (files if removed else [])
 
 
 def many(**changes) -> dict:
@@ -656,6 +681,21 @@ def test_a_folder_without_a_ready_made_backbone_and_a_table_that_is_not_there_ar
     missing = dict(config.missing_files(loaded))
     assert missing["backbones.bible.small.ready"] == "resources/bible/ready.json"
     assert "analyses.inside.published" in missing and "config/nowhere.tsv" in inputs.report_inputs(loaded)[0]
+
+
+def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():
+    raw = changed("analyses", {"inside": {"models": ["bible"], "corpus": "other"}})
+    raw["run"]["analyses"] = ["inside"]
+    files = {part: {"files": {"de": f"{part}.de", "en": f"{part}.en"}} for part in ("train", "dev", "web")}
+    raw["corpora"]["other"] = {"like": "help", "train": files["train"], "dev": files["dev"], "test": {"web": files["web"]}}
+    assert dict(config.missing_files(config.load(raw))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
+    raw["corpora"]["other"]["test"]["web"] = {"held_out": 5}
+    assert dict(config.missing_files(config.load(raw))) == {"corpora.other.train": "train.en"}
+    raw = classified("analyses", {"inside": {"models": ["bible"], "corpus": "modules", "parallel": False}})
+    raw["run"] |= {"experiments": ["help-de-en"], "arms": ["finetune"], "analyses": ["inside"]}
+    raw["arms"] |= DEFAULT["arms"]
+    raw["labelled"]["modules"]["train"]["file"] = "nowhere.tsv"
+    assert "nowhere.tsv" in dict(config.missing_files(config.load(raw))).values()
 
 
 def test_a_lexicon_learnt_for_text_with_labels_is_checked():

@@ -280,6 +280,11 @@ def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw["run"]["analyses"] = ["own"]
     good, bad = map(str, text_findings.analysed(config.load(raw)))
     assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
+    # of a corpus that no experiment has, its test set alone
+    raw["analyses"]["own"] = {"models": ["bible"], "corpus": "other"}
+    raw["corpora"]["other"] = {"like": "help", "train": moses(folder, "de", "nowhere"), "test": {"web": moses(folder, "de", "blank")}}
+    assert found(raw, "corpora.other.test.web").startswith("WRONG")
+    assert not [one for one in text_findings.corpora(config.load(raw)) if one.about == "corpora.other.train"]
 
 
 def test_a_model_that_was_cut_down_to_other_text_is_noted(folder):

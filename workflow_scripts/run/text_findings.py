@@ -16,6 +16,7 @@ import numpy as np
 
 from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
+from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora, used_lexicons, with_labels
 from workflow_scripts.stage import InputError, resource
@@ -84,10 +85,12 @@ _HEAD = 100_000
 
 def corpora(config: Config) -> Iterator[Finding]:
     """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
-    for name in used_corpora(config):
+    used, analysed = used_corpora(config), sources_read(config)
+    for name in dict.fromkeys([*used, *config.corpora]):
         corpus = config.corpora[name]
         for part, source in sources_of(corpus).items():
-            if source.held_out is None and not is_awaited(*source.paths()):
+            read = name in used or f"corpora.{name}.{part}" in analysed
+            if read and source.held_out is None and not is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
                 pairs = beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
                 yield from _odd(f"corpora.{name}.{part}", pairs)
@@ -170,7 +173,8 @@ def foreign(about: str, lines: list[str], code: str) -> Iterator[Finding]:
 
 def labelled(config: Config) -> Iterator[Finding]:
     """Whether labelled text is what the configuration says: files, columns, labels."""
-    for name in dict.fromkeys(config.experiments[each].corpus for each in with_labels(config)):
+    analysed = [name for name in config.labelled if f"labelled.{name}.train" in sources_read(config)]
+    for name in dict.fromkeys([*(config.experiments[each].corpus for each in with_labels(config)), *analysed]):
         block = config.labelled[name]
         for part, source in sources_of(block).items():
             if source.file and not is_awaited(*source.paths()):
