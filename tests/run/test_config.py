@@ -453,11 +453,17 @@ def test_each_may_list_the_combinations():
         ([{"source": "de"}, {"target": "en"}], "wants lists of values by name"),
         ({"target": ["en", "de"]}, "makes 'help-{source}-en' twice; the name must tell them apart, as with {target} in it"),
         ({"source": ["de", "de"]}, "makes 'help-de-en' twice"),
+        ([{}, {}], "wants lists of values by name"),
     ],
 )
 def test_a_malformed_each_is_refused(each, message):
     with pytest.raises(InputError, match=re.escape(message)):
         config.load(many(each=each))
+
+
+def test_a_name_that_each_makes_is_no_list():
+    with pytest.raises(InputError, match=r"corpora\.\{pair\}\.each: \{pair\} is the definition's name, so its values must be texts"):
+        config.load(changed("corpora/{pair}", {"each": {"pair": [["de", "en"]]}, "like": "help"}))
 
 
 FRENCH = """

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,19 @@ def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
     block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
     with pytest.raises(InputError, match="no example has the label 'yes', so no model can learn it; take it out of `labels`"):
         text_findings._labelled_text(source, block)
+    (tmp_path / "x.tsv").write_text("0\ta query\ta document\n" * 50)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2, "pair": 3})
+    with pytest.raises(InputError, match="no example has the label '1'"):
+        text_findings._labelled_text(source, replace(block, unit="query", labels=["0", "1"], train=source))
+
+
+def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
+    for files, wrong in ((moses(folder, "de", "en"), False), (moses(folder, "en", "de"), True)):
+        raw = changed("run/experiments", ["pairs"])
+        raw["aligned"] = {"pairs": {"test": {"own": {"languages": ["de", "en"], **files}}}}
+        raw["experiments"]["pairs"] = {"task": "retrieval", "corpus": "pairs", "models": {"bible": {"backbone": "bible"}}}
+        line = found(raw, "aligned.pairs.test.own")
+        assert line.startswith("WRONG" if wrong else "ok ") and ("exchange the columns or files of de and en" in line) == wrong
 
 
 def test_files_for_another_reader_are_noted(tmp_path):

@@ -204,11 +204,13 @@ def aligned(config: Config) -> Iterator[Finding]:
 
 def _aligned_text(source: AlignedSource) -> str:
     sides, pairs = read_aligned(alignments.at_hand(source))
-    return f"{' + '.join(source.paths())}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
+    where = " + ".join(source.paths())
+    check_languages([Pair("", sides[0][i], sides[1][j], i + 1) for i, j in pairs[:2000]], source.languages, where)
+    return f"{where}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
 
 
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    learnt = source == block.train and block.unit == "text"
+    learnt = source == block.train and block.unit in ("text", "query")
     examples = list(itertools.islice(_examples(source, block), _HEAD))
     if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
