@@ -15,7 +15,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import arms, config, findings, inputs, loading, model_findings, resources
+from workflow_scripts.run import arms, config, findings, inputs, loading, model_findings, resources, text_checks
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
@@ -23,6 +23,8 @@ from workflow_scripts.tasks.retrieval import NamedModel
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
+from workflow_scripts.text.examples import LabelledSource
+from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.training.backbone import chain_of
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
@@ -323,6 +325,9 @@ def test_acquired_data_take_the_place_of_a_file():
         config.load(raw)
 
 
+TABLE = {"url": "http://x/a.tsv", "languages": ["de", "en"]}
+
+
 @pytest.mark.parametrize(
     "data, message",
     [
@@ -337,6 +342,14 @@ def test_acquired_data_take_the_place_of_a_file():
         ({"debian": {"packages": {"de": "libreoffice-help-de"}}}, "names the packages of two languages"),
         ({"debian": {"packages": {"de": "a", "xx": "b"}}}, "unknown language 'xx'"),
         ({"huggingface": {"dataset": "x/y"}, "languages": ["de", "en"]}, "huggingface takes none"),
+        ({"sacrebleu": "wmt19", "languages": ["de", "de"]}, r"languages: \['de', 'de'\] is one language twice"),
+        ({**TABLE, "columns": {"ge": 1, "en": 2}}, r"columns: nothing is said about de; it has {'ge': 1, 'en': 2}"),
+        ({**TABLE, "columns": {"de": 1, "en": 2, "page": 3}}, "columns: page is no language of the data nor `document`"),
+        ({**TABLE, "columns": {"de": 1, "en": 1}}, "columns: both languages are read from 1"),
+        ({**TABLE, "url": "http://x/a.tmx.gz", "columns": {"de": 1, "en": 2}}, "columns: is for one `url` of a file with both languages"),
+        ({"sacrebleu": "wmt19", "languages": ["de", "en"], "columns": {"de": 5, "en": 7}}, "columns: is for one `url`"),
+        ({"url": "http://x/a.tsv", "columns": {"de": 1, "en": 2}}, "columns: is for parallel text, whose `languages` are missing"),
+        ({"url": "http://x/a.txt.zst", "lines": 5}, "lines: can be taken from a plain, .gz or .xz file; a.txt.zst is packed otherwise"),
         ({"join": ["wbe"], "languages": ["de", "en"]}, "'wbe' is not defined, did you mean 'web'"),
         ({"join": ["web"], "languages": ["de", "en"]}, "must be parallel text"),
     ],
@@ -702,6 +715,15 @@ def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():
     raw["arms"] |= DEFAULT["arms"]
     raw["labelled"]["modules"]["train"]["file"] = "nowhere.tsv"
     assert "nowhere.tsv" in dict(config.missing_files(config.load(raw))).values()
+
+
+def test_questions_are_not_read_from_json_lines():
+    squad = LabelledSource("results/data/squad.jsonl.zst", {"question": "question", "passage": "context", "answer": "answers.text"})
+    block = Labelled(
+        language="en", unit="question", train=squad, dev=LabelledSource(held_out=0.1), test={"own": LabelledSource(held_out=0.1)}
+    )
+    (said,) = text_checks.labelled_problems("labelled.squad", block)
+    assert said.startswith("labelled.squad.train.file: results/data/squad.jsonl.zst has JSON lines, which are not read here; write a TSV")
 
 
 def test_a_lexicon_learnt_for_text_with_labels_is_checked():

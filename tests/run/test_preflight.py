@@ -210,6 +210,10 @@ def test_files_for_another_reader_are_noted(tmp_path):
     (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("has 1 line(s); if these should be more" in note for note in notes)
+    (tmp_path / "dev.tsv").write_text("German\tEN\n" + "<p>Eine <B class='x'>Zeile\t1 < 2 <s> a > b\n" * 20)
+    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    assert len(notes) == 3 and "line 1 looks like a header, 'German' and 'EN', and is read as a pair; delete it" in notes[1]
+    assert '48% of the sentences have HTML tags, as in "<p>Eine' in notes[2]
     (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
@@ -247,7 +251,7 @@ def test_sides_out_of_step_are_noted(folder):
     shifted = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, [*english[1:], english[0]], strict=True), 1)]
     assert len(pairs) >= 200 and text_findings.out_of_step(pairs) is None
     assert abs(text_findings.out_of_step(shifted)) == 1
-    (note,) = text_findings._odd("corpora.x", shifted)
+    (note,) = text_findings._odd("corpora.x", shifted, ("de", "en"))
     assert note.verdict == "note" and "the sides look out of step" in note.said
 
 
@@ -583,6 +587,9 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     block = {"url": "https://example.org/de-en.tsv", "languages": ["de", "en"]}
     raw = changed("corpora/help/train", {"data": "web"}) | {"data": {"web": block, "unused": {**block, "sha256": "1" * 64}}}
     assert "`sha256` is missing" in found(raw, "data.web")
+    sides = {code: f"https://example.org/{code}.txt" for code in ("de", "en")}
+    half = raw | {"data": {"web": {**block, "url": sides, "sha256": {"de": "0" * 64}}}}
+    assert "`sha256` is missing" in found(half, "data.web")
     block["sha256"] = "0" * 64
     place = tmp_path / "cache/sha256" / block["sha256"] / "de-en.tsv"
     line = found(raw, "data.web")

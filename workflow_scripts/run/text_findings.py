@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import regex
 
 from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
@@ -52,7 +53,7 @@ def data(config: Config) -> Iterator[Finding]:
 
 
 def _to_acquire(block: Data) -> str:
-    sums = block.sha256.values() if isinstance(block.sha256, dict) else [block.sha256]
+    sums = [block.sha256.get(side) for side in block.url or ()] if isinstance(block.sha256, dict) else [block.sha256]
     if block.url and None in sums:
         raise InputError(f"{block.url}: `sha256` is missing; its job downloads the file and says which checksum it found")
     size = 0
@@ -93,14 +94,17 @@ def corpora(config: Config) -> Iterator[Finding]:
             if read and source.held_out is None and not is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
                 pairs = beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
-                yield from _odd(f"corpora.{name}.{part}", pairs)
+                yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages)
                 for side, code in enumerate(corpus.languages):
                     yield from foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
 
 
-def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
-    """Notes where a file was written for another reader: one that takes off quotation marks, reads entities, or ends lines otherwise."""
+def _odd(about: str, pairs: list[Pair], languages: tuple[str, str]) -> Iterator[Finding]:
+    """Notes where a file was written for another reader: one that passes over a header, takes off quotation marks, reads HTML, or ends
+    lines otherwise."""
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
+    if pairs and pairs[0].line == 1 and {text.lower() for text in cells[:2]} <= _HEADER | {*languages, *map(_english_name, languages)}:
+        yield Finding("note", about, f"line 1 looks like a header, {cells[0]!r} and {cells[1]!r}, and is read as a pair; delete it")
     if sum(map(_in_quotation_marks, cells)) > len(cells) / 2:
         yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
     if (lag := out_of_step(pairs)) is not None:
@@ -110,8 +114,21 @@ def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
     if len(escaped) > len(cells) / 100:
         said = f"{len(escaped) / len(cells):.0%} of the sentences have HTML entities, as in {escaped[0][:60]!r}; set `unescape: true`"
         yield Finding("note", about, said)
+    tagged = [text for text in cells if _TAG.search(text)]
+    if len(tagged) > len(cells) / 100:
+        said = f"{len(tagged) / len(cells):.0%} of the sentences have HTML tags, as in {tagged[0][:60]!r}, which are read as text"
+        yield Finding("note", about, f"{said}; take them out of the file if models should not learn them")
     if 0 < len(pairs) < 10:
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
+
+
+_HEADER = {"source", "target", "src", "tgt", "trg", "text", "sentence", "sentence1", "sentence2", "translation"}
+"""What a table's first line calls its sides, besides their languages."""
+_TAG = regex.compile(r"</?(?:b|i|u|p|br|a|div|span|td|tr|li|ul|ol|font|strong|em|h[1-6])\b[^<>]*>", regex.IGNORECASE)
+
+
+def _english_name(code: str) -> str:
+    return language(code).name.lower()
 
 
 def _in_quotation_marks(text: str) -> bool:
