@@ -363,7 +363,7 @@ DOC = "<doc id=1>\n<Article>\nOne.\n</Article>\n<ZH-REF1>\n一。\n</ZH-REF1>\n<
         ("x.jsonl", '{"a": "One.", "b": "一"}\n{"a": [], "b": "二"}\n', r"x\.jsonl, line 2: the document has no sentence; .*empty: remove"),
         ("x.jsonl", '{"a": "One.", "b": "一"}\n{"a": "Two", "b": " "}\n', r"x\.jsonl, line 2: the summary is empty; correct the file"),
         ("x.jsonl", '{"a": ["One", 2], "b": "一"}\n', r"x\.jsonl, line 1: not a JSON object"),
-        ("x.jsonl", '{"a": {"x": "y"}, "b": "一"}\n', r"x\.jsonl, line 1: not a JSON object .*dict where a text or a list of sentences"),
+        ("x.jsonl", '{"a": {"x": "y"}, "b": "一"}\n', r"x\.jsonl, line 1: not a JSON object .*a is an object; name a key inside: a\.x"),
         ("x.jsonl", '{"a": "One", "c": "一"}\n', r"x\.jsonl, line 1: not a JSON object"),
         ("x.tsv", "One\t一\n</s> \t二\n", r"x\.tsv, line 2: the document has no sentence"),
         ("ncls", DOC + "<doc id=2>\n<Article>\nTwo.\n</Article>\n</doc>\n", r"ncls, line 9: the document has no <ZH-REF>; it has Article"),

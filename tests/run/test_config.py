@@ -15,7 +15,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import arms, config, findings, inputs, loading, model_findings, resources
+from workflow_scripts.run import arms, config, findings, inputs, loading, model_findings, resources, text_checks
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.experiment import Phase, arms_of, grid_points, phase_training
@@ -23,6 +23,8 @@ from workflow_scripts.tasks.retrieval import NamedModel
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
+from workflow_scripts.text.examples import LabelledSource
+from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.training.backbone import chain_of
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
@@ -316,6 +318,14 @@ def test_acquired_data_take_the_place_of_a_file():
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.tsv"
     with pytest.raises(InputError, match=r"'results/data/muse.tsv' is not defined, did you mean 'results/data/muse.txt'"):
         config.load(raw)
+    raw = changed("backbones/bible/small/text/de", "results/corpora/hlep.de-en/train.de")
+    with pytest.raises(
+        InputError, match=r"'results/corpora/hlep.de-en/train.de' is not defined, did you mean 'results/corpora/help.de-en/"
+    ):
+        config.load(raw)
+
+
+TABLE = {"url": "http://x/a.tsv", "languages": ["de", "en"]}
 
 
 @pytest.mark.parametrize(
@@ -332,6 +342,14 @@ def test_acquired_data_take_the_place_of_a_file():
         ({"debian": {"packages": {"de": "libreoffice-help-de"}}}, "names the packages of two languages"),
         ({"debian": {"packages": {"de": "a", "xx": "b"}}}, "unknown language 'xx'"),
         ({"huggingface": {"dataset": "x/y"}, "languages": ["de", "en"]}, "huggingface takes none"),
+        ({"sacrebleu": "wmt19", "languages": ["de", "de"]}, r"languages: \['de', 'de'\] is one language twice"),
+        ({**TABLE, "columns": {"ge": 1, "en": 2}}, r"columns: nothing is said about de; it has {'ge': 1, 'en': 2}"),
+        ({**TABLE, "columns": {"de": 1, "en": 2, "page": 3}}, "columns: page is no language of the data nor `document`"),
+        ({**TABLE, "columns": {"de": 1, "en": 1}}, "columns: both languages are read from 1"),
+        ({**TABLE, "url": "http://x/a.tmx.gz", "columns": {"de": 1, "en": 2}}, "columns: is for one `url` of a file with both languages"),
+        ({"sacrebleu": "wmt19", "languages": ["de", "en"], "columns": {"de": 5, "en": 7}}, "columns: is for one `url`"),
+        ({"url": "http://x/a.tsv", "columns": {"de": 1, "en": 2}}, "columns: is for parallel text, whose `languages` are missing"),
+        ({"url": "http://x/a.txt.zst", "lines": 5}, "lines: can be taken from a plain, .gz or .xz file; a.txt.zst is packed otherwise"),
         ({"join": ["wbe"], "languages": ["de", "en"]}, "'wbe' is not defined, did you mean 'web'"),
         ({"join": ["web"], "languages": ["de", "en"]}, "must be parallel text"),
     ],
@@ -386,6 +404,26 @@ def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backb
     assert zero_shot_tests(loaded, "help-de-en") == []
 
 
+@pytest.mark.parametrize(
+    "models, removed", [({"csr": {"experiment": "help-de-en", "arm": "csr"}}, True), ({"b": {"backbone": "bible"}}, False)]
+)
+def test_no_arm_learns_the_sentences_that_retrieval_looks_up_in_its_states(models, removed):
+    raw = changed("run/experiments", ["help-de-en", "looked-up"])
+    raw["aligned"] = {"pairs": {"test": {"own": {"languages": ["de", "en"], "files": {"de": "a", "en": "b"}}}}}
+    raw["experiments"]["looked-up"] = {"task": "retrieval", "corpus": "pairs", "models": models}
+    left_out = inputs.others_held_out(config.load(raw), SimpleNamespace(corpus="help", a="de", b="en"), "a")
+    assert left_out == [f"results/aligned/pairs/test/own.{side}" for side in ("source", "target") if removed]
+
+
+@pytest.mark.parametrize("mode, removed", [("aligned", True), ("identical", False)])
+def test_no_lexicon_is_aligned_in_the_test_sets_of_an_experiment_on_another_corpus(mode, removed):
+    raw = changed("lexicons/unsupervised", {"corpus": "large", "mapping": {"mode": mode}})
+    raw["corpora"]["large"] = {"like": "help", "train": {"files": {"de": "a", "en": "b"}}}
+    left_out = inputs.others_held_out(config.load(raw), SimpleNamespace(corpus="large", a="de", b="en"), "a")
+    files = [f"results/corpora/help.de-en/{part}.{code}" for part in ("dev", "test/pages") for code in ("de", "en")]
+    assert left_out == (files if removed else [])
+
+
 def many(**changes) -> dict:
     """The default configuration with its experiment made for several languages at once."""
     raw = copy.deepcopy(DEFAULT)
@@ -428,11 +466,17 @@ def test_each_may_list_the_combinations():
         ([{"source": "de"}, {"target": "en"}], "wants lists of values by name"),
         ({"target": ["en", "de"]}, "makes 'help-{source}-en' twice; the name must tell them apart, as with {target} in it"),
         ({"source": ["de", "de"]}, "makes 'help-de-en' twice"),
+        ([{}, {}], "wants lists of values by name"),
     ],
 )
 def test_a_malformed_each_is_refused(each, message):
     with pytest.raises(InputError, match=re.escape(message)):
         config.load(many(each=each))
+
+
+def test_a_name_that_each_makes_is_no_list():
+    with pytest.raises(InputError, match=r"corpora\.\{pair\}\.each: \{pair\} is the definition's name, so its values must be texts"):
+        config.load(changed("corpora/{pair}", {"each": {"pair": [["de", "en"]]}, "like": "help"}))
 
 
 FRENCH = """
@@ -656,6 +700,30 @@ def test_a_folder_without_a_ready_made_backbone_and_a_table_that_is_not_there_ar
     missing = dict(config.missing_files(loaded))
     assert missing["backbones.bible.small.ready"] == "resources/bible/ready.json"
     assert "analyses.inside.published" in missing and "config/nowhere.tsv" in inputs.report_inputs(loaded)[0]
+
+
+def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():
+    raw = changed("analyses", {"inside": {"models": ["bible"], "corpus": "other"}})
+    raw["run"]["analyses"] = ["inside"]
+    files = {part: {"files": {"de": f"{part}.de", "en": f"{part}.en"}} for part in ("train", "dev", "web")}
+    raw["corpora"]["other"] = {"like": "help", "train": files["train"], "dev": files["dev"], "test": {"web": files["web"]}}
+    assert dict(config.missing_files(config.load(raw))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
+    raw["corpora"]["other"]["test"]["web"] = {"held_out": 5}
+    assert dict(config.missing_files(config.load(raw))) == {"corpora.other.train": "train.en"}
+    raw = classified("analyses", {"inside": {"models": ["bible"], "corpus": "modules", "parallel": False}})
+    raw["run"] |= {"experiments": ["help-de-en"], "arms": ["finetune"], "analyses": ["inside"]}
+    raw["arms"] |= DEFAULT["arms"]
+    raw["labelled"]["modules"]["train"]["file"] = "nowhere.tsv"
+    assert "nowhere.tsv" in dict(config.missing_files(config.load(raw))).values()
+
+
+def test_questions_are_not_read_from_json_lines():
+    squad = LabelledSource("results/data/squad.jsonl.zst", {"question": "question", "passage": "context", "answer": "answers.text"})
+    block = Labelled(
+        language="en", unit="question", train=squad, dev=LabelledSource(held_out=0.1), test={"own": LabelledSource(held_out=0.1)}
+    )
+    (said,) = text_checks.labelled_problems("labelled.squad", block)
+    assert said.startswith("labelled.squad.train.file: results/data/squad.jsonl.zst has JSON lines, which are not read here; write a TSV")
 
 
 def test_a_lexicon_learnt_for_text_with_labels_is_checked():

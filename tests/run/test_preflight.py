@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,19 @@ def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
     block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
     with pytest.raises(InputError, match="no example has the label 'yes', so no model can learn it; take it out of `labels`"):
         text_findings._labelled_text(source, block)
+    (tmp_path / "x.tsv").write_text("0\ta query\ta document\n" * 50)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2, "pair": 3})
+    with pytest.raises(InputError, match="no example has the label '1'"):
+        text_findings._labelled_text(source, replace(block, unit="query", labels=["0", "1"], train=source))
+
+
+def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
+    for files, wrong in ((moses(folder, "de", "en"), False), (moses(folder, "en", "de"), True)):
+        raw = changed("run/experiments", ["pairs"])
+        raw["aligned"] = {"pairs": {"test": {"own": {"languages": ["de", "en"], **files}}}}
+        raw["experiments"]["pairs"] = {"task": "retrieval", "corpus": "pairs", "models": {"bible": {"backbone": "bible"}}}
+        line = found(raw, "aligned.pairs.test.own")
+        assert line.startswith("WRONG" if wrong else "ok ") and ("exchange the columns or files of de and en" in line) == wrong
 
 
 def test_files_for_another_reader_are_noted(tmp_path):
@@ -196,6 +210,10 @@ def test_files_for_another_reader_are_noted(tmp_path):
     (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("has 1 line(s); if these should be more" in note for note in notes)
+    (tmp_path / "dev.tsv").write_text("German\tEN\n" + "<p>Eine <B class='x'>Zeile\t1 < 2 <s> a > b\n" * 20)
+    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    assert len(notes) == 3 and "line 1 looks like a header, 'German' and 'EN', and is read as a pair; delete it" in notes[1]
+    assert '48% of the sentences have HTML tags, as in "<p>Eine' in notes[2]
     (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
@@ -233,7 +251,7 @@ def test_sides_out_of_step_are_noted(folder):
     shifted = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, [*english[1:], english[0]], strict=True), 1)]
     assert len(pairs) >= 200 and text_findings.out_of_step(pairs) is None
     assert abs(text_findings.out_of_step(shifted)) == 1
-    (note,) = text_findings._odd("corpora.x", shifted)
+    (note,) = text_findings._odd("corpora.x", shifted, ("de", "en"))
     assert note.verdict == "note" and "the sides look out of step" in note.said
 
 
@@ -280,6 +298,11 @@ def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw["run"]["analyses"] = ["own"]
     good, bad = map(str, text_findings.analysed(config.load(raw)))
     assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
+    # of a corpus that no experiment has, its test set alone
+    raw["analyses"]["own"] = {"models": ["bible"], "corpus": "other"}
+    raw["corpora"]["other"] = {"like": "help", "train": moses(folder, "de", "nowhere"), "test": {"web": moses(folder, "de", "blank")}}
+    assert found(raw, "corpora.other.test.web").startswith("WRONG")
+    assert not [one for one in text_findings.corpora(config.load(raw)) if one.about == "corpora.other.train"]
 
 
 def test_a_model_that_was_cut_down_to_other_text_is_noted(folder):
@@ -564,6 +587,9 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     block = {"url": "https://example.org/de-en.tsv", "languages": ["de", "en"]}
     raw = changed("corpora/help/train", {"data": "web"}) | {"data": {"web": block, "unused": {**block, "sha256": "1" * 64}}}
     assert "`sha256` is missing" in found(raw, "data.web")
+    sides = {code: f"https://example.org/{code}.txt" for code in ("de", "en")}
+    half = raw | {"data": {"web": {**block, "url": sides, "sha256": {"de": "0" * 64}}}}
+    assert "`sha256` is missing" in found(half, "data.web")
     block["sha256"] = "0" * 64
     place = tmp_path / "cache/sha256" / block["sha256"] / "de-en.tsv"
     line = found(raw, "data.web")

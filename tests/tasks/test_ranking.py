@@ -170,6 +170,11 @@ def configuration(**changes):
         ("labelled__xquadr__unit", "text", "`queries` and `documents` are for `unit: query`"),
         ("labelled__xquadr__train", {"file": "x.tsv", "columns": {"text": 1, "label": 2}}, "train.columns: say nothing about pair"),
         ("labelled__xquadr__train", {"file": "x.tsv", "queries": "y.tsv"}, "train: give `file`, `queries` and `documents`"),
+        (
+            "labelled__xquadr__train",
+            {"file": "x.tsv", "queries": "q.jsonl", "documents": "y.tsv"},
+            r"train\.queries: q\.jsonl has JSON lines",
+        ),
         ("experiments__answers__ranking__relevant", 0, "relevant"),
     ],
 )

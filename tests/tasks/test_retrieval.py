@@ -191,6 +191,11 @@ BUCC = {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}, "gold"
         (TEST, {"y": BUCC}, "dev.y: is missing; the threshold"),
         (TEST, {"x": {**BUCC, "file": "x.tsv"}}, "test.x: give `file` with `columns`, or `files`"),
         (TEST, {"x": {**BUCC, "files": {"de": "x"}}}, "test.x: `files` must name de and en"),
+        (
+            TEST,
+            {"x": {"languages": ["de", "en"], "file": "x.jsonl", "columns": {"de": 1, "en": 2}}},
+            "x.jsonl has JSON lines, .*write a TSV",
+        ),
         (TEST, {"x": {**BUCC, "languages": ["de", "de"]}}, "is one language twice"),
         (TEST, {"fr": {"languages": ["fr", "en"], "file": "x.tsv", "columns": {"fr": 1, "en": 2}}}, "no text for 'fr'"),
         ("backbones__bible-{how}__trim", True, "trim: keeps the pieces"),

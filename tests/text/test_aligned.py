@@ -55,6 +55,7 @@ def test_columns_by_name():
         ("a\nb\n", "a\n", {}, "has 2 lines, .*en has 1; line by line"),
         ("a\n \n", "a\nb\n", {}, "de, line 2: the sentence is empty"),
         ("", "", {}, "no sentence is there"),
+        ("", "", {"order": ""}, "no sentence is there"),
         ("a\nb\n", "a\nb\n", {"order": "0\n"}, "has 1 lines for 2 sentences"),
         ("a\nb\n", "a\nb\n", {"order": "0\n2\n"}, "order, line 2: '2' is no number from 0 to 1"),
         ("a\nb\n", "a\nb\n", {"order": "0\n-1\n"}, "order, line 2: '-1' is no number"),

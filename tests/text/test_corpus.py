@@ -1,5 +1,6 @@
 """Raw text to clean training, dev and test text."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from workflow_scripts.text.corpus import (
     DOCUMENT_REASONS,
     REASONS,
     Corpus,
+    are_running,
     assign_documents,
     cut_lines,
     held_out,
@@ -207,6 +209,17 @@ def pages(sizes: list[int]) -> list[str]:
         for page, size in enumerate(sizes)
         for i in range(1, size + 1)
     ]
+
+
+@pytest.mark.parametrize("documents", [None, Documents("de", min_words=12)])
+def test_sentences_are_told_apart_in_chunks_as_one_by_one(documents):
+    settings = manual(documents=documents)
+    pairs = list(itertools.islice(read_pairs(settings.train, settings.languages, documents), 2000))
+    found = are_running(pairs, settings)
+    assert found == [are_running([pair], settings)[0] for pair in pairs] and 200 < sum(found) < 1800
+    least = 12 if documents else settings.held_out_min_words
+    assert all(number_of_words(pair.a, "de") >= least for pair in itertools.compress(pairs, found))
+    assert are_running([], settings) == []
 
 
 def test_large_documents_are_held_out_only_when_nothing_else_is_left(tmp_path):

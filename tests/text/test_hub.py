@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.hub import _rows
+from workflow_scripts.text.hub import HuggingFace, _rows, download_dataset
 
 
 def test_in_a_table_with_tabs_a_quotation_mark_is_a_character(tmp_path):
@@ -30,6 +30,30 @@ def test_what_is_no_json_is_named_with_its_line(tmp_path):
     path.write_text('{"en": {"of": "half a pair \\ud83d"}}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"part\.jsonl, line 1: .*surrogates"):
         list(_rows(path))
+
+
+@pytest.mark.parametrize(
+    "name, content, said",
+    [
+        ("part.csv", "text\nyes\nGrüße\n".encode("latin-1"), r"part\.csv, after line \d: not UTF-8 \(byte 0xfc\); leave `files` out"),
+        ("part.parquet", b"version https://git-lfs.github.com/spec/v1\n", r"part\.parquet: cannot be read as Parquet"),
+    ],
+)
+def test_what_is_no_table_is_named(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        list(_rows(tmp_path / name))
+
+
+def test_patterns_of_files_mean_what_they_meant_when_they_were_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path / "snapshot"))
+    for name in ("data/train.jsonl", "data/more/train.jsonl", "dev.json"):
+        (tmp_path / "snapshot" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "snapshot" / name).write_text('{"a": 1}\n')
+    made = download_dataset(HuggingFace("o/n", files=["*.jsonl"]), tmp_path / "out.jsonl")
+    assert made["files"] == ["data/more/train.jsonl", "data/train.jsonl"]
+    with pytest.raises(InputError, match=r"has no /data/\*\.jsonl in its main branch"):
+        download_dataset(HuggingFace("o/n", files=["/data/*.jsonl"]), tmp_path / "out.jsonl")
 
 
 def test_numbers_of_classes_become_their_names_in_lists_too(tmp_path):

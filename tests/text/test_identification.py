@@ -24,8 +24,11 @@ def test_swapped_scripts(tmp_path):
     )
     check_languages(list(read_pairs(source, ("ru", "en"))), ("ru", "en"), "r.tsv")
     swapped = Source(file=source.file, columns={"ru": 2, "en": 1})
-    with pytest.raises(InputError, match=r"r\.tsv, line 1: the Russian side is written in Latin script"):
+    with pytest.raises(InputError, match=r"r\.tsv, line 1: the Russian side is written in Latin script; the sides look swapped"):
         check_languages(list(read_pairs(swapped, ("ru", "en"))), ("ru", "en"), "r.tsv")
+    both = [pair._replace(a=pair.b) for pair in read_pairs(source, ("ru", "en"))]
+    with pytest.raises(InputError, match=r"is written in Latin script; name the right file or column of ru$"):
+        check_languages(both, ("ru", "en"), "r.tsv")
 
 
 def test_a_language_may_have_two_scripts():

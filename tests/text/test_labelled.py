@@ -95,6 +95,8 @@ def test_columns_that_are_not_there(tmp_path, source, said):
     [
         ("x.jsonl", '{"t": "a", "l": "yes"}\n{"t": null, "l": "yes"}\n', r"x\.jsonl, line 2: the text is empty"),
         ("x.jsonl", '{"t": "a", "l": "yes"}\n{"t": "a \\ud83d", "l": "yes"}\n', r"x\.jsonl, line 2: not a JSON object .*surrogates"),
+        ("x.jsonl", '{"t": {"en": "a"}, "l": "yes"}\n', r"x\.jsonl, line 1: .*\(t is an object; name a key inside: t\.en\)"),
+        ("x.jsonl", '{"t": ["a", "b"], "l": "yes"}\n', r"x\.jsonl, line 1: .*\(t is a list, not a text\)"),
         ("x.csv", "t,l\na,yes\n", r"there is no column 't' for 'text'; .*; a CSV file is not read: write tabs between the columns"),
         ("x.json", '[{"t": "a", "l": "yes"}]\n', r"no column 't' for 'text'; .*one object a line, from a file that ends in \.jsonl"),
     ],

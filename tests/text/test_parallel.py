@@ -41,6 +41,8 @@ def test_all_formats_read_alike(tmp_path):
         ("short.tsv", "a\tb\nc\n", {"de": 1, "en": 2}, r"short\.tsv, line 2: 1 column"),
         ("bad.jsonl", '{"de": "a", "en": "b"}\n{"de": 1\n', {"de": "de", "en": "en"}, r"bad\.jsonl, line 2: not a JSON object"),
         ("key.jsonl", '{"de": "a"}\n', {"de": "de", "en": "en"}, r"key\.jsonl, line 1.*'en'"),
+        ("in.jsonl", '{"t": {"de": "a", "en": "b"}}\n', {"de": "t", "en": "t.en"}, r"line 1.*\(t is an object; name a key inside: t\.de\)"),
+        ("null.jsonl", '{"a": "a", "d": null}\n', {"de": "a", "en": "a", "document": "d"}, r"line 1.*\(d is null, which names no document"),
         ("zero.tsv", "a\tb\n", {"de": 0, "en": 2}, "numbers from 1"),
         ("one.tsv", "a\tb\n", {"de": 1}, "has no entry for en"),
     ],
@@ -57,7 +59,7 @@ def test_entities_are_read_where_asked_for(tmp_path):
     assert [pair.a for pair in read_pairs(Source(files=files), ("de", "en"))] == escaped
     plain = [pair.a for pair in read_pairs(Source(files=files, unescape=True), ("de", "en"))]
     assert plain == ['It \'s " R & D " [ AT&T &nope;', ""]
-    talk = write(tmp_path / "train.tags.de-en.de", ["<title>R&amp;D</title>", "<url>x</url>", "It&apos;s &lt;b&gt;"])
+    talk = write(tmp_path / "train.tags.de-en.de", ["<title>R&amp;D</title>", "<url>x</url>", "It&apos;s&#10;&lt;b&gt;"])
     assert list(plain_sentences(talk)) == ["R&D", "It's <b>"]
 
 

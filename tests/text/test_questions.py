@@ -98,6 +98,22 @@ def test_an_answer_without_a_start_is_taken_where_it_stands_first(tmp_path):
     assert changed == {"answer without a start taken where it stands first": 1}
 
 
+@pytest.mark.parametrize(
+    "answer, passage, place",
+    [
+        ("art", "They start early. The art of war, an art", 22),
+        ("art", "They start early.", 7),
+        ("-art", "pop-art, or -art", 3),
+        ("東京", "今日東京へ。東京", 2),
+        ("Ann", "Anne と Annは", 7),
+    ],
+)
+def test_an_answer_without_a_start_is_no_part_of_a_word_where_it_is_one_elsewhere(tmp_path, answer, passage, place):
+    (tmp_path / "x.tsv").write_text(f"question\tpassage\tanswer\nWhich?\t{passage}\t{answer}\n", encoding="utf-8")
+    ((one,), _, _) = read(tmp_path / "x.tsv", {name: name for name in ("question", "passage", "answer")})
+    assert one.spans == [(place, place + len(answer))]
+
+
 def test_questions_that_have_no_answer_by_design_are_left_out(tmp_path):
     found, removed, _ = read(squad(tmp_path / "x.json", asked(), asked(key="q2", answers=[], is_impossible=True)))
     assert len(found) == 1 and removed == {"question without answer (is_impossible)": 1}

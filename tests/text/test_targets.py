@@ -150,6 +150,8 @@ def test_stories_in_one_language_and_across_two(tmp_path):
         ("x.tsv", "a\tb\n\tc\n", {"text": 1, "target": 2}, r"x\.tsv, line 2: the text is empty; delete the line"),
         ("x.jsonl", '{"t": "a"}\n', {"text": "t", "target": "u"}, r"x\.jsonl, line 1: not a JSON object with .*'u'"),
         ("x.jsonl", '{"t": "a", "u": "b"}\n', {"text": "t", "target": "u[1:]"}, r"line 1: not a JSON object with .*u is no list"),
+        ("x.jsonl", '{"t": "a", "u": {"en": "b"}}\n', {"text": "t", "target": "u"}, r"line 1: .*u is an object; name a key inside: u\.en"),
+        ("x.jsonl", '{"t": [{"p": "a"}], "u": "b"}\n', {"text": "t", "target": "u"}, r"line 1: .*t is a list of other things than texts"),
         ("x.jsonl", "[\n", {"text": "t", "target": "u"}, r"x\.jsonl, line 1: not a JSON object"),
         ("x.jsonl", '{"t": "a", "u": null}\n', {"text": "t", "target": "u"}, r"x\.jsonl, line 1: the target is empty"),
         ("x.jsonl", '{"t": ["\\ud83d"], "u": "b"}\n', {"text": "t", "target": "u"}, r"line 1: not a JSON object with .*surrogates"),

@@ -13,7 +13,7 @@ from workflow_scripts.run.findings import Finding, is_awaited, used_backbones, u
 from workflow_scripts.run.inputs import backbone_users
 from workflow_scripts.run.text_findings import at_hand
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.corpus import Corpus, assign_documents, is_running, what_is_held_out
+from workflow_scripts.text.corpus import Corpus, are_running, assign_documents, what_is_held_out
 from workflow_scripts.text.parallel import read_pairs
 from workflow_scripts.text.words import BREAK, fold, words_of
 
@@ -53,7 +53,7 @@ def _short_text(corpus: Corpus) -> Sides | None:
     except InputError:
         return None
     if len(pairs) == LONG:
-        if any(part.held_out for part in (corpus.dev, *corpus.test.values())) and not any(is_running(pair, corpus) for pair in pairs):
+        if any(part.held_out for part in (corpus.dev, *corpus.test.values())) and not any(are_running(pairs, corpus)):
             raise InputError(
                 f"{' + '.join(corpus.train.paths())}: held_out takes running sentences, and there is none in the first {LONG:,} pairs; "
                 f"give dev and test files of their own ({what_is_held_out(corpus)})"

@@ -18,6 +18,7 @@ from workflow_scripts.evidence.states import Side
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, seeds_of, trains
+from workflow_scripts.text import labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.backbone import Backbone
 
@@ -110,6 +111,22 @@ def chosen_text(config: Config, analysis: Analysis) -> dict[str, str]:
     """Language → file, of the languages that are looked at."""
     found = text_of(config, analysis)
     return {code: found[code] for code in analysis.languages or found}
+
+
+def sources_read(config: Config) -> set[str]:
+    """The keys of the sources that the run's analyses read: of a corpus the test set, or the text that it is held out from; of text with
+    labels all of them, as each part leaves out what others have."""
+    read: set[str] = set()
+    for analysis in [config.analyses[name] for name in config.run.analyses if name in config.analyses]:
+        corpus = analysis.corpus or ""
+        if not reads_text(analysis) or analysis.text:
+            continue
+        if block := config.corpora.get(corpus):
+            test = analysis.testset or next(iter(block.test))
+            read.add(f"corpora.{corpus}.{f'test.{test}' if block.test[test].held_out is None else 'train'}")
+        elif texts := config.labelled.get(corpus):
+            read |= {f"labelled.{corpus}.{part.replace('/', '.')}" for part in labelled.sources(texts)}
+    return read
 
 
 def reads_text(analysis: Analysis) -> bool:

@@ -22,7 +22,7 @@ from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
-from workflow_scripts.run.analyses import Analysis
+from workflow_scripts.run.analyses import Analysis, sources_read
 from workflow_scripts.run.explanations import explained
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, stands_alone, written_out
 from workflow_scripts.stage import InputError, read_json, resource
@@ -349,9 +349,10 @@ def paths_used(config: Config) -> Iterator[tuple[str, str]]:
         "backbones": {*backbones_used(config)},
         "analyses": {*config.run.analyses},
     }
+    analysed = sources_read(config)
     for where, path in paths_of(config):
         section, name = where.split(".")[:2]
-        if name in read[section]:
+        if name in read[section] or where in analysed:
             yield where, path
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
+from workflow_scripts import paths
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import analyses, backbone_checks, text_checks, transfers
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
@@ -115,13 +116,21 @@ def _text_problems(config: Config) -> Iterator[str]:
 
 
 def _file_problems(config: Config) -> Iterator[str]:
-    """A file that the run makes must belong to a block of `data`, and Snakemake must be able to take its name."""
-    made = {data_file(config, name): name for name in config.data}
+    """A file that the run makes must belong to a block of `data` or to a corpus, and Snakemake must be able to take its name."""
+    made = {"results/data/": [data_file(config, name) for name in config.data], "results/corpora/": _text_of_corpora(config)}
     for where, path in paths_of(config):
-        if path.startswith("results/data/"):
-            yield from undefined(where, path, made)
+        for folder, files in made.items():
+            if path.startswith(folder):
+                yield from undefined(where, path, files)
         if set(path) & set("{}\0"):
             yield f"{where}: {path!r} has braces or a NUL, which Snakemake cannot take in a file's name; rename the file"
+
+
+def _text_of_corpora(config: Config) -> list[str]:
+    """Both sides of all parts of all corpora."""
+    parts = {name: ["train", *paths.held_out_parts(config, name)] for name in config.corpora}
+    sides = [(name, part, code) for name in parts for part in parts[name] for code in config.corpora[name].languages]
+    return [paths.corpus_text(config, *side) for side in sides]
 
 
 # ---------------------------------------------------------------------------------------------

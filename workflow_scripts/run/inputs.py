@@ -98,12 +98,36 @@ def held_out(config: Config, w: Wildcards, side: str) -> list[str]:
 
 def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
     """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
-    the dev and test sets of experiments that start from the model of an arm that was trained on it."""
+    the dev and test sets of experiments that start from the model of an arm that was trained on it, that look into such a model, or that
+    switch words by a lexicon that was aligned in it."""
     own, arms = paths.corpus_folder(config, w.corpus), {name: config.backbones[name].arm for name in backbones_used(config)}
     trained = {name: config.experiments[arm.experiment] for name, arm in arms.items() if arm}
-    learnt = [name for name, e in trained.items() if w.corpus in (e.corpus, *getattr(e, "together_with", ()))]
-    held_out = {path for name in learnt for path in of_users(config, name, "held_out_text") if not path.startswith(f"{own}/")}
-    return sorted({*translation.zero_shot_references(config, w.corpus, getattr(w, side)), *held_out})
+    learnt = [name for name, e in trained.items() if w.corpus in _corpora_learnt(config, e)]
+    held_out = {path for name in learnt for path in of_users(config, name, "held_out_text")}
+    for name in config.run.experiments:
+        if w.corpus in _corpora_known(config, config.experiments[name]):
+            held_out |= {*task_of(config.experiments[name]).held_out_text(config, name)}
+    others = {path for path in held_out if not path.startswith(f"{own}/")}
+    return sorted({*translation.zero_shot_references(config, w.corpus, getattr(w, side)), *others})
+
+
+def _corpora_learnt(config: Config, experiment: Any) -> set[str]:
+    """The texts that an experiment's arms are trained on, and those in which its lexicons were aligned."""
+    return {experiment.corpus, *getattr(experiment, "together_with", ()), *_corpora_aligned(config, experiment)}
+
+
+def _corpora_aligned(config: Config, experiment: Any) -> set[str]:
+    """The corpora whose pairs an experiment's lexicons are made of; other lexicons do not know which sentences belong together."""
+    aligned = [name for name in lexicons_used(config, experiment) if config.lexicons[name].mapping.mode == "aligned"]
+    return {lexicon_corpus(config, experiment, name) for name in aligned}
+
+
+def _corpora_known(config: Config, experiment: Any) -> set[str]:
+    """The corpora besides its own that an experiment knows from elsewhere: by its lexicons, or by the models that it looks into."""
+    if trains(experiment):
+        return _corpora_aligned(config, experiment)
+    models = [config.experiments[model.experiment] for model in experiment.models.values() if model.experiment]
+    return {corpus for model in models for corpus in _corpora_learnt(config, model)}
 
 
 def labelled_sources(config: Config, w: Wildcards) -> list[str]:

@@ -153,6 +153,11 @@ def _spelt(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
             raise InputError(
                 f"config:\n  {where}: wants lists of values by name, like {{other: [de, tr]}}, or a list of such values, got {each!r}"
             )
+        unfit = (
+            f"{{{key}}}" for point in points for key, value in point.items() if name == f"{{{key}}}" and isinstance(value, dict | list)
+        )
+        if wrong := next(unfit, None):
+            raise InputError(f"config:\n  {where}: {wrong} is the definition's name, so its values must be texts or numbers, got {each!r}")
         rest = {key: value for key, value in block.items() if key != "each"}
         names = [_filled_in(name, point) for point in points]
         if twice := next((own for own in names if names.count(own) > 1), None):
@@ -210,10 +215,10 @@ def _completed_by(below: Any, above: Any) -> Any:
 
 
 def _points(each: Any) -> list[dict[str, Any]]:
-    """What `each` lists: all combinations of its lists, or its own mappings; nothing if it is neither."""
+    """What `each` lists: all combinations of its lists, or its own mappings; nothing if it is neither, or says nothing."""
     if isinstance(each, dict) and all(isinstance(values, list) for values in each.values()):
         return [dict(zip(each, values, strict=True)) for values in itertools.product(*each.values())]
-    if isinstance(each, list) and all(isinstance(point, dict) and point.keys() == each[0].keys() for point in each):
+    if isinstance(each, list) and all(isinstance(point, dict) and point and point.keys() == each[0].keys() for point in each):
         return each
     return []
 

@@ -15,6 +15,7 @@ from workflow_scripts.text.acquisition import ORIGINS, Data, languages_of
 from workflow_scripts.text.aligned import Aligned, AlignedSource
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.examples import TEXT_COLUMNS, WORD_COLUMNS, LabelledSource
+from workflow_scripts.text.fetching import base_name, is_archive
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
@@ -42,8 +43,9 @@ def data_problems(config: Config) -> Iterator[str]:
             continue
         yield from _origin_problems(where, given[0], data)
         yield from _sides_problems(where, data)
+        yield from _data_column_problems(where, data)
         yield from _checksum_problems(where, data)
-        for code in languages_of(data) or ():
+        for code in dict.fromkeys(languages_of(data) or ()):
             yield from _language_problems(where, code)
         yield from _join_problems(where, data, config.data)
 
@@ -61,6 +63,9 @@ def _origin_problems(where: str, origin: str, data: Data) -> Iterator[str]:
         yield f"{where}: member and lines are for `url`"
     if data.lines and data.member:
         yield f"{where}.lines: cannot be taken from an archive's member"
+    for url in (data.url.values() if isinstance(data.url, dict) else [data.url or ""]) if data.lines else ():
+        if is_archive(name := base_name(url)) or name.endswith((".zst", ".bz2", ".7z")):
+            yield f"{where}.lines: can be taken from a plain, .gz or .xz file; {name} is packed otherwise: leave `lines` out"
     if origin in ("mtdata", "sacrebleu", "join") and not data.languages:
         yield f"{where}.languages: is missing; {origin} gives parallel text"
     if origin in ("huggingface", "debian") and data.languages:
@@ -75,6 +80,26 @@ def _sides_problems(where: str, data: Data) -> Iterator[str]:
         sides = getattr(data, key)
         if isinstance(sides, dict) and sorted(sides) != sorted(data.languages or ()):
             yield f"{where}.{key}: is given for {', '.join(sides)}; `languages` are {list(data.languages or ())}"
+
+
+def _data_column_problems(where: str, data: Data) -> Iterator[str]:
+    """Parallel text is in two languages, and only where one file has both of them in columns can these be chosen."""
+    languages = list(languages_of(data) or ())
+    if len({*languages}) < len(languages):
+        yield f"{where}.languages: {languages} is one language twice"
+    if not (columns := data.columns):
+        return
+    names = [base_name(data.url), str(data.member or "")] if isinstance(data.url, str) else []
+    if not names or isinstance(data.member, dict) or any(".tmx" in name for name in names):
+        yield f"{where}.columns: is for one `url` of a file with both languages in columns or keys; leave it out"
+    elif not languages:
+        yield f"{where}.columns: is for parallel text, whose `languages` are missing"
+    elif missing := [code for code in languages if code not in columns]:
+        yield f"{where}.columns: nothing is said about {', '.join(missing)}; it has {dict(columns)}"
+    elif columns[languages[0]] == columns[languages[1]]:
+        yield f"{where}.columns: both languages are read from {columns[languages[0]]!r}; a text cannot be its own translation"
+    elif unknown := columns.keys() - {*languages, "document"}:
+        yield f"{where}.columns: {', '.join(sorted(unknown))} is no language of the data nor `document`"
 
 
 def _checksum_problems(where: str, data: Data) -> Iterator[str]:
@@ -259,6 +284,8 @@ def _relevance_problems(where: str, source: LabelledSource, unit: str) -> Iterat
         yield (
             f"{where}: give `file`, `queries` and `documents` (TREC's qrels or XQuAD-R's answers), or a `file` with `columns` (XGLUE's WPR)"
         )
+    if _is_judged(source, unit):
+        yield from _json_line_problems(where, source, ("file", "queries", "documents"), "TSV files")
     if unit != "query" and (source.queries or source.documents):
         yield f"{where}: `queries` and `documents` are for `unit: query`"
 
@@ -321,7 +348,8 @@ def _useless_problems(where: str, source: LabelledSource, keys: tuple[str, ...],
 
 
 def _question_problems(where: str, source: LabelledSource) -> Iterator[str]:
-    """Questions have no labels, each column once, and JSON files of them are no tables."""
+    """Questions have no labels, each column once, and come from tables or from SQuAD's JSON."""
+    yield from _json_line_problems(where, source, ("file",), "a TSV file, or SQuAD's JSON (.json)")
     yield from _useless_problems(where, source, ("label_pattern", "label_names"), "labels, which questions have none of")
     yield from _single_column_problems(where, source, "question")
 
@@ -344,6 +372,13 @@ def _single_column_problems(where: str, source: LabelledSource, unit: str) -> It
     """Only the text of labels may be joined from several columns."""
     if several := [key for key, column in source.columns.items() if isinstance(column, list)]:
         yield f"{where}.columns.{several[0]}: is one column with `unit: {unit}`, got {source.columns[several[0]]}"
+
+
+def _json_line_problems(where: str, source: LabelledSource | AlignedSource, keys: tuple[str, ...], what: str) -> Iterator[str]:
+    """None of the files may be JSON lines, where only tables or other formats are read."""
+    for key in keys:
+        if kind_of(getattr(source, key) or "") == ".jsonl":
+            yield f"{where}.{key}: {getattr(source, key)} has JSON lines, which are not read here; write {what}"
 
 
 def _label_pattern_problems(where: str, source: LabelledSource) -> Iterator[str]:
@@ -416,6 +451,7 @@ def _aligned_source_problems(where: str, source: AlignedSource) -> Iterator[str]
     if bool(source.file) == bool(source.files) or (source.file and (source.order or source.gold)) or (source.order and source.gold):
         yield f"{where}: give `file` with `columns`, or `files`, with `order` or `gold` if their lines are not in step"
         return
+    yield from _json_line_problems(where, source, ("file",), "a TSV file")
     given = source.columns if source.file else source.files
     if sorted(given) != sorted(source.languages):
         yield f"{where}: `{'columns' if source.file else 'files'}` must name {' and '.join(source.languages)}; it has {given}"

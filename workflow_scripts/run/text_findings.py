@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import regex
 
 from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
+from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora, used_lexicons, with_labels
 from workflow_scripts.stage import InputError, resource
@@ -51,7 +53,7 @@ def data(config: Config) -> Iterator[Finding]:
 
 
 def _to_acquire(block: Data) -> str:
-    sums = block.sha256.values() if isinstance(block.sha256, dict) else [block.sha256]
+    sums = [block.sha256.get(side) for side in block.url or ()] if isinstance(block.sha256, dict) else [block.sha256]
     if block.url and None in sums:
         raise InputError(f"{block.url}: `sha256` is missing; its job downloads the file and says which checksum it found")
     size = 0
@@ -84,20 +86,25 @@ _HEAD = 100_000
 
 def corpora(config: Config) -> Iterator[Finding]:
     """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
-    for name in used_corpora(config):
+    used, analysed = used_corpora(config), sources_read(config)
+    for name in dict.fromkeys([*used, *config.corpora]):
         corpus = config.corpora[name]
         for part, source in sources_of(corpus).items():
-            if source.held_out is None and not is_awaited(*source.paths()):
+            read = name in used or f"corpora.{name}.{part}" in analysed
+            if read and source.held_out is None and not is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
                 pairs = beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
-                yield from _odd(f"corpora.{name}.{part}", pairs)
+                yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages)
                 for side, code in enumerate(corpus.languages):
                     yield from foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
 
 
-def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
-    """Notes where a file was written for another reader: one that takes off quotation marks, reads entities, or ends lines otherwise."""
+def _odd(about: str, pairs: list[Pair], languages: tuple[str, str]) -> Iterator[Finding]:
+    """Notes where a file was written for another reader: one that passes over a header, takes off quotation marks, reads HTML, or ends
+    lines otherwise."""
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
+    if pairs and pairs[0].line == 1 and {text.lower() for text in cells[:2]} <= _HEADER | {*languages, *map(_english_name, languages)}:
+        yield Finding("note", about, f"line 1 looks like a header, {cells[0]!r} and {cells[1]!r}, and is read as a pair; delete it")
     if sum(map(_in_quotation_marks, cells)) > len(cells) / 2:
         yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
     if (lag := out_of_step(pairs)) is not None:
@@ -107,8 +114,21 @@ def _odd(about: str, pairs: list[Pair]) -> Iterator[Finding]:
     if len(escaped) > len(cells) / 100:
         said = f"{len(escaped) / len(cells):.0%} of the sentences have HTML entities, as in {escaped[0][:60]!r}; set `unescape: true`"
         yield Finding("note", about, said)
+    tagged = [text for text in cells if _TAG.search(text)]
+    if len(tagged) > len(cells) / 100:
+        said = f"{len(tagged) / len(cells):.0%} of the sentences have HTML tags, as in {tagged[0][:60]!r}, which are read as text"
+        yield Finding("note", about, f"{said}; take them out of the file if models should not learn them")
     if 0 < len(pairs) < 10:
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
+
+
+_HEADER = {"source", "target", "src", "tgt", "trg", "text", "sentence", "sentence1", "sentence2", "translation"}
+"""What a table's first line calls its sides, besides their languages."""
+_TAG = regex.compile(r"</?(?:b|i|u|p|br|a|div|span|td|tr|li|ul|ol|font|strong|em|h[1-6])\b[^<>]*>", regex.IGNORECASE)
+
+
+def _english_name(code: str) -> str:
+    return language(code).name.lower()
 
 
 def _in_quotation_marks(text: str) -> bool:
@@ -170,7 +190,8 @@ def foreign(about: str, lines: list[str], code: str) -> Iterator[Finding]:
 
 def labelled(config: Config) -> Iterator[Finding]:
     """Whether labelled text is what the configuration says: files, columns, labels."""
-    for name in dict.fromkeys(config.experiments[each].corpus for each in with_labels(config)):
+    analysed = [name for name in config.labelled if f"labelled.{name}.train" in sources_read(config)]
+    for name in dict.fromkeys([*(config.experiments[each].corpus for each in with_labels(config)), *analysed]):
         block = config.labelled[name]
         for part, source in sources_of(block).items():
             if source.file and not is_awaited(*source.paths()):
@@ -200,11 +221,13 @@ def aligned(config: Config) -> Iterator[Finding]:
 
 def _aligned_text(source: AlignedSource) -> str:
     sides, pairs = read_aligned(alignments.at_hand(source))
-    return f"{' + '.join(source.paths())}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
+    where = " + ".join(source.paths())
+    check_languages([Pair("", sides[0][i], sides[1][j], i + 1) for i, j in pairs[:2000]], source.languages, where)
+    return f"{where}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
 
 
 def _labelled_text(source: LabelledSource, block: Labelled) -> str:
-    learnt = source == block.train and block.unit == "text"
+    learnt = source == block.train and block.unit in ("text", "query")
     examples = list(itertools.islice(_examples(source, block), _HEAD))
     if not examples:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")

@@ -108,12 +108,12 @@ def read_aligned(settings: AlignedSource) -> tuple[tuple[list[str], list[str]], 
             return (first, second), pairs
         first, second = ([_sentence(line, path, n) for n, line in enumerate(read_lines(path), 1)] for path in where)
         sides = (first, second)
-        if settings.order:
-            return sides, _read_order(Path(settings.order), len(first), len(second))
-        if len(first) != len(second):
+        if len(first) != len(second) and not settings.order:
             raise InputError(f"{where[0]} has {len(first)} lines, {where[1]} has {len(second)}; line by line they must be translations")
     if not sides[0]:
         raise InputError(f"{' and '.join(settings.paths())}: no sentence is there")
+    if settings.order:
+        return sides, _read_order(Path(settings.order), len(sides[0]), len(sides[1]))
     return sides, [(i, i) for i in range(len(sides[0]))]
 
 

@@ -34,7 +34,7 @@ from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_pairs
 from workflow_scripts.text.identification import check_languages
 from workflow_scripts.text.parallel import Cut, Documents, Pair, Source, read_pairs
-from workflow_scripts.text.words import BREAK, fold, number_of_words, words_of
+from workflow_scripts.text.words import BREAK, fold, words_of
 
 
 @dataclass
@@ -106,10 +106,11 @@ def held_out_pairs(names: Sequence[str], settings: Corpus) -> dict[str, list[Pai
     # the training source can be large, and is read once for all sets
     held: dict[str, dict[tuple[str, str], Pair]] = {name: {} for name in names if name not in found}
     documents = assign_documents(settings) if held else {}
-    for pair in pairs_of(settings.train, settings) if held else ():
-        name = documents.get(pair.document, "")
-        if name in held and is_running(pair, settings):
-            held[name].setdefault((leak_key(pair.a), leak_key(pair.b)), pair)
+    of_sets = (pair for pair in pairs_of(settings.train, settings) if documents.get(pair.document) in held) if held else ()
+    for chunk in chunks(of_sets):
+        keys = zip(leak_keys([pair.a for pair in chunk]), leak_keys([pair.b for pair in chunk]), strict=True)
+        for pair, key in itertools.compress(zip(chunk, keys, strict=True), are_running(chunk, settings)):
+            held[documents[pair.document]].setdefault(key, pair)
     return found | {name: [*pairs.values()] for name, pairs in held.items()}
 
 
@@ -341,11 +342,12 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
         return {}
     running: Counter[str] = Counter()
     keys: set[bytes] = set()
-    for pair in read_pairs(settings.train, settings.languages, settings.documents):
-        running[pair.document] += 0
-        if is_running(pair, settings) and (key := _digest(leak_key(pair.a))) not in keys:
-            keys.add(key)
-            running[pair.document] += 1
+    for chunk in chunks(read_pairs(settings.train, settings.languages, settings.documents)):
+        for pair, is_running, key in zip(chunk, are_running(chunk, settings), leak_keys([pair.a for pair in chunk]), strict=True):
+            running[pair.document] += 0
+            if is_running and (digest := _digest(key)) not in keys:
+                keys.add(digest)
+                running[pair.document] += 1
     if sum(wanted.values()) > 0.5 * sum(running.values()):
         raise InputError(
             f"{_describe(settings.train)}: held_out asks for {sum(wanted.values())} running sentences of {sum(running.values())}; "
@@ -388,17 +390,26 @@ def what_is_held_out(settings: Corpus) -> str:
     return f"running sentences have at least {settings.held_out_min_words} words on both sides and end in a mark like a full stop"
 
 
-def is_running(pair: Pair, settings: Corpus) -> bool:
-    """Whether a pair is a sentence, not a heading, menu path or table cell. For summarisation: whether both sides have text."""
+def are_running(pairs: list[Pair], settings: Corpus) -> list[bool]:
+    """Whether each pair is a sentence, not a heading, menu path or table cell. For summarisation: whether both sides have text."""
+    fewest = {code: settings.held_out_min_words for code in settings.languages}
     if settings.documents:
-        document = pair.a if settings.documents.language == settings.languages[0] else pair.b
-        return bool(pair.a and pair.b) and number_of_words(document, settings.documents.language) >= settings.documents.min_words
-    for line, code in zip((pair.a, pair.b), settings.languages, strict=True):
-        if code not in _UNMARKED and not _SENTENCE_END.search(line):
-            return False
-        if _MENU_PATH.search(line) or number_of_words(line, code) < settings.held_out_min_words:
-            return False
-    return pair.a != pair.b
+        fewest = {settings.documents.language: settings.documents.min_words}
+        found = [bool(pair.a and pair.b) for pair in pairs]
+    else:
+        found = [pair.a != pair.b and all(map(_is_sentence, (pair.a, pair.b), settings.languages)) for pair in pairs]
+    for place, code in enumerate(settings.languages):
+        # words are counted where nothing else decides, as dictionaries find them slowly
+        lines = [(pair.a, pair.b)[place] for pair in itertools.compress(pairs, found)]
+        if code in fewest and lines:
+            enough = iter((np.diff(words_of(lines, code).before) >= fewest[code]).tolist())
+            found = [is_one and next(enough) for is_one in found]
+    return found
+
+
+def _is_sentence(line: str, code: str) -> bool:
+    """Whether a line has the signs of a sentence; how many words it has is counted elsewhere."""
+    return (code in _UNMARKED or bool(_SENTENCE_END.search(line))) and not _MENU_PATH.search(line)
 
 
 def pairs_of(source: Source, settings: Corpus) -> Iterator[Pair]:

@@ -17,7 +17,7 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import json_rows, kind_of, read_lines, table_rows, write_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
-from workflow_scripts.text.parallel import block_of, clean_text, dig
+from workflow_scripts.text.parallel import block_of, clean_text, dig, dig_text
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
 from workflow_scripts.text.tagged import join_words, read_sentences
 from workflow_scripts.text.targets import read_targets
@@ -226,9 +226,14 @@ def _wanted(source: LabelledSource) -> dict[str, Any]:
 def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
     wanted = {what: columns if isinstance(columns, list) else [columns] for what, columns in _wanted(source).items()}
 
+    def cell(row: Any, key: str, is_text: bool) -> Any:
+        found = dig_text(row, key) if is_text else dig(row, key)
+        if is_text and isinstance(found, list):
+            raise TypeError(f"{key} is a list, not a text")
+        return "" if found is None else found  # `null` is no text
+
     def cells(row: Any) -> dict[str, Any]:
-        # `null` is no text
-        dug = {what: ["" if (value := dig(row, str(key))) is None else value for key in keys] for what, keys in wanted.items()}
+        dug = {what: [cell(row, str(key), what in ("text", "pair")) for key in keys] for what, keys in wanted.items()}
         return {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
 
     return json_rows(Path(source.file or ""), cells, wanted)

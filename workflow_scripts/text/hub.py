@@ -50,10 +50,11 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
     Files are kept in the hub's own cache (`HF_HOME`).
 
     Raises:
-        InputError: The hub has no such dataset or file, refuses access, or cannot be reached.
+        InputError: The hub has no such dataset or file, refuses access, or cannot be reached; or a file cannot be read.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.utils import filter_repo_objects
 
     patterns, revision = patterns_of(wanted)
     try:
@@ -77,7 +78,9 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
             f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); "
             f"run `{download_command(wanted)}` where there is network, with the same HF_HOME"
         ) from None
-    files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    # by the patterns' meaning when they were downloaded: * stands for / as well
+    files = sorted(there[name] for name in filter_repo_objects(there, allow_patterns=patterns))
     if not files:
         raise InputError(
             f"{wanted.dataset}: has no {' or '.join(patterns)} in {revision or 'its main branch'}; check config and split, or name `files`"
@@ -91,15 +94,18 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a dataset's file. Class numbers are replaced by the names of the classes."""
     if path.suffix == ".parquet":
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
 
-        file = parquet.ParquetFile(path)
-        about = json.loads((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
-        features = about.get("info", {}).get("features", {})
-        names = {key: names for key, kind in features.items() if (names := _class_names(kind))}
-        for batch in file.iter_batches():
-            for row in batch.to_pylist():
-                yield row | {key: _named(row[key], known) for key, known in names.items()}
+        try:
+            file = parquet.ParquetFile(path)
+            about = json.loads((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
+            features = about.get("info", {}).get("features", {})
+            names = {key: names for key, kind in features.items() if (names := _class_names(kind))}
+            for batch in file.iter_batches():
+                for row in batch.to_pylist():
+                    yield row | {key: _named(row[key], known) for key, known in names.items()}
+        except (ArrowException, OSError) as error:
+            raise InputError(f"{path}: cannot be read as Parquet ({error}); delete the file, so that it is downloaded again") from None
     elif path.suffix in (".csv", ".tsv"):
         csv.field_size_limit(sys.maxsize)
         # in tables with tabs, a quotation mark is a character like others
@@ -110,6 +116,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield from reader
             except csv.Error as error:
                 raise InputError(f"{path}, line {reader.line_num}: cannot be read as a table ({error})") from None
+            except UnicodeDecodeError as error:
+                said = f"{path}, after line {reader.line_num}: not UTF-8 (byte {error.object[error.start]:#04x})"
+                raise InputError(f"{said}; leave `files` out, which reads the hub's own Parquet copy, or download and convert it") from None
     else:
         for number, line in enumerate(read_lines(path), 1):
             try:

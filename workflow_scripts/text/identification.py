@@ -10,7 +10,7 @@ from typing import Any
 import regex
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.languages import LANGUAGES, language
+from workflow_scripts.text.languages import LANGUAGES, Language, language
 from workflow_scripts.text.parallel import Pair
 
 _LINES_PER_VOTE = 20
@@ -26,14 +26,14 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
     a, b = (language(code) for code in languages)
     sides = [[p.a for p in pairs], [p.b for p in pairs]]
     if set(a.scripts).isdisjoint(b.scripts):
-        for mine, other, lines in ((a, b, sides[0]), (b, a, sides[1])):
-            own, foreign = (sum(_letters(line, row.scripts) for line in lines) for row in (mine, other))
-            if foreign > 2 * own and foreign > 20:
-                line = next(p.line for p, text in zip(pairs, lines, strict=True) if _letters(text, other.scripts))
-                raise InputError(
-                    f"{where}, line {line}: the {mine.name} side is written in {other.script} script; "
-                    f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
-                )
+        foreign = [
+            (mine, other, lines) for mine, other, lines in ((a, b, sides[0]), (b, a, sides[1])) if _is_written_in(lines, other, mine)
+        ]
+        for mine, other, lines in foreign:
+            line = next(p.line for p, text in zip(pairs, lines, strict=True) if _letters(text, other.scripts))
+            exchange = f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
+            way_out = exchange if len(foreign) == 2 else f"name the right file or column of {mine.code}"
+            raise InputError(f"{where}, line {line}: the {mine.name} side is written in {other.script} script; {way_out}")
         return
     if (identifier := _identifier(*sorted((a.code, b.code)))) is None:
         return
@@ -49,6 +49,12 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
             f"{where}, line {pairs[0].line}: the {a.name} side reads as {b.name} and the {b.name} side as {a.name} "
             f"({swapped} of {votes} chunks); exchange the columns or files of {a.code} and {b.code}"
         )
+
+
+def _is_written_in(lines: list[str], other: Language, mine: Language) -> bool:
+    """Whether lines in the language `mine` have mostly letters of the `other` one's script."""
+    own, foreign = (sum(_letters(line, row.scripts) for line in lines) for row in (mine, other))
+    return foreign > 2 * own and foreign > 20
 
 
 _ALIKE = ({"no", "nb", "nn", "da"}, {"hr", "bs", "sr"}, {"id", "ms"}, {"gl", "pt"}, {"zh", "yue"}, {"ar", "ary", "arz"})

@@ -221,6 +221,23 @@ def dig(row: Any, key: int | str) -> Any:
     return row
 
 
+def dig_text(row: Any, key: int | str) -> Any:
+    """The text, or the list of texts, of a JSON object at a key; raises `TypeError` for other objects and lists, and as `dig` does."""
+    found = dig(row, key)
+    if isinstance(found, dict):
+        raise TypeError(f"{key} is an object" + (f"; name a key inside: {key}.{next(iter(found))}" if found else ""))
+    if isinstance(found, list) and any(isinstance(part, dict | list) for part in found):
+        raise TypeError(f"{key} is a list of other things than texts")
+    return found
+
+
+def dig_name(row: Any, key: int | str) -> str:
+    """The name of a document in a JSON object at a key; raises `ValueError` for null, and as `dig` does."""
+    if (found := dig(row, key)) is None:
+        raise ValueError(f"{key} is null, which names no document")
+    return str(found)
+
+
 def _read_moses(files: dict[str, str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
     path_a, path_b = (files.get(code) for code in languages)
     if path_a is None or path_b is None:
@@ -274,12 +291,12 @@ def groups(lines: Iterator[tuple[int, dict[str, str]]], summary: str) -> Iterato
 
 def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
     def pair(row: Any) -> tuple[str | None, str, str]:
-        texts = [dig(row, columns[code]) for code in languages]
+        texts = [dig_text(row, columns[code]) for code in languages]
         if None in texts:
             raise ValueError("null is no text")
         a, b = (make(text) for make, text in zip(clean, texts, strict=True))
         # its name becomes a column of a TSV file
-        return clean_text(str(dig(row, columns["document"]))) if "document" in columns else None, a, b
+        return clean_text(dig_name(row, columns["document"])) if "document" in columns else None, a, b
 
     for number, (document, a, b) in json_rows(path, pair, columns):
         yield Pair(block_of(number) if document is None else document, a, b, number)
@@ -424,9 +441,9 @@ def plain_sentences(path: Path) -> Iterable[str]:
     elif path.name.startswith("train.tags."):
         for line in map(str.strip, read_lines(path)):
             if tagged := _TITLE.match(line):
-                yield as_characters(tagged[2]).strip()
+                yield " ".join(as_characters(tagged[2]).split())
             elif not line.startswith("<"):
-                yield as_characters(line)
+                yield " ".join(as_characters(line).split())  # &#10; would be a line more than the other side has
     else:
         yield from _segments(path)
 

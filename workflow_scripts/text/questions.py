@@ -23,6 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import regex
+
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
 from workflow_scripts.text.files import kind_of, read_lines, table_rows, whole_characters
@@ -141,6 +143,8 @@ def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -
         pattern = re.compile(r"\s+".join(map(re.escape, form.split())))
         if found := [match.span() for match in pattern.finditer(raw.passage)]:
             if begin is None:
+                # "art" of "the art of war", and not of "start"
+                found = [span for span in found if _is_whole(raw.passage, span)] or found
                 if len(found) > 1:
                     changed["answer without a start taken where it stands first"] += 1
                 return found[0]
@@ -151,6 +155,16 @@ def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -
         f"{raw.at}: the answer {wanted[:60]!r} is not in the passage{there}; correct it, delete the question, "
         "or leave out all such questions (`lost_answers: leave_out`)"
     )
+
+
+_OF_WORD = r"[\p{L}\p{M}\p{N}--\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+_INSIDE_WORD = regex.compile(rf"(?<={_OF_WORD})(?={_OF_WORD})", regex.V1)
+"""A place between two characters of a word, in scripts that put blanks between words."""
+
+
+def _is_whole(passage: str, span: Span) -> bool:
+    """Whether a span neither begins nor ends inside a word."""
+    return not any(_INSIDE_WORD.match(passage, place) for place in span)
 
 
 def clean_passage(text: str, points: Sequence[int]) -> tuple[str, list[int]]:

@@ -18,7 +18,7 @@ import regex
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import json_rows, kind_of, lockstep, table_rows
-from workflow_scripts.text.parallel import block_of, clean_text, dig, groups, rows
+from workflow_scripts.text.parallel import block_of, clean_text, dig_name, dig_text, groups, rows
 from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
 
@@ -174,8 +174,12 @@ def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict
 
 def _json_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, Any], str]]:
     wanted = _wanted(source)
-    for number, cells in json_rows(path, lambda row: {what: _taken(row, str(key)) for what, key in wanted.items()}, wanted):
-        yield number, cells, str(cells.get("document", block_of(number)))
+
+    def cells_of(row: Any) -> dict[str, Any]:
+        return {what: (dig_name if what == "document" else _taken)(row, str(key)) for what, key in wanted.items()}
+
+    for number, cells in json_rows(path, cells_of, wanted):
+        yield number, cells, cells.get("document", block_of(number))
 
 
 _SLICE = regex.compile(r"(.+)\[(\d*):(\d*)\]")
@@ -184,8 +188,8 @@ _SLICE = regex.compile(r"(.+)\[(\d*):(\d*)\]")
 def _taken(row: Any, key: str) -> Any:
     """The value at a key; `pages[:1]` is the first item of the list `pages`, `pages[1:]` are the others."""
     if not (part := _SLICE.fullmatch(key)):
-        return dig(row, key)
-    found = dig(row, part[1])
+        return dig_text(row, key)
+    found = dig_text(row, part[1])
     if not isinstance(found, list):
         raise TypeError(f"{part[1]} is no list")
     return found[slice(*(int(place) if place else None for place in part.groups()[1:]))]
