@@ -48,6 +48,7 @@ def test_case_and_punctuation_survive():
     assert [match_case(m, "paper") for m in ("A4", "B2B")] == ["Paper", "PAPER"]
     assert [match_case(m, "სახლი", "ka") for m in ("Haus", "HAUS")] == ["სახლი", "სახლი"]  # Georgian text has no capitals
     assert [match_case(m, "indir", "tr") for m in ("Download", "DOWNLOAD")] == ["İndir", "İNDİR"]
+    assert match_case("Ein", "iş", "crh") == "İş"
     switched, counts = switch()
     assert [c for c in switched if not c.isalnum() and c != " "] == [c for c in LINE if not c.isalnum() and c != " "]
     assert counts["words"] == 16 and counts["replaced"] in (5, 6)

@@ -20,9 +20,10 @@ from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.word_lists import both_ways, read_dictionary, write_lexicon
-from workflow_scripts.text.words import count_units
+from workflow_scripts.text.words import count_pieces, count_words
 
 
 @dataclass
@@ -95,7 +96,10 @@ def main(
     if aligned and not (text_a and text_b):
         raise InputError("--aligned needs the parallel text: give --text-a and --text-b")
     segment = (unit_segmenter(languages[0], model), unit_segmenter(languages[1], model))
-    counts = [count_units(text, units) if text else Counter() for text, units in zip((text_a, text_b), segment, strict=True)]
+    counts: list[Counter[str]] = [Counter(), Counter()]
+    for i, text in enumerate((text_a, text_b)):
+        if text:
+            counts[i] = count_pieces(read_lines(text), segment[i]) if model else count_words(read_lines(text), languages[i])
     gold_ab = read_gold(gold, languages) if gold else {}
     if model:
         gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}

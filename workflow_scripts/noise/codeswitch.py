@@ -158,7 +158,7 @@ def one_sided(
     """
     if kind == "released":
         raise InputError("the noise `released` needs both sides of a parallel text; use codeswitch, mask or random")
-    counts = count_words(text, language)
+    counts = count_words(read_lines(text), language)
     if not counts:
         raise InputError(f"{text}: no words to switch")
     lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if kind == "random" else None))
