@@ -31,7 +31,7 @@ class Lexicon:
     """Settings of the lexicon."""
 
     top_k: Positive = 3
-    """Number of candidates per word (k in the paper)."""
+    """Number of candidates per word: k in the paper, which gives no number; three are those of its published code."""
     retrieval: Literal["csls", "cosine", "dot", "farthest"] = "csls"
     """How neighbours are ranked. The paper says dot product (`dot`). CSLS has fewer hubs, words that are near to too many others. The
     authors' published code takes the least similar words (`farthest`)."""
