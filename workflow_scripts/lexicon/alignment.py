@@ -12,7 +12,7 @@ from workflow_scripts.text.files import chunks, lockstep, read_lines
 from workflow_scripts.text.words import Segment
 
 
-def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], most: int | None = None) -> Counter[tuple[str, str]]:
+def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], most: int) -> Counter[tuple[str, str]]:
     """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
     The aligner aligns in both directions and symmetrises the links. The same text gives the same links in every run. Of more than `most`
@@ -24,7 +24,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
     import systran_align
     from threadpoolctl import threadpool_limits
 
-    every = 1 if most is None else max(1, -(-sum(1 for _ in read_lines(text_a, normalise=False)) // most))
+    every = max(1, -(-sum(1 for _ in read_lines(text_a, normalise=False)) // most))
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         joined, forward, backward = (str(Path(folder) / name) for name in ("text", "forward", "backward"))
         with open(joined, "w", encoding="utf-8") as file:

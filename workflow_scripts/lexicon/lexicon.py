@@ -25,6 +25,8 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.word_lists import both_ways, read_dictionary, write_lexicon
 from workflow_scripts.text.words import count_pieces, count_words
 
+ALIGNED_PAIRS = 2_000_000
+
 
 @dataclass
 class Lexicon:
@@ -61,6 +63,7 @@ def main(
     mapped_b: Path | None = None,
     dictionary: Path | None = None,
     aligned: bool = False,
+    aligned_pairs: int = ALIGNED_PAIRS,
     model: Path | None = None,
     text_a: Path | None = None,
     text_b: Path | None = None,
@@ -79,6 +82,7 @@ def main(
         mapped_b: Vectors of the second language.
         dictionary: Used as the lexicon instead of vectors: two words per line, separated by a tab or a blank (MUSE's format).
         aligned: Make the lexicon from `text_a` and `text_b` with a statistical aligner, instead of from vectors.
+        aligned_pairs: At most so many pairs of sentences, evenly spaced, make that lexicon.
         model: The vectors are those of this model's pieces; by default those of words. `gold` then judges only pieces that are whole
             lower-case words.
         text_a: Text in which words will be switched, to measure how much of it the lexicon covers.
@@ -116,7 +120,7 @@ def main(
         sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
     links: Counter[tuple[str, str]] = Counter()
     if text_a and text_b and (settings.align or aligned):
-        links = count_links(text_a, text_b, segment, None if aligned else _JUDGED_BY)
+        links = count_links(text_a, text_b, segment, aligned_pairs if aligned else _JUDGED_BY)
     if aligned:
         sides = from_links(links)
         # the aligner cannot judge what it made itself
@@ -145,6 +149,7 @@ def main(
             "gold": str(gold) if gold else None,
             "dictionary": str(dictionary) if dictionary else None,
             "aligned": aligned,
+            "aligned_pairs": aligned_pairs if aligned else None,
             "checksums": checksums((text_a, text_b, gold, dictionary)),
             "settings": asdict(settings),
         },
