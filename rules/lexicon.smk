@@ -34,7 +34,7 @@ rule lexicon:
     conda:
         "../envs/crossgap.yaml"
     params:
-        aligned=lambda w: "--aligned" if CONFIG.lexicons[w.lexicon].mapping.mode == "aligned" else "",
+        aligned=of(inputs.aligned),
         sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
         settings=of(inputs.lexicon_settings),
     shell:

@@ -147,9 +147,9 @@ def test_an_aligner_makes_a_lexicon_of_the_parallel_text(tmp_path):
     text = {"text_a": tmp_path / "t.de", "text_b": tmp_path / "t.en"}
     gold = Path("resources/wiktionary/de-en.tsv.xz")
 
-    def made(name, **settings):
+    def made(name, pairs=1500, **settings):
         outputs = [tmp_path / f"{name}.{kind}" for kind in ("ab", "ba", "json")]
-        main(*outputs, languages=("de", "en"), aligned=True, gold=gold, **text, settings=Lexicon(**settings))
+        main(*outputs, languages=("de", "en"), aligned=True, aligned_pairs=pairs, gold=gold, **text, settings=Lexicon(**settings))
         return [list(read_lexicon(path)) for path in outputs[:2]], read_json(outputs[2])
 
     (ab, ba), report = made("whole", top_k=2)
@@ -167,6 +167,8 @@ def test_an_aligner_makes_a_lexicon_of_the_parallel_text(tmp_path):
     assert made("again", top_k=2)[0] == [ab, ba]
     (strict, _), _ = made("strict", top_k=2, min_score=0.5)
     assert 0 < len(strict) < len(ab) and {row[:2] for row in strict} < {row[:2] for row in ab}
+    (fewer, _), report = made("fewer", pairs=300, top_k=2)
+    assert 0 < len(fewer) < len(ab) and report["aligned_pairs"] == 300
 
 
 def test_the_score_of_a_link_is_its_share_and_single_links_are_left_out():
@@ -191,14 +193,14 @@ def test_the_aligner_finds_what_stands_for_what(tmp_path):
     rows = [("das haus", "the house"), ("das buch", "the book"), ("ein buch", "a book"), ("ein haus", "a house")] * 10
     for side, name in ((0, "de"), (1, "en")):
         (tmp_path / name).write_text("".join(f"{row[side]}\n" for row in rows))
-    links = count_links(tmp_path / "de", tmp_path / "en", SEGMENT)
+    links = count_links(tmp_path / "de", tmp_path / "en", SEGMENT, most=40)
     assert links[("haus", "house")] == 20 and links[("buch", "book")] == 20 and not links[("haus", "book")]
     some = count_links(tmp_path / "de", tmp_path / "en", SEGMENT, most=15)  # every third pair
     assert some[("haus", "house")] + some[("buch", "book")] == 13
     with open(tmp_path / "de", "a") as file:
         file.write("noch eine\n")
     with pytest.raises(InputError, match=r"ends after line 40, .*goes on at line 41"):
-        count_links(tmp_path / "de", tmp_path / "en", SEGMENT)
+        count_links(tmp_path / "de", tmp_path / "en", SEGMENT, most=40)
 
 
 def test_the_farthest_are_what_the_released_code_takes():

@@ -81,9 +81,9 @@ def test_words_spelt_the_same_or_numerals_are_a_start(start):
     sides = sides._replace(words_a=[shared.get(i, f"a{i}") for i in range(800)], words_b=[shared.get(i, f"b{i}") for i in order.tolist()])
     mapped = map_once(sides, start, [], 1, SMALL)
     assert p_at_1(mapped.a, mapped.b, order) > 0.9
-    other = "numerals" if start == "identical" else "supervised"
-    with pytest.raises(InputError, match=r"such word in common|of 1 pairs of the dictionary 0 have"):
-        map_once(sides, other, [("x", "y")], 1, SMALL)
+    sides = sides._replace(words_a=[f"a{i}" for i in range(800)])
+    with pytest.raises(InputError, match=rf"mode {start}: .* no such word in common; give a dictionary \(mapping.mode: semi_supervised\)"):
+        map_once(sides, start, [], 1, SMALL)
 
 
 def test_a_bad_solution_is_followed_by_restarts_and_fallbacks():
@@ -136,14 +136,26 @@ def test_different_dimensions_and_too_few_words_are_refused(files):
     with pytest.raises(InputError, match=r"a.vec has 20 dimensions, .*b.vec 3"):
         mapping.main(*files)
     write_vectors(files[1], ["x"], np.ones((1, 20)))
-    with pytest.raises(InputError, match=r"b.vec: 1 words of 20 dimensions are too few"):
+    with pytest.raises(InputError, match=r"b.vec: 1 words of 20 dimensions are too few.*or give vectors of more words"):
         mapping.main(*files)
 
 
-def test_a_dictionary_without_a_known_word_is_refused(files, tmp_path):
-    (tmp_path / "seed").write_text("haus house\n")
-    with pytest.raises(InputError, match="of 1 pairs of the dictionary 0 have both words"):
-        mapping.main(*files, dictionary=tmp_path / "seed", settings=Mapping(mode="supervised"))
+def test_few_words_that_are_in_one_space_already_are_taken(files):
+    for path in files[:2]:
+        write_vectors(path, [f"word{i}" for i in range(15)], np.eye(15, 20))
+    mapping.main(*files, settings=Mapping(mode="mapped"))
+    assert read_vectors(files[3])[0][14] == "word14"
+
+
+def test_a_dictionary_without_a_known_word_or_in_the_other_order_is_refused(files, tmp_path):
+    for pairs, said in (
+        ("haus house\n", r"seed: none of its 1 pairs has both words in \S+a\.vec and \S+b\.vec \(the first is 'haus house'\); give"),
+        ("b1 a1\nb2 a2\na3 b3\n", r"seed: 1 of 3 pairs .* and 2 when .* first word of a line has to be one of \S+a\.vec, the second"),
+        ("", "seed: is empty"),
+    ):
+        (tmp_path / "seed").write_text(pairs)
+        with pytest.raises(InputError, match=said):
+            mapping.main(*files, dictionary=tmp_path / "seed", settings=Mapping(mode="supervised"))
     with pytest.raises(InputError, match="needs a dictionary"):
         mapping.main(*files, settings=Mapping(mode="semi_supervised"))
     with pytest.raises(InputError, match="maps nothing"):

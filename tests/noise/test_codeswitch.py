@@ -8,14 +8,17 @@ from tiny_models import manual_pairs
 from workflow_scripts.noise.candidates import Lookup
 from workflow_scripts.noise.codeswitch import (
     CodeSwitch,
+    find_words,
     main,
     match_case,
     one_sided,
     replace_words,
     switch_lines,
+    switch_words,
 )
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text import files
 from workflow_scripts.text.words import MASK, fold, words_of
 
 LINE = "Öffnen Sie die Datei, und drucken Sie dann das Fenster (nur in Writer) noch einmal aus."
@@ -48,6 +51,7 @@ def test_case_and_punctuation_survive():
     assert [match_case(m, "paper") for m in ("A4", "B2B")] == ["Paper", "PAPER"]
     assert [match_case(m, "სახლი", "ka") for m in ("Haus", "HAUS")] == ["სახლი", "სახლი"]  # Georgian text has no capitals
     assert [match_case(m, "indir", "tr") for m in ("Download", "DOWNLOAD")] == ["İndir", "İNDİR"]
+    assert match_case("Ein", "iş", "crh") == "İş"
     switched, counts = switch()
     assert [c for c in switched if not c.isalnum() and c != " "] == [c for c in LINE if not c.isalnum() and c != " "]
     assert counts["words"] == 16 and counts["replaced"] in (5, 6)
@@ -105,9 +109,12 @@ def test_a_blank_comes_after_a_vowel_sign_too():
     assert replace_words(words, np.array([1, 3]), ["house", "pretty"], spaced=False) == ["ที่ house หมู่ pretty"]
 
 
-def test_any_sentence_can_be_made_again_alone():
-    text = [LINE] * 100
-    whole = switch_lines(text, Lookup(CANDIDATES, "de"), seed=3, stream=5)[0]
+def test_any_sentence_can_be_made_again_alone(monkeypatch):
+    text, lookup = [LINE] * 100, Lookup(CANDIDATES, "de")
+    at_once, counts = switch_words(find_words(text, lookup), lookup, "codeswitch", 3, 5, 0, Noise())
+    monkeypatch.setattr(files, "_CHUNK", 30)
+    whole, total = switch_lines(text, lookup, seed=3, stream=5)
+    assert whole == at_once and total == pytest.approx(counts)
     assert whole[77] == switch(seed=3, stream=5, first=77)[0]
     others = [switch(seed=s, stream=t, first=n)[0] for s, t, n in ((4, 5, 77), (3, 3, 77), (3, 4, 77), (3, 5, 78))]
     assert all(other != whole[77] for other in others)
@@ -167,11 +174,14 @@ def test_all_kinds_hit_the_same_words(corpora):
         assert sum(a[0] == b[0] for a, b in zip(made["codeswitch"], made["random"], strict=True)) < 40
 
 
-def test_an_empty_lexicon_is_refused(tmp_path, corpora):
-    (tmp_path / "empty.tsv").write_text("")
-    inputs = [corpora / n for n in ("train.de", "train.en", "dev.de", "dev.en")]
-    with pytest.raises(InputError, match="no entries"):
-        main(*inputs, tmp_path / "empty.tsv", tmp_path / "empty.tsv", tmp_path / "out", languages=("de", "en"))
+@pytest.mark.parametrize(
+    "entries, said", [("", "no entries"), ("xyzzy\tplugh\t1\t1.0\n", "no word of the text in en; give a dictionary en-de, or vectors")]
+)
+def test_a_lexicon_that_would_switch_nothing_is_refused(tmp_path, corpora, entries, said):
+    (tmp_path / "useless.tsv").write_text(entries)
+    inputs = [corpora / n for n in ("train.de", "train.en", "dev.de", "dev.en", "de-en.tsv")]
+    with pytest.raises(InputError, match=rf"useless\.tsv: .*{said}"):
+        main(*inputs, tmp_path / "useless.tsv", tmp_path / "out", languages=("de", "en"))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -221,7 +231,7 @@ def test_rounds_differ_and_suffice(tmp_path):
 
 
 def test_a_dictionary_without_a_word_of_the_text_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"en-de\.tsv: has no word of the text in en; give a dictionary en-de for it"):
+    with pytest.raises(InputError, match=r"en-de\.tsv: has no word of the text in en; give a dictionary en-de, or vectors, with"):
         one_side(tmp_path, words=["xyzzy"])
     with pytest.raises(InputError, match="the noise `released` needs both sides"):
         one_side(tmp_path, kind="released")

@@ -98,6 +98,16 @@ def test_a_model_is_needed_and_only_here(folder, tmp_path):
         switched(folder, tmp_path / "out", kind="codeswitch")
 
 
+def test_a_lexicon_of_words_is_none_of_pieces(folder, tmp_path):
+    for name in ("t.de", "t.en", "en.tsv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "de.tsv").write_text("datei\tfile\t1\t1.0\n")
+    with pytest.raises(
+        InputError, match=r"de\.tsv: has no piece of the text in de; give a dictionary de-en, or vectors, with pieces of it"
+    ):
+        switched(tmp_path, tmp_path / "out", model=folder / "model")
+
+
 def test_embeddings_of_pieces(folder, tmp_path):
     settings = Embeddings(dimensions=10, epochs=1, min_count=2)
     learn(folder / "t.de", tmp_path / "v.vec", language="de", model=folder / "model", settings=settings)

@@ -208,3 +208,17 @@ def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_
     assert findings.used_corpora(load(raw)) == ["help", "other"]
     raw["backbones"]["bible"] |= {"kind": "hub", "model": "facebook/mbart-large-cc25"}  # over config.yaml, as Snakemake merges a recipe
     assert model_findings.shape_of(load(raw), "bible") == MBART_LARGE
+
+
+@pytest.mark.parametrize(
+    "block, flags",
+    [
+        ({}, ""),
+        # as lexicons were made before there was a limit, so that they are not made again
+        ({"mapping": {"mode": "aligned"}}, "--aligned"),
+        ({"mapping": {"mode": "aligned"}, "aligned_pairs": 5000}, "--aligned --aligned-pairs 5000"),
+    ],
+)
+def test_a_lexicon_says_how_many_pairs_are_aligned_only_where_that_is_not_the_usual_number(block, flags):
+    config = load(changed("lexicons/unsupervised", block))
+    assert inputs.aligned(config, SimpleNamespace(lexicon="unsupervised")) == flags

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.spelling import begins_sentence, read_vocabulary
 from workflow_scripts.text.words import count_words, words_of
 
@@ -18,7 +19,7 @@ def test_words_are_spelt_as_they_are_within_sentences(tmp_path):
     words = vocabulary(tmp_path, "de", *lines)
     # *Dateien* only begins a sentence, *speichern* does twice and is small once
     assert words.spellings == {"datei": "Datei", "sie": "Sie", "pdf": "PDF"}
-    assert words.counts == count_words(tmp_path / "text.de", "de") and words.counts["speichern"] == 3
+    assert words.counts == count_words(read_lines(tmp_path / "text.de"), "de") and words.counts["speichern"] == 3
 
 
 def test_the_most_frequent_spelling_is_usual_and_of_equal_ones_the_smaller(tmp_path):

@@ -86,6 +86,7 @@ def test_nothing_is_half_written(tmp_path):
         ("de", "Die Straße: Software-Paket, z.B. „Größe“.", "die straße software paket z.b größe"),
         ("ru", "Привет, мир — 5 €", "привет мир 5"),
         ("tr", "IŞIK İÇİN", "ışık için"),
+        ("crh", "IŞIQ İçün", "ışıq içün"),
         ("zh", "打开文件,并选择“复制”。", "打开 文件 并 选择 复制"),
         ("ja", "ファイルを開く。", "ファイル を 開く"),
         ("th", "เปิดไฟล์", "เปิด ไฟล์"),
@@ -93,7 +94,7 @@ def test_nothing_is_half_written(tmp_path):
     ],
 )
 def test_segments(code, line, expected):
-    assert segment(line, code) == expected
+    assert segment([line, "", line], code) == [expected, "", expected]
 
 
 @pytest.mark.parametrize("code", ["de", "zh", "ja", "th", "ko"])
@@ -108,7 +109,7 @@ def test_spans_point_at_their_words(code):
     "code, line, expected", [("en", "One day. </s> S is it?", "one day s is it"), ("zh", "今天 </s> 天气好。", "今天 天气 好")]
 )
 def test_a_break_between_sentences_is_no_word(code, line, expected):
-    assert segment(line, code) == expected
+    assert segment([line, "", line], code) == [expected, "", expected]
     assert [line[s:e].lower() for s, e in words(line, code)] == expected.split()
 
 

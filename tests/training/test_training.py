@@ -255,6 +255,9 @@ def test_words_of_the_source_are_switched_anew_in_each_epoch_and_the_target_stay
     assert any(changed) and first != second
     assert rows.epoch(0) == first != SwitchedText(*text, lexicon, CodeSwitch(Noise(rate=0.3)), 2).epoch(0)
     assert SwitchedText(*text, lexicon, CodeSwitch(Noise(rate=0.0)), 1).epoch(0) == plain
+    lexicon.write_text("xyzzy\tplugh\t1\t1.0\n")
+    with pytest.raises(InputError, match=r"de-en\.tsv: has no word of the text in de"):
+        SwitchedText(*text, lexicon, CodeSwitch(), 1)
 
 
 def test_scratch_starts_from_other_weights(setup, tmp_path):
@@ -340,6 +343,16 @@ def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
     (noised, original), _ = NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
     assert list(original) == codec.encode([line], "de")[0]
     assert codec.tokenizer.convert_ids_to_tokens(noised[:-2]) == shuffled and noised[-2:] == original[-2:]
+
+
+@pytest.mark.parametrize("kind, masks", [("mask", 1), ("codeswitch", 0)])
+def test_only_a_phase_that_restores_masks_reads_one_in_the_text_as_a_mask(setup, tmp_path, kind, masks):
+    codec = load_codec(setup[1])
+    (tmp_path / "round0.de.tsv.zst").write_bytes(zstandard.compress(b"Die <mask> hier.\tDie <mask> hier.\n"))
+    write_json(tmp_path / "codeswitch.json", {"unit": "word", "kind": kind})
+    ((noised, original),) = NoisedRounds(tmp_path, ("de",), codec, 64).epoch(0)
+    mask = codec.tokenizer.mask_token_id
+    assert (noised.count(mask), original.count(mask)) == (masks, 0)
 
 
 def test_noised_rows_that_were_cut_off_are_told(setup, tmp_path):

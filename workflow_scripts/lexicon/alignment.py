@@ -4,18 +4,15 @@ It judges lexicons, and makes a lexicon that is an upper bound (`mapping.mode: a
 fast_align (Dyer, Chahuneau and Smith 2013), in the systran-align package.
 """
 
-import itertools
 import tempfile
 from collections import Counter
 from pathlib import Path
 
-from workflow_scripts.text.files import lockstep, read_lines
+from workflow_scripts.text.files import chunks, lockstep, read_lines
 from workflow_scripts.text.words import Segment
 
-_BATCH = 10_000
 
-
-def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], most: int | None = None) -> Counter[tuple[str, str]]:
+def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], most: int) -> Counter[tuple[str, str]]:
     """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
     The aligner aligns in both directions and symmetrises the links. The same text gives the same links in every run. Of more than `most`
@@ -27,7 +24,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
     import systran_align
     from threadpoolctl import threadpool_limits
 
-    every = 1 if most is None else max(1, -(-sum(1 for _ in read_lines(text_a, normalise=False)) // most))
+    every = max(1, -(-sum(1 for _ in read_lines(text_a, normalise=False)) // most))
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         joined, forward, backward = (str(Path(folder) / name) for name in ("text", "forward", "backward"))
         with open(joined, "w", encoding="utf-8") as file:
@@ -40,8 +37,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
             )
         aligner = systran_align.Aligner(forward, backward)
     links: Counter[tuple[str, str]] = Counter()
-    sentences = _sentences(text_a, text_b, segment, every)
-    while batch := list(itertools.islice(sentences, _BATCH)):
+    for batch in chunks(_sentences(text_a, text_b, segment, every)):
         side_a, side_b = ([sentence.split() for sentence in side] for side in zip(*batch, strict=True))
         for a, b, aligned in zip(side_a, side_b, aligner.align_batch(side_a, side_b), strict=True):
             links.update((a[i], b[j]) for i, j in aligned["alignments"])
@@ -50,9 +46,6 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
 
 def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int):
     """Of every `every`-th pair of sentences the words of both sides. Raises `InputError` for sides of different length."""
-    for number, a, b in lockstep(text_a, text_b):
-        if number % every:
-            continue
-        segmented = segment[0](a), segment[1](b)
-        if all(segmented):
-            yield segmented
+    for pairs in chunks((a, b) for number, a, b in lockstep(text_a, text_b) if not number % every):
+        side_a, side_b = (cut(side) for cut, side in zip(segment, zip(*pairs, strict=True), strict=True))
+        yield from ((a, b) for a, b in zip(side_a, side_b, strict=True) if a and b)

@@ -14,7 +14,7 @@ from workflow_scripts.lexicon.vectors import write_vectors
 from workflow_scripts.limits import AboveZero, NotNegative, Positive
 from workflow_scripts.models.tokenisation import unit_segmenter
 from workflow_scripts.stage import InputError, provenance, run
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import chunks, read_lines
 
 
 @dataclass
@@ -50,8 +50,8 @@ def main(
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         segmented = Path(folder) / "segmented.txt"
         with open(segmented, "w", encoding="utf-8") as file:
-            for line in read_lines(text):
-                file.write(segment(line) + "\n")
+            for lines in chunks(read_lines(text)):
+                file.writelines(f"{line}\n" for line in segment(lines))
         learnt_words, learnt = learn(segmented, seed, settings, named=text)
     write_vectors(vectors, learnt_words, learnt)
     print({"words": len(learnt_words), **asdict(settings), **provenance()})

@@ -20,9 +20,12 @@ from workflow_scripts.limits import Positive
 from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.word_lists import both_ways, read_dictionary, write_lexicon
-from workflow_scripts.text.words import count_units
+from workflow_scripts.text.words import count_pieces, count_words
+
+ALIGNED_PAIRS = 2_000_000
 
 
 @dataclass
@@ -30,7 +33,7 @@ class Lexicon:
     """Settings of the lexicon."""
 
     top_k: Positive = 3
-    """Number of candidates per word (k in the paper)."""
+    """Number of candidates per word: k in the paper, which gives no number; three are those of its published code."""
     retrieval: Literal["csls", "cosine", "dot", "farthest"] = "csls"
     """How neighbours are ranked. The paper says dot product (`dot`). CSLS has fewer hubs, words that are near to too many others. The
     authors' published code takes the least similar words (`farthest`)."""
@@ -60,6 +63,7 @@ def main(
     mapped_b: Path | None = None,
     dictionary: Path | None = None,
     aligned: bool = False,
+    aligned_pairs: int = ALIGNED_PAIRS,
     model: Path | None = None,
     text_a: Path | None = None,
     text_b: Path | None = None,
@@ -78,6 +82,7 @@ def main(
         mapped_b: Vectors of the second language.
         dictionary: Used as the lexicon instead of vectors: two words per line, separated by a tab or a blank (MUSE's format).
         aligned: Make the lexicon from `text_a` and `text_b` with a statistical aligner, instead of from vectors.
+        aligned_pairs: At most so many pairs of sentences, evenly spaced, make that lexicon.
         model: The vectors are those of this model's pieces; by default those of words. `gold` then judges only pieces that are whole
             lower-case words.
         text_a: Text in which words will be switched, to measure how much of it the lexicon covers.
@@ -95,7 +100,10 @@ def main(
     if aligned and not (text_a and text_b):
         raise InputError("--aligned needs the parallel text: give --text-a and --text-b")
     segment = (unit_segmenter(languages[0], model), unit_segmenter(languages[1], model))
-    counts = [count_units(text, units) if text else Counter() for text, units in zip((text_a, text_b), segment, strict=True)]
+    counts: list[Counter[str]] = [Counter(), Counter()]
+    for i, text in enumerate((text_a, text_b)):
+        if text:
+            counts[i] = count_pieces(read_lines(text), segment[i]) if model else count_words(read_lines(text), languages[i])
     gold_ab = read_gold(gold, languages) if gold else {}
     if model:
         gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}
@@ -112,7 +120,7 @@ def main(
         sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
     links: Counter[tuple[str, str]] = Counter()
     if text_a and text_b and (settings.align or aligned):
-        links = count_links(text_a, text_b, segment, None if aligned else _JUDGED_BY)
+        links = count_links(text_a, text_b, segment, aligned_pairs if aligned else _JUDGED_BY)
     if aligned:
         sides = from_links(links)
         # the aligner cannot judge what it made itself
@@ -141,6 +149,7 @@ def main(
             "gold": str(gold) if gold else None,
             "dictionary": str(dictionary) if dictionary else None,
             "aligned": aligned,
+            "aligned_pairs": aligned_pairs if aligned else None,
             "checksums": checksums((text_a, text_b, gold, dictionary)),
             "settings": asdict(settings),
         },

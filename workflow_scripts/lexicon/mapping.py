@@ -145,11 +145,13 @@ def main(
     words_a, a = _folded(*read_vectors(vectors_a, settings.max_words), languages[0] if languages else None)
     words_b, b = _folded(*read_vectors(vectors_b, settings.max_words), languages[1] if languages else None)
     check(vectors_a, a, vectors_b, b)
-    _check_size(vectors_a, a)
-    _check_size(vectors_b, b)
+    for path, x in ((vectors_a, a), (vectors_b, b)):
+        _check_size(path, x, rotated=settings.mode != "mapped")
     started = time.perf_counter()
     sides = Sides(words_a, words_b, *(torch.from_numpy(x).to(device) for x in (a, b)))
     pairs = read_dictionary(dictionary, languages) if dictionary else []
+    if dictionary and settings.mode in ("semi_supervised", "supervised"):
+        _check_dictionary(dictionary, pairs, (vectors_a, vectors_b), sides)
     chosen, attempts = map_with_fallbacks(sides, pairs, seed, settings)
     seconds = time.perf_counter() - started
     if not chosen.attempt.good:
@@ -294,23 +296,19 @@ def initial_dictionary(a: torch.Tensor, b: torch.Tensor, settings: Mapping) -> D
 def dictionary_of(sides: Sides, start: str, pairs: list[tuple[str, str]]) -> Dictionary:
     """The rows of words spelt the same, of numerals, or of the given pairs, as `start` says.
 
-    Raises `InputError` if there are none.
+    Raises `InputError` if no words are spelt the same, or no numerals; `main` has checked the given pairs.
     """
     rows_a = {word: row for row, word in enumerate(sides.words_a)}
     rows_b = {word: row for row, word in enumerate(sides.words_b)}
     if start in ("identical", "numerals"):
         pairs = [(word, word) for word in sides.words_a if word in rows_b and (start == "identical" or NUMERAL.fullmatch(word))]
         if not pairs:
-            raise InputError(f"mapping.mode {start}: the two vocabularies have no such word in common")
+            raise InputError(
+                f"mapping.mode {start}: the two vocabularies have no such word in common; give a dictionary (mapping.mode: semi_supervised)"
+            )
     pairs = list(dict.fromkeys(pairs))
-    here, turned = both_ways(pairs, rows_a, rows_b)
-    if not here or turned > here:
-        raise InputError(
-            f"mapping.mode {start}: of {len(pairs)} pairs of the dictionary {here} have both words in the vectors, and {turned} when "
-            "they are read the other way round; is it in the order of the languages, lower-cased like the vectors?"
-        )
     known = [(rows_a[x], rows_b[z]) for x, z in pairs if x in rows_a and z in rows_b]
-    print(f"{start}: starts from {here} of {len(pairs)} pairs", flush=True)
+    print(f"{start}: starts from {len(known)} of {len(pairs)} pairs", flush=True)
     known_a, known_b = (torch.tensor(side, device=sides.a.device) for side in zip(*known, strict=True))
     return known_a, known_b
 
@@ -393,14 +391,31 @@ def union(best_b: torch.Tensor, best_a: torch.Tensor) -> Dictionary:
 # input
 
 
-def _check_size(path: Path, x: np.ndarray) -> None:
-    if len(x) < x.shape[1]:
+def _check_size(path: Path, x: np.ndarray, rotated: bool) -> None:
+    if rotated and len(x) < x.shape[1]:
         raise InputError(
             f"{path}: {len(x)} words of {x.shape[1]} dimensions are too few, a rotation needs at least as many words as "
-            "dimensions; give more text or lower embeddings.dimensions"
+            "dimensions; learn them from more text or with fewer embeddings.dimensions, or give vectors of more words"
         )
     if not x.any():
         raise InputError(f"{path}: all vectors are zero")
+
+
+def _check_dictionary(path: Path, pairs: list[tuple[str, str]], vectors: tuple[Path, Path], sides: Sides) -> None:
+    """Raise `InputError` if the vectors have no pair of the dictionary, or more when it is read the other way round."""
+    if not pairs:
+        raise InputError(f"{path}: is empty")
+    here, turned = both_ways(pairs, set(sides.words_a), set(sides.words_b))
+    if turned > here:
+        raise InputError(
+            f"{path}: {here} of {len(pairs)} pairs have both words in the vectors, and {turned} when they are read the other way "
+            f"round; the first word of a line has to be one of {vectors[0]}, the second one of {vectors[1]}"
+        )
+    if not here:
+        raise InputError(
+            f"{path}: none of its {len(pairs)} pairs has both words in {vectors[0]} and {vectors[1]} (the first is "
+            f"{' '.join(pairs[0])!r}); give a dictionary of these two languages with words that the text has, spelt as there"
+        )
 
 
 def _folded(words: list[str], vectors: np.ndarray, language: str | None) -> tuple[list[str], np.ndarray]:

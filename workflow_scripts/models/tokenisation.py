@@ -203,8 +203,8 @@ def restore_normaliser(tokenizer, folder: Path) -> None:
 
 
 def unit_segmenter(code: str, model: Path | None = None) -> Segment:
-    """A function from a line to the units of embeddings and lexicon, separated by blanks: folded words, or the pieces of `model`."""
+    """A function from lines to the units of embeddings and lexicon, separated by blanks: folded words, or the pieces of `model`."""
     if model is None:
         return functools.partial(segment, code=code)
     codec = load_codec(model)
-    return lambda line: " ".join(codec.tokens([line.replace(BREAK, " ")])[0])
+    return lambda lines: [" ".join(pieces) for pieces in codec.tokens([line.replace(BREAK, " ") for line in lines])]

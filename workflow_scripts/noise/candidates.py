@@ -5,6 +5,7 @@ sentence.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,18 @@ Candidates = dict[str, list[str]]
 """Lower-cased word → its candidates in the other language, best first."""
 
 
-def load_candidates(path: Path) -> Candidates:
-    """Read a lexicon file. Raises `InputError` if it is empty."""
+def load_candidates(path: Path, units: Iterable[str], languages: tuple[str, str], what: str = "word") -> Candidates:
+    """Read a lexicon file that is to switch text.
+
+    Args:
+        path: The lexicon.
+        units: Lower-cased words of the text, or its pieces; they are looked at until the lexicon has one.
+        languages: Language of the text, and of the candidates.
+        what: What the `units` are called in an error.
+
+    Raises:
+        InputError: It is empty, or has none of the `units`, so that the text would stay as it is.
+    """
     candidates: Candidates = {}
     for word, candidate, _ in read_lexicon(path):
         candidates.setdefault(word, []).append(candidate)
@@ -28,6 +39,10 @@ def load_candidates(path: Path) -> Candidates:
         raise InputError(
             f"{path}: the lexicon has no entries, nothing can be switched; look at lexicon.json, at lexicon.min_score, and at the mapping "
             "or the dictionary"
+        )
+    if candidates.keys().isdisjoint(units):
+        raise InputError(
+            f"{path}: has no {what} of the text in {languages[0]}; give a dictionary {'-'.join(languages)}, or vectors, with {what}s of it"
         )
     return candidates
 
@@ -152,9 +167,7 @@ def load_lookups(
     """
     lookups = []
     for path, other in zip(lexicons, into, strict=True):
-        candidates = load_candidates(path)
-        if not any(word in counts for word in candidates):
-            raise InputError(f"{path}: has no word of the text in {code}; give a dictionary {code}-{other} for it")
+        candidates = load_candidates(path, counts, (code, other))
         if scrambled is not None:
             # without text in the other language, a target word counts as frequent as the words that it translates
             frequency: Counter[str] = Counter()

@@ -31,11 +31,11 @@ from workflow_scripts.limits import Limits
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise import spans as span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, draw_language, load_candidates, load_lookups, permute_candidates
-from workflow_scripts.noise.released import released_side
+from workflow_scripts.noise.released import pieces_of, released_side
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.spelling import begins_sentence, read_vocabulary
 from workflow_scripts.text.words import Words, count_words, is_part_of_word, upper, words_of
@@ -97,7 +97,7 @@ def main(
         settings: Settings of the noise.
 
     Raises:
-        InputError: Text or lexicon is empty, or `model` does not go with `kind`.
+        InputError: Text or lexicon is empty, a lexicon has no word (or piece) of the text, or `model` does not go with `kind`.
     """
     if (kind == "released") != bool(model):
         raise InputError("--model is for the kind released, which needs it")
@@ -111,7 +111,11 @@ def main(
     rounds = max(1, -(-tokens * (2 if codec else 1) // running_words))
     shares = {}
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
-        candidates = load_candidates(lexicon)
+        into = languages[1 - side]
+        if codec:
+            candidates = load_candidates(lexicon, pieces_of(text, codec), (code, into), "piece")
+        else:
+            candidates = load_candidates(lexicon, vocabularies[side].counts, (code, into))
         if kind == "random":
             candidates = permute_candidates(candidates, vocabularies[1 - side].counts, settings.frequency_bin, seed)
         spellings = (vocabularies[side].spellings, vocabularies[1 - side].spellings) if settings.capitals == "own" else None
@@ -119,7 +123,7 @@ def main(
         if codec:
             write = partial(write_pieces, codec=codec, candidates=candidates, seed=seed, side=side, noise=settings.noise)
         else:
-            lookup = Lookup(candidates, code, languages[1 - side], spellings)
+            lookup = Lookup(candidates, code, into, spellings)
             write = partial(write_words, lookup=lookup, kind=kind, seed=seed, side=side, noise=settings.noise)
         shares[code] = write_side(text, dev, code, rounds, output, write)
     about = {"kind": kind, "unit": "piece" if codec else "word", "rounds": rounds, "languages": languages}
@@ -158,7 +162,7 @@ def one_sided(
     """
     if kind == "released":
         raise InputError("the noise `released` needs both sides of a parallel text; use codeswitch, mask or random")
-    counts = count_words(text, language)
+    counts = count_words(read_lines(text), language)
     if not counts:
         raise InputError(f"{text}: no words to switch")
     lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if kind == "random" else None))
@@ -261,8 +265,8 @@ def switch_lines(
     stream: int = 0,
     first: int = 0,
     noise: Noise = Noise(),
-) -> tuple[list[str], dict[str, float]]:
-    """Replace (or mask) words of sentences.
+) -> tuple[list[str], Counter[str]]:
+    """Replace (or mask) words of sentences, some thousands at a time.
 
     Which words are replaced depends only on the settings, `seed`, `stream` and the number of the sentence, so that all kinds replace the
     same words. A replacement has the capitals of its row of candidates; in the place of a word that begins a sentence, or is not
@@ -281,7 +285,13 @@ def switch_lines(
         The new sentences, and the numbers of all words, of words with candidates, of replaced words, and of words that were to be
         replaced.
     """
-    return switch_words(find_words(lines, lookup), lookup, kind, seed, stream, first, noise)
+    switched: list[str] = []
+    total: Counter[str] = Counter()
+    for some in chunks(lines):
+        new, counts = switch_words(find_words(some, lookup), lookup, kind, seed, stream, first + len(switched), noise)
+        switched += new
+        total.update(counts)
+    return switched, total
 
 
 class Found(NamedTuple):
@@ -306,7 +316,7 @@ def find_words(lines: list[str], lookup: Lookup | Lookups) -> Found:
 def switch_words(
     found: Found, lookup: Lookup | Lookups, kind: Kind, seed: int, stream: int, first: int, noise: Noise
 ) -> tuple[list[str], dict[str, float]]:
-    """`switch_lines`, once the words have been found."""
+    """`switch_lines` for lines of which the words have been found."""
     words, surface = found.words, found.surface
     rows = draw_language(found.numbers, words.before, seed, stream, first)
     choices = lookup.choices[rows]

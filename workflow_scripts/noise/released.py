@@ -34,6 +34,11 @@ def released_side(
             yield " ".join(pieces), line, counts
 
 
+def pieces_of(text: Path, codec: Codec) -> Iterator[str]:
+    """The pieces of a text, one after the other."""
+    return (piece for line in read_lines(text) for piece in codec.tokens([line])[0])
+
+
 def switch_pieces(
     pieces: Sequence[str], candidates: dict[str, list[str]], noise: Noise, rng: np.random.Generator
 ) -> tuple[list[str], dict[str, float]]:

@@ -231,7 +231,7 @@ def curves(study: Study) -> dict[str, Any]:
 def dictionaries(study: Study) -> dict[str, Any]:
     """Size and coverage of each given dictionary, with examples of frequent words."""
     found = {}
-    counts = count_words(study.corpus / f"train.{study.source}", study.source) if study.dictionaries else Counter()
+    counts = count_words(read_lines(study.corpus / f"train.{study.source}"), study.source) if study.dictionaries else Counter()
     for called, folder in study.dictionaries.items():
         report, direction = study.json(folder / "lexicon.json"), called.rpartition(" ")[2]
         entries: dict[str, list[str]] = {}

@@ -4,7 +4,6 @@ Only short text is looked at as a whole. Long text is enough for all of them, if
 """
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator
 
 from workflow_scripts.lexicon.verdict import LEAST_WORDS
@@ -15,7 +14,7 @@ from workflow_scripts.run.text_findings import at_hand
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import Corpus, are_running, assign_documents, what_is_held_out
 from workflow_scripts.text.parallel import read_pairs
-from workflow_scripts.text.words import BREAK, fold, words_of
+from workflow_scripts.text.words import BREAK, count_words
 
 LONG = 20_000
 """Pairs from which on text counts as long."""
@@ -74,8 +73,7 @@ def _words(config: Config, corpus: str, name: str, sides: Sides) -> Iterator[Fin
     for code, lines in zip(config.corpora[corpus].languages, sides, strict=True):
         if code in block.vectors:
             continue
-        counts = Counter(fold(word, code) for word in words_of(lines, code).strings())
-        words = sum(count >= settings.min_count for count in counts.values())
+        words = sum(count >= settings.min_count for count in count_words(lines, code).values())
         said = f"only {words:,} words of {code} occur {settings.min_count} times or more"
         if words < needed:
             yield Finding("WRONG", about, f"{said}; vectors need {needed:,}: give more text, or lower dimensions or min_count")

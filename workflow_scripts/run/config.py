@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
 from workflow_scripts.lexicon.embeddings import Embeddings
-from workflow_scripts.lexicon.lexicon import Lexicon
+from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS, Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
+from workflow_scripts.limits import Positive
 from workflow_scripts.run.analyses import Analysis, sources_read
 from workflow_scripts.run.explanations import explained
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, stands_alone, written_out
@@ -71,6 +72,8 @@ class LexiconStages:
     """The mapping into one space."""
     lexicon: Lexicon = field(default_factory=Lexicon)
     """Retrieval."""
+    aligned_pairs: Positive = ALIGNED_PAIRS
+    """`mapping.mode: aligned`: of the corpus at most so many pairs, evenly spaced, are aligned; the links of more would take all memory."""
     vectors: dict[str, str] = field(default_factory=dict)
     """Language → file of word vectors to take instead of learning them."""
     dictionary: dict[str, str] = field(default_factory=dict)

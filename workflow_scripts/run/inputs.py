@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workflow_scripts import paths
+from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
@@ -202,6 +203,14 @@ def lexicon_sources(config: Config, w: Wildcards) -> dict[str, str]:
         return word_list(config, w, "dictionary") | gold
     folder = paths.lexicon_folder(config, w.corpus, w.lexicon)
     return {"mapped_a": f"{folder}/{w.a}.mapped.vec", "mapped_b": f"{folder}/{w.b}.mapped.vec"} | gold
+
+
+def aligned(config: Config, w: Wildcards) -> str:
+    """The flags of a lexicon that an aligner makes. The usual number of pairs is not among them: it would make finished lexicons again."""
+    block = config.lexicons[w.lexicon]
+    if block.mapping.mode != "aligned":
+        return ""
+    return "--aligned" if block.aligned_pairs == ALIGNED_PAIRS else f"--aligned --aligned-pairs {block.aligned_pairs}"
 
 
 def pieces_of(config: Config, w: Wildcards) -> dict[str, str]:

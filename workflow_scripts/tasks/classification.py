@@ -13,7 +13,6 @@ are baselines. The steps are commands:
     tests of the arms' differences in accuracy, on each test set and on average over them
 """
 
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,7 @@ from workflow_scripts.tasks.finetuning import Batches, Prepared, TextHeadSetting
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.text.words import fold, words_of
+from workflow_scripts.text.words import count_words
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
@@ -113,8 +112,7 @@ def prepare(
     lookup, noise = None, Noise()
     if settings.codeswitch:
         noise = settings.codeswitch.noise
-        words = words_of([text for example in examples for text in example.texts], language).strings()
-        counts = Counter(fold(word, language) for word in words)
+        counts = count_words((text for example in examples for text in example.texts), language)
         lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.codeswitch.frequency_bin))
     plain = [] if lookup else reader.rows(examples, language, labels) + more
 

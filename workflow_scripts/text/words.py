@@ -6,6 +6,7 @@ clause, counts as one word.
 """
 
 import functools
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -151,39 +152,46 @@ def _locate(line: str, tokens: Iterable[str]) -> Iterator[Span]:
         yield start, at
 
 
+_DOTTED_I = ("tr", "az", "crh")
+"""Turkish, Azerbaijani and Crimean Tatar, in which i and ı are two letters, with İ and I as their capitals."""
+
+
 def fold(word: str, code: str) -> str:
-    """`word` in lower case and without soft hyphens, as in embeddings and lexicons; by Turkish rules for Turkish and Azerbaijani."""
+    """`word` in lower case and without soft hyphens, as in embeddings and lexicons; by the rules of its language for i and ı."""
     word = word.replace(SOFT_HYPHEN, "")
-    if code in ("tr", "az"):
+    if code in _DOTTED_I:
         word = word.replace("İ", "i").replace("I", "ı")
     return word.lower()
 
 
 def upper(word: str, code: str) -> str:
     """`word` in capitals, by the same rules as `fold`."""
-    return (word.replace("i", "İ") if code in ("tr", "az") else word).upper()
+    return (word.replace("i", "İ") if code in _DOTTED_I else word).upper()
 
 
-def segment(line: str, code: str) -> str:
-    """The folded words of `line`, separated by single spaces: what word2vec reads."""
-    return " ".join(fold(line[s:e], code) for s, e in words(line, code))
+def segment(lines: Sequence[str], code: str) -> list[str]:
+    """The folded words of each line, separated by single spaces: what word2vec reads."""
+    found = words_of(lines, code)
+    folded = [fold(word, code) for word in found.strings()]
+    return [" ".join(folded[start:end]) for start, end in itertools.pairwise(found.before.tolist())]
 
 
-Segment = Callable[[str], str]
-"""Turns a line into words separated by blanks (`segment` for one language), or into a model's pieces (`tokenisation.unit_segmenter`)."""
+Segment = Callable[[Sequence[str]], list[str]]
+"""Turns each line into words separated by blanks (`segment` for one language), or into a model's pieces (`tokenisation.unit_segmenter`)."""
 
 
-def count_words(path: Path, code: str) -> Counter[str]:
+def count_words(lines: Iterable[str], code: str) -> Counter[str]:
     """Lower-cased word → number of its occurrences in a text."""
     surface: Counter[str] = Counter()
-    for lines in chunks(read_lines(path)):
-        surface.update(words_of(lines, code).strings())
+    for some in chunks(lines):
+        surface.update(words_of(some, code).strings())
+    # far fewer than all words
     counts: Counter[str] = Counter()
     for word, count in surface.items():
         counts[fold(word, code)] += count
     return counts
 
 
-def count_units(path: Path, segment: Segment) -> Counter[str]:
-    """Word (or piece) → number of its occurrences in a text."""
-    return Counter(word for line in read_lines(path) for word in segment(line).split())
+def count_pieces(lines: Iterable[str], segment: Segment) -> Counter[str]:
+    """Piece of a model → number of its occurrences in a text."""
+    return Counter(piece for some in chunks(lines) for line in segment(some) for piece in line.split())

@@ -1,7 +1,7 @@
 """rows: the text of a phase as rows of ids, and the batches that are made of them."""
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -83,10 +83,9 @@ class SwitchedText(Rounds):
         lines = list(read_lines(source))
         self._lines, self._targets = [lines[i] for i in plain.chosen], plain.epoch(0).sides[1]
         self._encode = partial(codec.encode, code=languages[0], max_length=settings.max_length)
-        spellings = None
-        if switch.capitals == "own":
-            spellings = read_vocabulary(source, languages[0]).spellings, read_vocabulary(target, languages[1]).spellings
-        self._lookup = Lookup(load_candidates(lexicon), *languages, spellings)
+        own, others = read_vocabulary(source, languages[0]), read_vocabulary(target, languages[1])
+        spellings = (own.spellings, others.spellings) if switch.capitals == "own" else None
+        self._lookup = Lookup(load_candidates(lexicon, own.counts, languages), *languages, spellings)
         self._noise, self._seed = switch.noise, seed
         self.rows = plain.rows
 
@@ -127,7 +126,8 @@ class NoisedRounds(Rounds):
         if not self.count:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
         report = folder / "codeswitch.json"
-        self.pieces = report.exists() and read_json(report)["unit"] == "piece"
+        noise = read_json(report) if report.exists() else {"unit": "word", "kind": "mask"}  # that of pretraining
+        self.pieces, self.masks = noise["unit"] == "piece", noise.get("kind") == "mask"
         self._current: tuple[int, Sequence[Row]] = -1, []
         self.rows = len(self.epoch(0))  # which stays for the first batch
 
@@ -141,15 +141,22 @@ class NoisedRounds(Rounds):
     def read(self, name: str, code: str) -> Rows:
         """Rows of one file of one language."""
         path = self.folder / f"{name}.{code}.tsv.zst"
-        pairs = [line.split("\t") for line in read_lines(path, normalise=False)]
-        if cut := next((number for number, pair in enumerate(pairs, 1) if len(pair) != 2), 0):
-            raise InputError(f"{path}, line {cut}: expected a noised and an original sentence; remove the file, so that it is made again")
-        noised, original = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
+        encode = partial(self.codec.encode, code=code, max_length=self.max_length)
         if self.pieces:
-            rows = encoded(lambda some: self.codec.encode_tokens(some, code, self.max_length), noised)
+            noised = encoded(partial(self.codec.encode_tokens, code=code, max_length=self.max_length), _side(path, 0))
         else:
-            rows = encoded(lambda some: self.codec.encode(some, code, self.max_length, masks=True), noised)
-        return Rows(rows, encoded(lambda some: self.codec.encode(some, code, self.max_length), original))
+            noised = encoded(partial(encode, masks=self.masks), _side(path, 0))
+        return Rows(noised, encoded(encode, _side(path, 1)))
+
+
+def _side(path: Path, side: int) -> Iterator[str]:
+    """The noised lines of a round (`side` 0), or the original ones (1)."""
+    for number, line in enumerate(read_lines(path, normalise=False), 1):
+        if len(pair := line.split("\t")) != 2:
+            raise InputError(
+                f"{path}, line {number}: expected a noised and an original sentence; remove the file, so that it is made again"
+            )
+        yield pair[side]
 
 
 class MaskedText(Rounds):
