@@ -119,6 +119,14 @@ def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path):
     assert (tmp_path / "f").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda file: seen.append((os.fstat(file).st_size, (tmp_path / "f").exists())))
+    with atomic(tmp_path / "f") as file:
+        file.write("whole")
+    assert seen == [(5, False)]
+
+
 def test_json_carries_its_provenance(tmp_path):
     write_json(tmp_path / "x.json", {"value": 1})
     assert read_json(tmp_path / "x.json") == {"value": 1, "provenance": provenance()}

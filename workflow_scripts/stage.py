@@ -247,6 +247,19 @@ def resource(path: str) -> str:
     return path if os.path.exists(path) or not inside.exists() else str(inside)
 
 
+def to_disk(path: Path) -> None:
+    """Wait until a file, or a folder with all its files, is on the disk: after a crash of the machine it would be there, but empty."""
+    for each in (*path.rglob("*"), path):
+        opened = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a file system that cannot do this, as some cannot for folders
+                raise
+        finally:
+            os.close(opened)
+
+
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
     """Open a temporary file in the folder of `path`, and rename it to `path` if the block ends without an exception."""
@@ -256,6 +269,7 @@ def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
     try:
         with open(temporary, mode, encoding=None if "b" in mode else "utf-8", newline=None if "b" in mode else "\n") as file:
             yield file
+        to_disk(temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -159,13 +159,21 @@ def update_of(checkpoint: Path) -> int:
 
 
 def last_complete_checkpoint(folder: Path) -> str | None:
-    """The newest complete checkpoint. Newer ones that a kill or a full disk cut off are removed."""
+    """The newest complete checkpoint. Newer ones that a kill or a full disk cut off are removed.
+
+    Raises `InputError` where a file cannot be read: what is behind it may be sound.
+    """
     for path in reversed(checkpoints_of(folder)):
-        # the Trainer writes this file last
-        with contextlib.suppress(OSError, ValueError):
-            json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+        state = path / "trainer_state.json"  # which the Trainer writes last
+        try:
+            json.loads(state.read_text(encoding="utf-8"))
             return str(path)
-        shutil.rmtree(path)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            shutil.rmtree(path)
+        except OSError as error:
+            raise InputError(
+                f"{state}: cannot be read ({error.strerror}); nothing was removed; run the same command again when the file system answers"
+            ) from None
     return None
 
 
