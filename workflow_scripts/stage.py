@@ -226,8 +226,11 @@ def from_plain(kind: Any, value: Any, name: str = "") -> Any:
         return {key: from_plain(parts[1], item, f"{name}.{key}") for key, item in value.items()}
     if isinstance(value, list) and origin is list:
         return [from_plain(parts[0], item, name) for item in value]
-    if isinstance(value, list) and origin is tuple:
-        return tuple(value)
+    if isinstance(value, list | tuple) and origin is tuple:
+        kinds = parts[:1] * len(value) if parts[1:] == (Ellipsis,) else parts
+        if len(kinds) != len(value):
+            raise InputError(f"{name}: must be {len(kinds)} values, got {value!r}")
+        return tuple(from_plain(kind, item, name) for kind, item in zip(kinds, value, strict=True))
     if origin in (Union, types.UnionType):
         classes = [part for part in parts if is_dataclass(part)]
         if len(classes) > 1:
