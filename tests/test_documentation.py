@@ -43,6 +43,7 @@ NOT_TRIED = {
     "wget ": "is a download",
     "git clone https://github.com/artetxem/vecmap": "is a download",
     "module load": "is of a cluster",
+    "sbatch ": "is of a cluster",
     "srun ": "is of a cluster",
     "squeue ": "is of a cluster",
     "scancel ": "is of a cluster",

@@ -70,6 +70,8 @@ class Limited:
     share: Share = 0.5
     most: Positive | Literal["auto"] | None = None
     listed: list[Positive] = field(default_factory=list)
+    pair: tuple[Share, Share] = (0.1, 0.2)
+    many: tuple[Positive, ...] = ()
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,9 @@ class Limited:
         ({"share": "x"}, "share: must be a number, got 'x'"),
         ({"most": 0}, "most: must be ≥ 1, got 0"),
         ({"listed": [1, -1]}, "listed: must be ≥ 1, got -1"),
+        ({"pair": [0.9, 1.5]}, "pair: must be ≤ 1, got 1.5"),
+        ({"pair": [0.9, 0.5, 0.5]}, r"pair: must be 2 values, got \[0.9, 0.5, 0.5\]"),
+        ({"many": (1, 2, 0)}, "many: must be ≥ 1, got 0"),
         ([], r"Limited: settings are a JSON object, got \[\]"),
     ],
 )
@@ -92,7 +97,12 @@ def test_numbers_beyond_their_limits_are_refused(settings, said):
 
 @pytest.mark.parametrize(
     ("flags", "said"),
-    [(["--count", "0"], "count: must be ≥ 1, got 0"), (["--share", "-1"], "share: must be ≥ 0, got -1.0"), (["--count", "2"], None)],
+    [
+        (["--count", "0"], "count: must be ≥ 1, got 0"),
+        (["--share", "-1"], "share: must be ≥ 0, got -1.0"),
+        (["--pair", "0.5", "2"], "pair: must be ≤ 1, got 2.0"),
+        (["--count", "2"], None),
+    ],
 )
 def test_flags_beyond_their_limits_are_refused(flags, said, monkeypatch):
     called = []
@@ -117,6 +127,14 @@ def test_a_file_takes_its_name_only_when_it_is_whole(tmp_path):
         file.write("half")
         raise RuntimeError
     assert (tmp_path / "f").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda file: seen.append((os.fstat(file).st_size, (tmp_path / "f").exists())))
+    with atomic(tmp_path / "f") as file:
+        file.write("whole")
+    assert seen == [(5, False)]
 
 
 def test_json_carries_its_provenance(tmp_path):

@@ -226,8 +226,11 @@ def from_plain(kind: Any, value: Any, name: str = "") -> Any:
         return {key: from_plain(parts[1], item, f"{name}.{key}") for key, item in value.items()}
     if isinstance(value, list) and origin is list:
         return [from_plain(parts[0], item, name) for item in value]
-    if isinstance(value, list) and origin is tuple:
-        return tuple(value)
+    if isinstance(value, list | tuple) and origin is tuple:
+        kinds = parts[:1] * len(value) if parts[1:] == (Ellipsis,) else parts
+        if len(kinds) != len(value):
+            raise InputError(f"{name}: must be {len(kinds)} values, got {value!r}")
+        return tuple(from_plain(kind, item, name) for kind, item in zip(kinds, value, strict=True))
     if origin in (Union, types.UnionType):
         classes = [part for part in parts if is_dataclass(part)]
         if len(classes) > 1:
@@ -247,6 +250,19 @@ def resource(path: str) -> str:
     return path if os.path.exists(path) or not inside.exists() else str(inside)
 
 
+def to_disk(path: Path) -> None:
+    """Wait until a file, or a folder with all its files, is on the disk: after a crash of the machine it would be there, but empty."""
+    for each in (*path.rglob("*"), path):
+        opened = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a file system that cannot do this, as some cannot for folders
+                raise
+        finally:
+            os.close(opened)
+
+
 @contextlib.contextmanager
 def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
     """Open a temporary file in the folder of `path`, and rename it to `path` if the block ends without an exception."""
@@ -256,6 +272,7 @@ def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
     try:
         with open(temporary, mode, encoding=None if "b" in mode else "utf-8", newline=None if "b" in mode else "\n") as file:
             yield file
+        to_disk(temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -493,9 +493,11 @@ def test_what_the_profile_asks_of_slurm_is_looked_up(commands):
         "scores": {"slurm_partition": "cpu", "slurm_account": "Physics", "runtime": 60},
         "corpus": {"slurm_partition": "cpu", "slurm_account": "Physics"},
         "finetune": {"slurm_partition": "gpu", "slurm_account": "chemistry", "gpu": 8},
+        "backbone": {"slurm_partition": "gpu", "gpu": 8, "nodes": 2},
     }
     lines = [str(finding) for finding in resources.slurm(jobs)]
-    assert lines[1] == "ok     Slurm: cpu can take scores, corpus" and "ok     slurm_account: Physics" in lines
+    assert lines[1].startswith("WRONG  Slurm job backbone: nodes 2: Snakemake's plugin starts a job on one node alone; set nodes: 1")
+    assert lines[2] == "ok     Slurm: cpu can take scores, corpus" and "ok     slurm_account: Physics" in lines
     assert "Slurm job finetune: GPUs 8 is more than gpu has (4)" in lines[0]
     assert any("chemistry is not yours; sacctmgr knows linguistics, physics" in line for line in lines)
     commands("sacctmgr", "You are not running a supported accounting_storage plugin", 1)

@@ -12,6 +12,7 @@ import time
 from functools import partial
 from multiprocessing import Event, get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -287,6 +288,29 @@ def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):
         if state is not None:
             (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text(state)
     assert last_complete_checkpoint(tmp_path) == str(tmp_path / "checkpoint-8")
+    assert [update_of(path) for path in checkpoints_of(tmp_path)] == [4, 8]
+
+
+@pytest.mark.parametrize(("rank", "files"), [(0, {"model", "rng_state_0.pth", "checkpoint-4"}), (1, {"rng_state_1.pth"})])
+def test_a_checkpoint_is_on_the_disk_before_its_last_file_is_written(tmp_path, monkeypatch, rank, files):
+    folder, seen = tmp_path / "checkpoint-4", set()
+    folder.mkdir()
+    (folder / "model").touch()
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setattr(loop.Trainer, "_save_rng_state", lambda self, folder: Path(folder, f"rng_state_{rank}.pth").touch())
+    monkeypatch.setattr(os, "fsync", lambda file: seen.add(Path(f"/proc/self/fd/{file}").readlink().name))
+    trainer = loop.PhaseTrainer.__new__(loop.PhaseTrainer)
+    trainer.args = SimpleNamespace(process_index=rank)
+    trainer._save_rng_state(str(folder))
+    assert seen == files
+
+
+def test_a_checkpoint_that_cannot_be_read_now_is_kept(tmp_path):
+    for step in (4, 8):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    (tmp_path / "checkpoint-8" / "trainer_state.json").mkdir()  # reading it fails, as where a file system does not answer
+    with pytest.raises(InputError, match=r"checkpoint-8/trainer_state.json: cannot be read \(Is a directory\); nothing was removed"):
+        last_complete_checkpoint(tmp_path)
     assert [update_of(path) for path in checkpoints_of(tmp_path)] == [4, 8]
 
 

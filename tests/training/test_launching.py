@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import asdict
 
 import pytest
@@ -15,6 +16,7 @@ from test_backbone import parallel, run, small
 from workflow_scripts.stage import read_json
 from workflow_scripts.training import launching
 from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.checkpoints import JOB_END, Deadline
 from workflow_scripts.training.segments import Veco
 from workflow_scripts.training.settings import Training
 
@@ -58,8 +60,21 @@ def test_what_is_trained_on_a_cpu_has_one_process(settings, expected):
     assert launching.trains_on_cpu(["translate", "--settings", json.dumps(settings), "--seed", "1"]) is expected
 
 
+@pytest.mark.parametrize(
+    ("said", "status", "end"),
+    [("2026-11-27T01:20:00", 0, time.mktime((2026, 11, 27, 1, 20, 0, 0, 0, -1))), ("NONE", 0, None), ("2026-11-27T01:20:00", 1, None)],
+)
+def test_the_end_of_a_slurm_job_is_handed_on(started, commands, monkeypatch, said, status, end):
+    commands("squeue", said, status)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv(JOB_END, "")
+    launching.launch("some.module")
+    assert Deadline().end == end
+
+
 def test_several_nodes_have_a_torchrun_each(started, monkeypatch):
-    for name, value in (("JOB_GPUS", "0,1"), ("JOB_NUM_NODES", "4"), ("JOB_ID", "70123"), ("NTASKS", "1"), ("NTASKS_PER_NODE", "1")):
+    job = {"JOB_GPUS": "0,1", "JOB_NUM_NODES": "4", "JOB_ID": "70123", "JOB_END_TIME": "9", "NTASKS": "1", "NTASKS_PER_NODE": "1"}
+    for name, value in job.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
     launching.launch("some.module")
     ((program, line, environment),) = started

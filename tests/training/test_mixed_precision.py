@@ -10,6 +10,7 @@ import torch
 from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import MBartConfig, MBartForConditionalGeneration
 
+from workflow_scripts.device import reading_in
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompts import make_generator
@@ -204,3 +205,12 @@ def test_on_a_cpu_it_is_autocast(tmp_path):
     near(exact, rough)
     types = "roberta.embeddings.token_type_embeddings.weight"
     assert (exact[types] - rough[types]).norm() < 0.1 * exact[types].norm()
+
+
+def test_looks_on_a_cpu_have_the_precision_that_they_ask_for(tmp_path):
+    network, batch = a_network(tmp_path, "xlm-roberta")
+    del batch["labels"]
+    with mixed_precision(network.eval(), "bfloat16"):
+        for precision in PRECISIONS:
+            with reading_in(precision, network.device):
+                assert network(**batch).logits.dtype == getattr(torch, precision)

@@ -28,12 +28,13 @@ from workflow_scripts.training.loop import load_model, trainer_arguments
 from workflow_scripts.training.rows import (
     Batches,
     Joined,
+    Made,
     MaskedText,
     NoisedRounds,
     ParallelText,
     SwitchedText,
-    encode_pairs,
     in_parts,
+    read_aligned,
     split_batch,
 )
 from workflow_scripts.training.settings import Training
@@ -92,8 +93,9 @@ def test_batches_are_made_when_they_are_asked_for_and_one_epoch_is_held():
     assert batches[:3] == whole[:3] and set(text.made[1:]) == {0}
     text.told = False
     assert list(Batches(text, 200, 400, seed=1)) == whole
-    parts = in_parts(batches, 4)
-    assert len(parts) == 1600 and [*parts[4:8]] == split_batch(whole[1], 4)
+    asked = []
+    parts = in_parts(Made(400, lambda at: asked.append(at) or batches[at]), 4)
+    assert len(parts) == 1600 and [*parts[4:8]] == split_batch(whole[1], 4) and asked == [1]  # for all of its parts
     with pytest.raises(IndexError):
         batches[400]
 
@@ -231,7 +233,7 @@ def test_pairs_are_the_same_for_all_seeds(setup):
     files = folder / "train.de", folder / "train.en", ("de", "en"), codec
     some = ParallelText(*files, Training(pairs=50))
     assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50)).epoch(3)
-    everything = encode_pairs(*files, 256)
+    everything = read_aligned(*files, 256)
     assert all(row in everything for row in some.epoch(0))
 
 
@@ -294,7 +296,7 @@ def test_ids_are_held_in_four_bytes_each():
 def test_misaligned_text_is_refused(setup):
     folder, start = setup
     with pytest.raises(InputError, match="must be aligned"):
-        encode_pairs(folder / "train.de", folder / "dev.en", ("de", "en"), load_codec(start), 64)
+        read_aligned(folder / "train.de", folder / "dev.en", ("de", "en"), load_codec(start), 64)
 
 
 def test_a_gpu_that_was_given_must_be_used(monkeypatch):

@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import gelu
 
 from workflow_scripts.models.families import FAMILIES, family_of, titles
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, to_disk
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -107,5 +107,6 @@ def save_model(network: "PreTrainedModel", tokenizer: Any, folder: Path) -> None
     shutil.rmtree(temporary, ignore_errors=True)
     network.save_pretrained(temporary)
     tokenizer.save_pretrained(temporary)
+    to_disk(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)

@@ -48,10 +48,14 @@ def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]
     named = [name for name in str(job.get("slurm_partition", "")).split(",") if name]
     if unknown := [name for name in named if name not in partitions]:
         raise InputError(f"there is no partition {unknown[0]!r}; set slurm_partition in the profile to one of {', '.join(partitions)}")
+    if int(job.get("nodes", 1)) > 1:
+        raise InputError(
+            f"nodes {job['nodes']}: Snakemake's plugin starts a job on one node alone; set nodes: 1 and as many GPUs as a node has, "
+            "or train on several nodes by a job of your own (docs/slurm.md)"
+        )
     where = ",".join(named) or "any partition"
     nodes = [each for name in named or partitions for each in partitions[name]]
     gpus, model = gpus_of(job)
-    gpus = -(-gpus // int(job.get("nodes", 1)))  # of each node
     asked: list[tuple[str, int, Callable[[Nodes], float]]] = [
         ("runtime", int(job.get("runtime") or 0), lambda each: each.minutes),
         ("threads", int(job.get("threads", 1)), lambda each: each.cpus),

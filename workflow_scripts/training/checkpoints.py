@@ -159,13 +159,21 @@ def update_of(checkpoint: Path) -> int:
 
 
 def last_complete_checkpoint(folder: Path) -> str | None:
-    """The newest complete checkpoint. Newer ones that a kill or a full disk cut off are removed."""
+    """The newest complete checkpoint. Newer ones that a kill or a full disk cut off are removed.
+
+    Raises `InputError` where a file cannot be read: what is behind it may be sound.
+    """
     for path in reversed(checkpoints_of(folder)):
-        # the Trainer writes this file last
-        with contextlib.suppress(OSError, ValueError):
-            json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+        state = path / "trainer_state.json"  # which the Trainer writes last
+        try:
+            json.loads(state.read_text(encoding="utf-8"))
             return str(path)
-        shutil.rmtree(path)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            shutil.rmtree(path)
+        except OSError as error:
+            raise InputError(
+                f"{state}: cannot be read ({error.strerror}); nothing was removed; run the same command again when the file system answers"
+            ) from None
     return None
 
 
@@ -247,17 +255,21 @@ def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
 # when to stop
 
 
+JOB_END = "CROSSGAP_JOB_END"
+"""The variable in which `launching` hands on when the Slurm job ends, in seconds since 1970."""
+
+
 class Deadline:
     """Whether it is time to stop: SIGTERM or Ctrl-C has come, or the job's time is nearly over.
 
-    The end is Slurm's, where it tells (SLURM_JOB_END_TIME), else `minutes` after the start of the process;
-    0 is no limit. What is kept in reserve is at least two minutes (or a tenth of `minutes`, if that is
+    The end is Slurm's, where it tells (SLURM_JOB_END_TIME, or squeue, which `launching` asks), else `minutes` after the start of the
+    process; 0 is no limit. What is kept in reserve is at least two minutes (or a tenth of `minutes`, if that is
     less) and three times the longest that an update with its checkpoint, or a look at the dev set, has
     taken so far. Use it as a context: the signals have their usual effect again after it, and so has a second Ctrl-C.
     """
 
     def __init__(self, minutes: float = 0):
-        end = os.environ.get("SLURM_JOB_END_TIME", "")
+        end = os.environ.get("SLURM_JOB_END_TIME") or os.environ.get(JOB_END, "")
         self.end = float(end) if end.isdigit() else _process_start() + 60 * minutes if minutes else None
         self.reserve = min(120.0, 6.0 * minutes) if minutes else 120.0
         self.longest = 0.0

@@ -1,17 +1,21 @@
 """launching: a stage that trains is started once more under torchrun, with a process for each GPU that its job was given.
 
-On one node torchrun needs nothing else. Where Slurm gave the job several nodes (`nodes` in the profile), `srun` starts a torchrun on each,
-and these find each other on the first. Checkpoints must then be on a file system that all nodes see.
+On one node torchrun needs nothing else. In a job of several nodes that the user has submitted (docs/slurm.md), `srun` starts a torchrun on
+each, and these find each other on the first. Checkpoints must then be on a file system that all nodes see. Snakemake's jobs never come here
+with several: its plugin removes Slurm's variables, and starts the command on one node.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 
 import torch
 
 from workflow_scripts.device import given_gpus
+from workflow_scripts.training.checkpoints import JOB_END
 
 # after SIGTERM, of which torchrun would by itself leave 30 s to a checkpoint of many gigabytes
 _PATIENCE = ["--shutdown-timeout", "300"]
@@ -26,6 +30,7 @@ def launch(module: str, command: str = "") -> None:
     arguments = sys.argv[1:]
     if "WORLD_SIZE" in os.environ or "--help" in arguments or (command and arguments[:1] != [command]):
         return
+    hand_on_end()
     gpus = torch.cuda.device_count() if given_gpus() and not trains_on_cpu(arguments) else 0
     nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
     if nodes > 1:
@@ -37,6 +42,17 @@ def launch(module: str, command: str = "") -> None:
         os.execvpe(step[0], step, kept)
     elif gpus > 1:
         os.execv(sys.executable, [sys.executable, *on_one_node(module, arguments, gpus)])
+
+
+def hand_on_end() -> None:
+    """Ask Slurm when the job ends, for the `Deadline`: its own variable is removed by Snakemake's plugin, and older versions have none."""
+    if "SLURM_JOB_ID" not in os.environ or "SLURM_JOB_END_TIME" in os.environ:
+        return
+    command = ["squeue", "--noheader", "--jobs", os.environ["SLURM_JOB_ID"], "--format", "%e"]
+    # where it does not answer, or gives no time, the rule's own limit counts
+    with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
+        end = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout.strip()
+        os.environ[JOB_END] = f"{time.mktime(time.strptime(end, '%Y-%m-%dT%H:%M:%S')):.0f}"
 
 
 def trains_on_cpu(arguments: list[str]) -> bool:

@@ -24,7 +24,7 @@ from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network, output_layer
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.stage import InputError, Stopped, is_first_process, processes, read_json
+from workflow_scripts.stage import InputError, Stopped, is_first_process, processes, read_json, to_disk
 from workflow_scripts.training.checkpoints import (
     Deadline,
     average_weights,
@@ -159,7 +159,7 @@ def fit(
     if last and watch.out_of_patience(history := read_json(Path(last) / "trainer_state.json")["log_history"]):
         trainer.state.log_history = history
     else:
-        if last:
+        if last and is_first_process():
             print(f"continuing from {last}", flush=True)
         device = pick_device(settings.device)
         precision = pick_precision(settings.precision, device)
@@ -298,6 +298,7 @@ class PhaseTrainer(Trainer):
     def _save_rng_state(self, output_dir: str) -> None:
         """A checkpoint is complete when all processes have written theirs; the first one writes its last file after this."""
         super()._save_rng_state(output_dir)
+        to_disk(Path(output_dir) if is_first_process() else Path(output_dir, f"rng_state_{self.args.process_index}.pth"))
         if distributed.is_initialized():
             distributed.barrier()
 

@@ -61,7 +61,9 @@ def _autocast(network: Any) -> Iterator[None]:
     whole = network.forward
 
     def forward(*inputs: Any, **named: Any) -> Any:
-        with torch.autocast(network.device.type, torch.bfloat16, enabled=network.training):
+        if not network.training:  # a look at the dev set has its own precision
+            return whole(*inputs, **named)
+        with torch.autocast(network.device.type, torch.bfloat16):
             return whole(*inputs, **named)
 
     with _with_forward(network, forward):
@@ -89,10 +91,10 @@ Tensors = dict[int, tuple[Tensor, list[tuple[dict[str, Any], str]]]]
 
 
 def _parts(network: nn.Module) -> Iterator[tuple[list[nn.Module], Tensors]]:
-    """The layers of `network`, and what is in none of them or in several: modules of which one is called first, and the tensors.
+    """For each layer and for the rest of the network, the modules whose call triggers the copy, and the weights and buffers to copy.
 
-    A layer is a member of a list of modules. Its submodules may be called without it, as VECO's are. Numbers that stand alone are left
-    out: they change no other tensor's type.
+    A layer is a member of a list of modules. It triggers the copy itself, and so do its children, as VECO calls the children alone. What
+    several layers share belongs to the rest. Numbers that stand alone are left out: they change no other tensor's type.
     """
     layer_of: dict[nn.Module, nn.Module] = {}
     for listed in network.modules():

@@ -3,7 +3,7 @@
 import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -40,7 +40,7 @@ class ParallelText(Rounds):
     """Rows of the translation task, the same in every epoch."""
 
     def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
-        rows = encode_pairs(source, target, languages, codec, settings.max_length)
+        rows = read_aligned(source, target, languages, codec, settings.max_length)
         self.chosen: Sequence[int] = range(len(rows))
         """Numbers of the lines that are used."""
         if settings.pairs is not None and settings.pairs < len(rows):
@@ -186,7 +186,7 @@ class MaskedText(Rounds):
         return self._text.lengths()
 
 
-def encode_pairs(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> Rows:
+def read_aligned(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> Rows:
     """Rows of two aligned files of plain text."""
     sides = [
         encoded(partial(codec.encode, code=code, max_length=max_length), read_lines(path))
@@ -290,11 +290,16 @@ class Batches(Made[list[Row]]):
         return float(lengths_of(self.epoch(0), 1).sum()) / len(self.cut(0))
 
 
-def in_parts(updates: Sequence[list[Row]], parts: int) -> Made[list[Row]]:
-    """The parts of all updates, one after the other."""
-    return Made(len(updates) * parts, lambda at: split_batch(updates[at // parts], parts)[at % parts])
-
-
 def split_batch(rows: list[Row], parts: int) -> list[list[Row]]:
     """Split a batch into `parts` with similar numbers and lengths of rows. If there are too few rows, a part gets one without labels."""
     return [rows[part::parts] or [(rows[0][0], [-100])] for part in range(parts)]
+
+
+def in_parts(updates: Sequence[Any], parts: int, split: Callable[[Any, int], list] = split_batch) -> Made[Any]:
+    """The parts of all updates, one after the other; each update is made and split once for all of its parts."""
+
+    @lru_cache(maxsize=1)
+    def parts_of(update: int) -> list:
+        return split(updates[update], parts)
+
+    return Made(len(updates) * parts, lambda at: parts_of(at // parts)[at % parts])

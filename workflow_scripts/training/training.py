@@ -34,7 +34,7 @@ from workflow_scripts.training.curve import handed_on
 from workflow_scripts.training.job import Job, begun, finish
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.loop import load_model, train
-from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, encode_pairs
+from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, read_aligned
 from workflow_scripts.training.settings import ROUNDING_ONLY, Training
 from workflow_scripts.training.watching import Diverged
 
@@ -90,7 +90,7 @@ def translate(
     more = list(zip(more_sources, more_targets, zip(more_languages, more_target_languages, strict=True), strict=True))
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        rows = encode_pairs(dev_source, dev_target, languages, codec, settings.max_length)
+        rows = read_aligned(dev_source, dev_target, languages, codec, settings.max_length)
         dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
         parts: list[Rounds] = []
         if switching and lexicon:

@@ -34,7 +34,7 @@ from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY
 from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
-from workflow_scripts.training.rows import Made, split_batch
+from workflow_scripts.training.rows import Made, in_parts, split_batch
 from workflow_scripts.training.segments import Alternating, Batch, Veco, alternating_updates, second
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
@@ -301,15 +301,15 @@ def train(
     )
     watch.between(lambda: {LOSS_ONLY: look()["eval_loss"]}, settings.loss_every or 0)
 
-    def part_of(number: int) -> Any:
-        """A part of an update, with the share of the losses that all of the update has."""
-        update = updates[number // parts]
-        return update._replace(rows=split_batch(update.rows, parts)[number % parts], weight=share(update, start, veco))
+    def split(update: Batch, parts: int) -> list[Batch]:
+        """The parts of an update, with the share of the losses that all of it has."""
+        weight = share(update, start, veco)
+        return [update._replace(rows=rows, weight=weight) for rows in split_batch(update.rows, parts)]
 
     some = updates[:20]
     return fit(
         network,
-        Made(len(updates) * parts, part_of),
+        in_parts(updates, parts, split),
         parts // processes(),
         to_batch,
         loss,

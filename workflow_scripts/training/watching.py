@@ -13,7 +13,7 @@ from torch import distributed
 from tqdm import tqdm
 from transformers import TrainerCallback
 
-from workflow_scripts.stage import InputError, atomic, is_first_process
+from workflow_scripts.stage import InputError, atomic, is_first_process, to_disk
 from workflow_scripts.training.checkpoints import Deadline, judged_by, looks_without_gain, prune
 from workflow_scripts.training.curve import LOSS_ONLY
 from workflow_scripts.training.settings import Training
@@ -105,13 +105,17 @@ class Watch(TrainerCallback):
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: D102
         if self.out_of_patience(state.log_history):
             what = judged_by(state.log_history, self.by).removeprefix("eval_")
-            print(f"no better dev {what} for {self.settings.patience} looks: the phase ends after update {state.global_step}", flush=True)
+            if is_first_process():
+                print(
+                    f"no better dev {what} for {self.settings.patience} looks: the phase ends after update {state.global_step}", flush=True
+                )
             control.should_save = control.should_training_stop = True
         else:
             self._stop_if_told(args, state, control)
 
     def on_save(self, args, state, control, **kwargs):  # noqa: D102
         if is_first_process():
+            to_disk(self.folder / f"checkpoint-{state.global_step}")  # before an older one goes
             prune(self.folder, state.log_history, self.settings.checkpoint, self.settings.averaged, self.by)
 
 
