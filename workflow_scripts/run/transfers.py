@@ -115,10 +115,10 @@ def problems(config: Config) -> Iterator[str]:
         seeds = {name: seeds_of(config, config.experiments[name]) for name in group.values()}
         if len({*map(tuple, seeds.values())}) > 1:
             yield f"run.transfer: experiments that are compared need the same `seeds`: {seeds}"
-        for key in ("metric", "relevant"):
-            values = {name: getattr(_head(config, name), key, None) for name in group.values()}
+        for setting in ("metric", "relevant"):
+            values: dict[str, Any] = {name: getattr(_head(config, name), setting, None) for name in group.values()}
             if len({*values.values()}) > 1:
-                yield f"run.transfer: experiments that are compared need the same `{key}`: {values}"
+                yield f"run.transfer: experiments that are compared need the same `{setting}`: {values}"
 
 
 def _looked_into(experiment: Any) -> list[tuple[str, str]]:
