@@ -58,6 +58,10 @@ def test_what_is_trained_on_a_cpu_has_one_process(settings, expected):
     assert launching.trains_on_cpu(["translate", "--settings", json.dumps(settings), "--seed", "1"]) is expected
 
 
+def test_settings_are_read_however_they_are_written():
+    assert launching.settings_in(["--settings", '{"kind":"small"}']) == {"kind": "small"} and launching.settings_in(["backbone"]) == {}
+
+
 def test_several_nodes_have_a_torchrun_each(started, monkeypatch):
     for name, value in (("JOB_GPUS", "0,1"), ("JOB_NUM_NODES", "4"), ("JOB_ID", "70123"), ("NTASKS", "1"), ("NTASKS_PER_NODE", "1")):
         monkeypatch.setenv(f"SLURM_{name}", value)
