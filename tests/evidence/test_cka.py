@@ -1,12 +1,15 @@
 """Linear CKA, plain and unbiased: exact values, known populations, and tiny models of each family."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 from tiny_models import manual_pairs, small_encoder, small_model
 
-from workflow_scripts.evidence import cka
+from workflow_scripts.evidence import cka, separability
 from workflow_scripts.evidence.cka import Cka, Place, compare, groups, model_pairs, pairs_of
+from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.evidence.states import encoded, hidden_states, open_half, pooled, read_texts
 from workflow_scripts.stage import InputError, read_json
 
@@ -175,6 +178,11 @@ def test_the_decoder_can_be_chosen_and_an_encoder_has_none(tmp_path):
     assert torch.allclose(first[0, 0], first[0, 1], atol=1e-5) and not torch.allclose(text[0, 0], text[0, 1], atol=1e-5)
     with pytest.raises(InputError, match="odd: XLM-R has no decoder"):
         open_half("odd", tiny(tmp_path / "encoder", "xlm-roberta"), "decoder")
+    # as a classifier that reads the encoder's states is saved
+    path = tmp_path / "tiny/model/config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "decoder_layers": 0}))
+    with pytest.raises(InputError, match=r"half: .*model has no layers in its decoder; look into its encoder"):
+        open_half("half", path.parent, "decoder")
 
 
 def test_models_and_languages_are_compared_from_files(tmp_path):
@@ -205,6 +213,24 @@ def test_models_and_languages_are_compared_from_files(tmp_path):
                         assert one[key] is None or one[key] == pytest.approx(other[key], abs=1e-3)
     # the embedding of <s> is the same for all texts
     assert streamed["poolings"]["first"]["languages"][1]["by_layer"][0]["plain"] is None
+
+
+@pytest.mark.parametrize("stage, settings", [(cka, Cka(texts=5, samples=5)), (separability, Separability(texts=5, samples=5))])
+def test_no_model_reads_more_of_a_text_than_another(tmp_path, monkeypatch, stage, settings):
+    paths = [tmp_path / "de.txt", tmp_path / "en.txt"]
+    for path in paths:
+        path.write_text("".join(f"{number} {'house ' * 100}\n" for number in range(5)))
+    read = {}
+
+    def noted(half, rows, *more):
+        read[half.name] = max(map(len, rows))
+        return pooled(half, rows, *more)
+
+    monkeypatch.setattr(stage, "pooled", noted)
+    models = tuple(tiny(tmp_path / kind, kind) for kind in ("mbart", "xlm-roberta"))
+    job = {"models": models, "names": ("long", "short"), "texts": tuple(paths), "languages": ("de", "en"), "parallel": True}
+    stage.main(tmp_path / "out.json", **job, settings=settings)
+    assert read == {"long": 64, "short": 64} and open_half("long", models[0]).longest == 256
 
 
 def test_texts_that_do_not_fit_are_refused(tmp_path):

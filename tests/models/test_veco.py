@@ -180,7 +180,11 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
     with pytest.raises(InputError, match="decoder_layers: 0; a decoder has at least one layer"):
         convert(veco, tmp_path / "out", "encoder-decoder", "random", decoder_layers=0)
     for name, changes, message in (
-        ("deep", {"num_hidden_layers": 4}, r"its weights do not fit its config\.json \(there is no .*layer\.3\..*, nor \d+ others\)"),
+        (
+            "deep",
+            {"num_hidden_layers": 4},
+            r"its weights do not fit its config\.json \(it lacks .*layer\.3\..* and \d+ more\); download or copy",
+        ),
         ("wide", {"hidden_size": 64}, r"its weights do not fit its config\.json"),
         ("short", {"vocab_size": 200}, r"its weights do not fit its config\.json"),
     ):
@@ -194,7 +198,7 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
     shutil.copytree(veco, tmp_path / "partly")
     kept = {name: weight for name, weight in weights.items() if f"layer.1{CROSS}" not in name}
     save_file(kept, tmp_path / "partly/model.safetensors", {"format": "pt"})
-    with pytest.raises(InputError, match=r"there is no .*layer\.1\.crossattention"):
+    with pytest.raises(InputError, match=r"it lacks .*layer\.1\.crossattention"):
         load_stack(tmp_path / "partly", cross=True)
     path = tmp_path / "moved"
     save_model(load_stack(plain, cross=False), load_tokenizer(plain), path)

@@ -14,7 +14,7 @@ from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.report import drawing, insides
 from workflow_scripts.report.__main__ import templates
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import InputError, read_json
 
 MODELS = ["bible", "help-de-en/csr/seed1/pretext", "help-de-en/csr/seed1/finetune"]
 LANGUAGES = ("de", "en", "fr")
@@ -95,6 +95,20 @@ def test_a_part_that_is_missing_is_said_and_the_others_are_shown(results, tmp_pa
     assert "spectra.json: is damaged" in found["failed"]["spectra"] and "table-cka-insides-mean" in page
     found, page = shown(tmp_path / "results", stages=["cka"])
     assert not found["failed"] and "table-separability" not in page
+
+
+def test_a_wrong_table_of_published_spectra_is_named(results, tmp_path):
+    path = tmp_path / "published.tsv"
+    for text, said in (
+        ("model\tlayr\tmatrix\tnorm\tdistance\tsource\n", "line 1 lacks the column layer"),
+        ("model\tlayer\tmatrix\tnorm\tdistance\tsource\nbible\tfirst\tK\t1\t\ta paper\n", "line 2: 'first' is no number of a layer"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=rf"insides\.published: .*published\.tsv: {said}"):
+            configured(models=MODELS, published=str(path))
+    path.write_text(text.replace("first", "1"))
+    found, page = shown(results, published=str(path))
+    assert found["stages"]["spectra"]["published"]["bible", 1, "K"]["norm"] == "1" and "a paper" in page
 
 
 def test_names_are_short_only_as_long_as_they_differ():

@@ -8,6 +8,7 @@ import pytest
 from test_labels import RIGHT, configuration, results
 from test_report import put
 
+from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.transfers import against_base, by_seed_interval, transfer
@@ -101,6 +102,12 @@ def test_a_task_that_cannot_be_compared_says_why(run):
     assert "first could not be compared" in (folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_damaged_test_of_the_differences_says_what_it_lacks(run):
+    folder, config = run
+    put(folder / "results/runs/first/transfer.json", {"covers": {}})
+    assert "lacks something or is damaged (KeyError: 'pairs')" in transfer(folder / "results", config)["failed"]["first"]
+
+
 def test_without_a_base_there_is_no_such_section(run):
     folder, config = run
     config.run.transfer = None
@@ -143,3 +150,23 @@ def test_measures_are_ranked_beside_the_mean_over_tasks():
     assert found["models"] == ["a", "b"] and found["measures"]["d to A, all matrices together"] == {"b": pytest.approx(32**0.5)}
     assert found["measures"]["‖σ‖ of all matrices together"]["a"] == pytest.approx(18**0.5)
     assert predictors({}, [one]) == []
+
+
+def test_cka_stands_beside_transfer_with_each_model_it_is_measured_against_and_between_languages():
+    def pair(value, **of):
+        return {**of, "by_layer": [{"unbiased": None}, {"unbiased": value}]}
+
+    between = [pair(0.5, a="a", b="c"), pair(0.7, a="a", b="c"), pair(0.9, a="b", b="c"), pair(None, a="b", b="c")]
+    within = [pair(0.2, model="c", a="de", b="en"), pair(0.4, model="c", a="de", b="fr")]
+    one = {
+        "name": "insides",
+        "names": {"a": "A", "b": "B", "c": "C"},
+        "stages": {"cka": {"report": {"poolings": {"mean": {"models": between, "languages": within}}}}},
+        "settings": Analysis(models=["a", "b", "c"], cka=Cka(against=["a", "b"])),
+    }
+    (found,) = predictors({"averages": {"a": 1.0, "b": 2.0, "c": 3.0}}, [one])
+    assert found["measures"] == {
+        "CKA with A, last layer, mean (unbiased, mean over languages)": {"c": pytest.approx(0.6)},
+        "CKA with B, last layer, mean (unbiased, mean over languages)": {"c": pytest.approx(0.9)},
+        "CKA between languages, last layer, mean (unbiased, mean over pairs)": {"c": pytest.approx(0.3)},
+    }

@@ -82,6 +82,8 @@ def test_nothing_changes_without_analyses():
         ({"languages": ["de"]}, "separability needs two languages at least"),
         ({"corpus": None, "text": {"de": "a", "xx": "b"}}, "insides: .*'xx'"),
         ({"corpus": None, "text": {"de": "a", "fr": "b"}}, "backbone bible does not know fr, it knows de, en"),
+        ({"stages": ["cka"], "parallel": False, "models": ["bible"]}, "CKA has nothing to compare: no model besides bible"),
+        ({"stages": ["cka"], "languages": ["de"], "cka": {"against": ARMS}}, "CKA has nothing to compare: no model besides bible, help"),
         (
             {"models": ["bible", "deep"], "also": {"backbones": {"deep": small(layers=3)}}},
             "bible has 2 layers and deep 3; set `cka.layers: all`",
@@ -126,6 +128,8 @@ def test_text_with_labels_has_no_translations_line_by_line():
     }
     with pytest.raises(InputError, match=r"insides.parallel: .*set it to false"):
         configured(corpus="topics", also={"labelled": labelled})
+    with pytest.raises(InputError, match=r"insides.testset: is for `corpora`; .*Leave it out"):
+        configured(corpus="topics", parallel=False, testset="german", also={"labelled": labelled})
     config = configured(corpus="topics", parallel=False, also={"labelled": labelled})
     assert analyses.texts(config, PART) == ["results/labelled/topics/test/first.en.tsv", "results/labelled/topics/test/german.de.tsv"]
     assert analyses.stage_flags(config, PART, "cka")[-1] == "--labelled"

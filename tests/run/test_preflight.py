@@ -280,6 +280,12 @@ def test_text_in_a_third_language_is_told():
     ]
 
 
+def test_text_that_a_backbone_does_not_read_is_told():
+    raw = changed("backbones/bible/small/text/fr", "resources/bible/de.txt.xz")
+    notes = [str(finding) for finding in model_findings.backbones(config.load(raw)) if "not read" in finding.said]
+    assert len(notes) == 1 and notes[0].startswith("note   backbones.bible.small.text: fr: not read, as nothing in this run has them")
+
+
 def test_other_text_in_another_language_is_told():
     raw = changed("backbones/bible/small/text/de", "resources/bible/en.txt.xz")
     notes = [finding for finding in model_findings.backbones(config.load(raw)) if "reads as" in finding.said]
@@ -474,6 +480,8 @@ def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of
     monkeypatch.setattr(resources, "_text_bytes", lambda corpus: 4e9)
     told = [found(raw, f"node memory of {rule}", jobs) for rule in ("backbone", "finetune")]
     assert "about 16 GB" in told[0] and "about 80 GB" in told[1]
+    raw["backbones"]["bible"]["small"]["bitext"] = ["help"]
+    assert "about 80 GB" in found(raw, "node memory of backbone", jobs)
 
 
 def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):

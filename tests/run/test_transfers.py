@@ -47,6 +47,12 @@ def test_experiments_that_write_are_not_compared():
     assert [group["xlmr-small"] for group in transfers.comparisons(config)] == ["small-pos-xlmr-small"]
 
 
+def test_a_model_of_an_arm_is_not_compared_by_its_backbone():
+    models = {"base": {"backbone": "mbart-small"}, "tuned": {"experiment": "small-topics-mbart-small", "arm": "finetune-5e"}}
+    config = study(**{"small-retrieval": {"task": "retrieval", "corpus": "small-sentences", "models": models}})
+    assert transfers.retrievals(config) == {} and transfers.comparisons(config)
+
+
 def test_nothing_is_compared_unless_asked_for():
     config = study(run={"transfer": None, "analyses": []})
     assert transfers.comparisons(config) == [] and transfers.retrievals(config) == {} and transfers.results(config) == []
@@ -71,8 +77,20 @@ def test_nothing_is_compared_unless_asked_for():
             {"small-pos-csr-small": {"like": "small-pos-mbart-small", "backbone": "csr-small", "seeds": 1}},
             r"need the same `seeds`: .*'small-pos-csr-small': \[1\]",
         ),
+        (
+            {"small-retrieval": {"task": "retrieval", "corpus": "small-sentences", "models": {
+                "base": {"backbone": "mbart-small"}, "first": {"backbone": "m2m-small"}, "last": {"backbone": "m2m-small"}}}},
+            r"first and last of experiments\.small-retrieval\.models are both backbone m2m-small",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_comparison(changes, message):
     with pytest.raises(InputError, match=message):
         study(**changes)
+
+
+def test_rankings_are_compared_by_one_measure_of_what_is_relevant():
+    changes = {"run": {"experiments": ["answers", "other"], "arms": ["finetune-3e"], "transfer": "bible-answers", "analyses": []}}
+    other = {"like": "answers", "backbone": "xlmr-small", "ranking": {"relevant": 2}}
+    with pytest.raises(InputError, match=r"need the same `relevant`: \{'answers': 1\.0, 'other': 2\.0\}"):
+        study("config/ranking.yaml", **changes, other=other)

@@ -129,6 +129,14 @@ def test_the_error_of_a_regression_is_that_of_the_grades():
     assert float(loss(Output, torch.tensor([-100, -100]), 4)) == 0
 
 
+def test_scores_that_are_no_numbers_are_a_loss_that_stops_the_training(models, text, tmp_path):
+    settings = Grading(language="en", grades=GRADES, epochs=1, ranking=Ranking(max_length=48, examples=8))
+    job = Job(models["bert"], tmp_path / "model", tmp_path / "curve.tsv", tmp_path / "training.json", checkpoints=tmp_path / "checkpoints")
+    made = ranking.prepare(job, (text / "train.tsv",), (text / "dev.tsv",), settings)
+    torch.nn.init.constant_(next(made.network.parameters()), math.nan)
+    assert math.isnan(made.look()["eval_loss"])
+
+
 def test_comparison_of_arms(text, tmp_path):
     tables = {name: read_table(text / f"{name}.tsv") for name in ("en", "de")}
     for arm in ("base", "better"):

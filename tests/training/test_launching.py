@@ -72,6 +72,10 @@ def test_the_end_of_a_slurm_job_is_handed_on(started, commands, monkeypatch, sai
     assert Deadline().end == end
 
 
+def test_settings_are_read_however_they_are_written():
+    assert launching.settings_in(["--settings", '{"kind":"small"}']) == {"kind": "small"} and launching.settings_in(["backbone"]) == {}
+
+
 def test_several_nodes_have_a_torchrun_each(started, monkeypatch):
     job = {"JOB_GPUS": "0,1", "JOB_NUM_NODES": "4", "JOB_ID": "70123", "JOB_END_TIME": "9", "NTASKS": "1", "NTASKS_PER_NODE": "1"}
     for name, value in job.items():

@@ -216,6 +216,10 @@ def test_what_is_loaded_without_its_cross_attention_is_no_veco(tiny, tmp_path):
     assert not has_cross_attention(tmp_path / "read")
 
 
+PAIR, ALONE = ([0, 5, 2, 0, 6, 2], [-100] * 6), ([0, 5, 2], [-100] * 3)
+"""Rows of two segments and of one; 0 begins a segment."""
+
+
 def made_by(folder, **changes) -> Backbone:
     (folder / "bible.de-en").mkdir(exist_ok=True)
     veco, training = changes.pop("veco", Veco()), replace(SHORT, **changes)
@@ -286,6 +290,28 @@ def test_cross_attention_is_trained_first_and_alone(tmp_path):
     assert moved and all(CROSS in name for name in moved)
     last = load_file(next(tmp_path.glob("out/c/*/checkpoint-4")) / "model.safetensors")
     assert any(CROSS not in name and not torch.equal(last[name], after[name]) for name in last)
+
+
+@pytest.mark.parametrize(
+    "update, veco, expected",
+    [
+        (Batch([PAIR], parallel=False), Veco(), 2 / 3),
+        (Batch([PAIR], parallel=False, cross_alone=True), Veco(), 1),
+        (Batch([PAIR], parallel=True), Veco(), 1),
+        (Batch([ALONE], parallel=False), Veco(tlm=False), 1 / 2),
+    ],
+)
+def test_the_share_of_the_losses(update, veco, expected):
+    assert veco_losses.share(update, 0, veco) == pytest.approx(expected)
+
+
+def test_text_of_one_language_alone_has_all_losses_that_can_be_made_of_it(tmp_path):
+    parallel(tmp_path)
+    run(tmp_path, made_by(tmp_path, updates=1, evaluate_every=1, learning_rate=1e-12))
+    (log,) = (tmp_path / "out/c").rglob("log.jsonl")
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    loss, dev = (next(entry[name] for entry in entries if name in entry) for name in ("loss", "eval_loss"))
+    assert loss == pytest.approx(dev, rel=0.1)
 
 
 def run_and_load(folder, settings) -> dict:

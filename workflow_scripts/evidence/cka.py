@@ -37,7 +37,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled, read_texts
+from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 
@@ -110,13 +110,16 @@ def main(
         torch.set_num_threads(threads)
     lines = read_texts(texts, languages, settings.texts, NEEDED, parallel=parallel, seed=settings.seed, labelled=labelled)
 
+    longest = longest_of(models)
+
     # one model at a time is held: each block asks for them in order, and reading one again takes less time than a block
     @functools.lru_cache(maxsize=1)
     def half(model: int) -> Half:
         return open_half(names[model], models[model], side, settings.device)
 
     def read(at: slice, model: int, language: int) -> torch.Tensor:
-        return pooled(half(model), encoded(half(model), lines[language][at], languages[language]), settings.poolings, settings.batch_tokens)
+        rows = encoded(half(model), lines[language][at], languages[language], longest)
+        return pooled(half(model), rows, settings.poolings, settings.batch_tokens)
 
     shapes = [(half(model).depth, half(model).width, half(model).form.title) for model in range(len(models))]
     between = model_pairs(names, settings.against or [base] * bool(base))

@@ -32,7 +32,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.nearest import search
-from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled, read_texts
+from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
@@ -86,10 +86,12 @@ def main(
     if len(languages) < 2:
         raise InputError(f"separability needs texts in two languages at least; the analysis has {', '.join(languages) or 'none'}")
     lines = read_texts(texts, languages, settings.texts, max(2, settings.folds), parallel=parallel, seed=settings.seed, labelled=labelled)
-    found = {}
+    found, longest = {}, longest_of(models)
     for name, path in zip(names, models, strict=True):
         half = open_half(name, path, side, settings.device)
-        states = np.stack([_states(half, side_lines, code, settings) for side_lines, code in zip(lines, languages, strict=True)], axis=1)
+        states = np.stack(
+            [_states(half, side_lines, code, longest, settings) for side_lines, code in zip(lines, languages, strict=True)], axis=1
+        )
         layers = [{"layer": layer, **measure(vectors, parallel, settings)} for layer, vectors in enumerate(states)]
         found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_layer": layers}
     report = {
@@ -108,9 +110,9 @@ def main(
     write_json(output, report)
 
 
-def _states(half: Half, lines: list[str], code: str, settings: Separability) -> np.ndarray:
+def _states(half: Half, lines: list[str], code: str, longest: int, settings: Separability) -> np.ndarray:
     """The vectors of all texts in one language (layers × texts × width)."""
-    return pooled(half, encoded(half, lines, code), [settings.pooling], settings.batch_tokens)[0].cpu().numpy()
+    return pooled(half, encoded(half, lines, code, longest), [settings.pooling], settings.batch_tokens)[0].cpu().numpy()
 
 
 def measure(vectors: np.ndarray, parallel: bool, settings: Separability) -> dict[str, Any]:

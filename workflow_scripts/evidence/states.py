@@ -1,13 +1,15 @@
 """states: one vector per text from every layer of a model, for the analyses of what models have learnt.
 
 1. `read_texts` reads the texts, the same number in each language.
-2. `open_half` loads the half of a model that is looked into: of an encoder-decoder its encoder, or if asked its decoder.
-3. `pooled` runs texts through it and makes one vector of each row in each layer, in several ways (`POOLINGS`).
+2. `longest_of` is the longest row that all models of an analysis can read. Longer texts are cut to it for each, so that no model's
+   states are of more of a text than another's; models that cut text into other pieces still end at another word.
+3. `open_half` loads the half of a model that is looked into: of an encoder-decoder its encoder, or if asked its decoder.
+4. `pooled` runs texts through it and makes one vector of each row in each layer, in several ways (`POOLINGS`).
 
 A decoder reads the text that the encoder reads, in the form in which it would write it (see `models.families`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -41,7 +43,7 @@ class Half:
     codec: Codec
     side: Side
     longest: int
-    """The longest row that it reads, in pieces."""
+    """The longest row that it can read, in pieces."""
 
     @property
     def form(self) -> Family:
@@ -64,7 +66,8 @@ class Half:
 def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "auto") -> Half:
     """Load a model of any family, without its head, in float32.
 
-    Raises `InputError` where it has no decoder and the decoder is asked for, and where the folder lacks weights of the half.
+    Raises `InputError` where it has no decoder and the decoder is asked for, as of a model that was finetuned with `parts: encoder`, and
+    where the folder lacks weights of the half.
     """
     from transformers import AutoModel
 
@@ -76,7 +79,17 @@ def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "au
     if missing := sorted(key for key in loading_info["missing_keys"] if key.startswith(where)):
         raise InputError(f"{name}: {folder} has no weights for {missing[0]} and {len(missing) - 1} more of its {side}")
     network = network.eval().to(pick_device(device))
-    return Half(name, network, codec, side, longest_row(network.config))
+    half = Half(name, network, codec, side, longest_row(network.config))
+    if not half.depth:
+        raise InputError(f"{name}: {folder} has no layers in its {side}; look into its encoder, or leave the model out")
+    return half
+
+
+def longest_of(folders: Iterable[Path]) -> int:
+    """The longest row, in pieces, that each of these models can read."""
+    from transformers import AutoConfig
+
+    return min(longest_row(AutoConfig.from_pretrained(folder)) for folder in folders)
 
 
 def read_texts(
@@ -111,9 +124,9 @@ def whole_texts(table: Path) -> list[str]:
     return list(dict.fromkeys(" ".join(example.texts) for example in read_table(table)))
 
 
-def encoded(half: Half, texts: list[str], code: str) -> list[list[int]]:
-    """Rows of ids as the model reads them."""
-    return half.codec.encode(texts, code, half.longest)
+def encoded(half: Half, texts: list[str], code: str, longest: int = 0) -> list[list[int]]:
+    """Rows of ids as the model reads them, of at most `longest` pieces, or as many as it can read."""
+    return half.codec.encode(texts, code, longest or half.longest)
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from torch import nn
 
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import load_tokenizer
-from workflow_scripts.models.veco import has_cross_attention, load_stack
+from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, atomic, run
 
 Form = Literal["encoder", "encoder-decoder"]
@@ -82,10 +82,12 @@ def check_layout(folder: Path, tokenizer: Any, config: Any) -> None:
     if found != layout or tokenizer.mask_token_id is None:
         raise InputError(
             f"{folder}: its vocabulary has the ids {found} and {tokenizer.mask_token or 'no <mask>'}; VECO needs XLM-R's layout, "
-            f"{layout} and a <mask>"
+            f"{layout} and a <mask>; start from an XLM-R as it is published, or from a small one of family xlmr"
         )
     if len(tokenizer) > config.vocab_size:
-        raise InputError(f"{folder}: the tokenizer has {len(tokenizer)} pieces, the model embeddings for {config.vocab_size}")
+        raise InputError(
+            f"{folder}: the tokenizer has {len(tokenizer)} pieces, the model embeddings for {config.vocab_size}; copy both from one model"
+        )
 
 
 def as_encoder(stack: Any) -> Any:
@@ -94,7 +96,7 @@ def as_encoder(stack: Any) -> Any:
 
     config = type(stack.config).from_dict({**stack.config.to_dict(), "cross_attention": False, **_XLMR_DROPOUT})
     encoder = XLMRobertaForMaskedLM(config)
-    left = {name: weight for name, weight in stack.state_dict().items() if ".crossattention." not in name}
+    left = {name: weight for name, weight in stack.state_dict().items() if CROSS not in name}
     encoder.load_state_dict(left, strict=True)
     return encoder
 

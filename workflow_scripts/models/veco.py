@@ -36,7 +36,9 @@ def load_stack(folder: Path | str, *, cross: bool, dropout: float = 0.0, attenti
     from transformers import XLMRobertaConfig, XLMRobertaForCausalLM, XLMRobertaForMaskedLM, set_seed
 
     if (family := family_of(folder)).name != "xlmr":
-        raise InputError(f"{folder}: is a model of the family {family.title}; VECO's stack is made of an XLM-R")
+        raise InputError(
+            f"{folder}: is a model of the family {family.title}; VECO's stack is made of an XLM-R; start from one (xlm-roberta-large)"
+        )
     config = XLMRobertaConfig.from_pretrained(folder)
     config.update({"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout, "use_cache": False})
     config.update({"is_decoder": cross, "add_cross_attention": cross})
@@ -45,12 +47,17 @@ def load_stack(folder: Path | str, *, cross: bool, dropout: float = 0.0, attenti
     try:
         stack, read = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="sdpa", output_loading_info=True)
     except RuntimeError as error:  # what transformers raises where the sizes of weights differ from those of the configuration
-        raise InputError(f"{folder}: its weights do not fit its config.json ({str(error).splitlines()[0][:120]})") from None
+        raise InputError(
+            f"{folder}: its weights do not fit its config.json ({str(error).splitlines()[0][:120]}); download or copy the model again"
+        ) from None
     # an XLM-R has no cross-attention, and may come without the head that guesses pieces
     whole = cross and has_cross_attention(config)
     missing = sorted(name for name in read["missing_keys"] if whole or not (CROSS in name or name.startswith("lm_head.")))
     if missing:
-        raise InputError(f"{folder}: its weights do not fit its config.json (there is no {missing[0]}, nor {len(missing) - 1} others)")
+        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+        raise InputError(
+            f"{folder}: its weights do not fit its config.json (it lacks {missing[0]}{more}); download or copy the model again"
+        )
     # the layers have been made; from here on the configuration is that of an XLM-R, see above
     stack.config.update({"is_decoder": False, "add_cross_attention": False, "cross_attention": cross})
     return stack

@@ -3,14 +3,13 @@
 The functions read the files under ``results/analyses`` and return plain data for the template `analyses.html.j2`.
 """
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.run.analyses import STAGES
+from workflow_scripts.run.analyses import STAGES, published_spectra
 from workflow_scripts.run.config import Config
-from workflow_scripts.stage import InputError, read_json, resource
+from workflow_scripts.stage import InputError, read_json
 
 ESTIMATES = {"unbiased": "unbiased", "plain": "plain"}
 """Estimate of CKA → what the page calls it."""
@@ -44,7 +43,7 @@ def analyses(results: Path, config: Config) -> list[dict[str, Any]]:
             try:
                 shown = _SHOWN[stage](read_json(path), names)
                 if stage == "spectra":
-                    shown["published"] = published(analysis.published)
+                    shown["published"] = published_spectra(analysis.published) if analysis.published else {}
                 one["stages"][stage] = shown
                 one["read"].append(path)
             except InputError as error:
@@ -173,14 +172,6 @@ def spectra(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         "layers": range(max(found["layers"] for found in models.values())),
         "depth": {model: found["layers"] for model, found in models.items()},
     }
-
-
-def published(path: str | None) -> dict[tuple[str, int, str], dict[str, str]]:
-    """(model, layer, matrix) → the row of a table of published norms and distances."""
-    if path is None:
-        return {}
-    with open(resource(path), encoding="utf-8", newline="") as file:
-        return {(row["model"], int(row["layer"]), row["matrix"]): row for row in csv.DictReader(file, delimiter="\t")}
 
 
 def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:

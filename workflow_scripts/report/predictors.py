@@ -39,15 +39,15 @@ def _measures(one: dict[str, Any]) -> dict[str, dict[str, float]]:
     """What the page calls a measure → model → its value; the last layer's, and of spectra all layers' together."""
     stages, base = one["stages"], one["settings"].base
     made: dict[str, dict[str, float]] = {}
-    if "cka" in stages and base:
+    if "cka" in stages:
         pooling, found = next(iter(stages["cka"]["report"]["poolings"].items()))
-        by_model: dict[str, list[float]] = {}
-        for pair in found["models"]:
-            if base in (pair["a"], pair["b"]) and (value := pair["by_layer"][-1]["unbiased"]) is not None:
-                by_model.setdefault(pair["b"] if pair["a"] == base else pair["a"], []).append(value)
-        made[f"CKA with {one['names'][base]}, last layer, {pooling} (unbiased, mean over languages)"] = {
-            model: statistics.fmean(values) for model, values in by_model.items()
-        }
+        for other in one["settings"].cka.against or ([base] if base else []):
+            with_other = [
+                (pair["b"] if pair["a"] == other else pair["a"], pair) for pair in found["models"] if other in (pair["a"], pair["b"])
+            ]
+            made[f"CKA with {one['names'][other]}, last layer, {pooling} (unbiased, mean over languages)"] = _last_cka(with_other)
+        within = [(pair["model"], pair) for pair in found["languages"]]
+        made[f"CKA between languages, last layer, {pooling} (unbiased, mean over pairs)"] = _last_cka(within)
     if "spectra" in stages:
         norms = {key: row["norm"] for key, row in stages["spectra"]["cells"].items()}
         made["‖σ‖ of all matrices together"] = _together(norms)
@@ -64,6 +64,15 @@ def _measures(one: dict[str, Any]) -> dict[str, dict[str, float]]:
             values = {model: row[key]["mean"] if isinstance(row[key], dict) else row[key] for model, row in last.items() if key in row}
             made[f"{called}, last layer"] = values
     return made
+
+
+def _last_cka(pairs: list[tuple[str, dict[str, Any]]]) -> dict[str, float]:
+    """The mean unbiased CKA of the last layer over each model's pairs; of those that have one."""
+    by_model: dict[str, list[float]] = {}
+    for model, pair in pairs:
+        if (value := pair["by_layer"][-1]["unbiased"]) is not None:
+            by_model.setdefault(model, []).append(value)
+    return {model: statistics.fmean(values) for model, values in by_model.items()}
 
 
 def _together(parts: dict[tuple[str, int, str], float]) -> dict[str, float]:

@@ -58,8 +58,11 @@ def transfer(results: Path, config: Config) -> dict[str, Any]:
 def _noted(made: dict[str, Any], name: str) -> Iterator[None]:
     try:
         yield
-    except (InputError, ValueError, KeyError, OSError) as error:
+    except InputError as error:
         made["failed"][name] = str(error)
+    except (ValueError, KeyError, OSError) as error:
+        # the words of these alone tell nothing: those of a KeyError are a name in quotes
+        made["failed"][name] = f"a file of its results lacks something or is damaged ({type(error).__name__}: {error})"
 
 
 def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], pairs: list[dict[str, Any]], covers: str) -> dict[str, Any]:

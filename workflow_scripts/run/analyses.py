@@ -6,6 +6,7 @@ An analysis names models (backbones, and models of arms) and a text. Each of its
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -152,6 +153,29 @@ def analyses_of(config: Config, backbone: str) -> list[str]:
     return [name for name in chosen if any(backbone in chain(config, model) for model in config.analyses[name].models)]
 
 
+PUBLISHED = ("model", "layer", "matrix", "norm", "distance", "source")
+"""Columns of a table of published spectra."""
+
+
+def published_spectra(path: str) -> dict[tuple[str, int, str], dict[str, str]]:
+    """(model, layer, matrix) → the row of a table of published norms and distances; raises `InputError` for a file that is none."""
+    found = {}
+    try:
+        with open(resource(path), encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t")
+            if missing := [name for name in PUBLISHED if name not in (reader.fieldnames or ())]:
+                raise InputError(
+                    f"{path}: line 1 lacks the column {missing[0]}; it must name {', '.join(PUBLISHED)}, with tabs between them"
+                )
+            for row in reader:
+                if not (row["layer"] or "").isdecimal():
+                    raise InputError(f"{path}: line {reader.line_num}: {row['layer']!r} is no number of a layer; they count from 0")
+                found[row["model"], int(row["layer"]), row["matrix"]] = row
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a TSV file in UTF-8") from None
+    return found
+
+
 # ---------------------------------------------------------------------------------------------
 # for the rules and the report
 
@@ -218,6 +242,11 @@ def problems(config: Config, name: str, known_by: dict[str, list[str]]) -> Itera
         yield f"{where}.separability.texts: {analysis.separability.texts} are fewer than its {analysis.separability.folds} folds"
     made = {model: origin_of(config, arms.get(model, model)) for model in analysis.models if model in known}
     yield from _shape_problems(where, analysis, made)
+    if analysis.published:
+        try:
+            published_spectra(analysis.published)
+        except InputError as error:
+            yield f"{where}.published: {error}"
     if reads_text(analysis):
         yield from _text_problems(config, where, analysis, {arms.get(model, model) for model in made}, known_by)
 
@@ -236,6 +265,8 @@ def _text_problems(config: Config, where: str, analysis: Analysis, backbones: se
                 f"{where}.parallel: the files of text with labels have each sentence once, so that lines are no translations; "
                 "set it to false, or give parallel files as `text`"
             )
+        if analysis.corpus in config.labelled and analysis.testset:
+            yield f"{where}.testset: is for `corpora`; of text with labels the first test set in each language is read. Leave it out"
     elif analysis.testset:
         yield f"{where}.testset: is for `corpus`"
     if analysis.corpus and analysis.corpus not in {**config.corpora, **config.labelled}:
@@ -253,6 +284,13 @@ def _text_problems(config: Config, where: str, analysis: Analysis, backbones: se
             yield f"{where}: {error}"
     if "separability" in analysis.stages and len(asked) < 2:
         yield f"{where}: separability needs two languages at least, got {asked}; leave it out of `stages`, or give text in another language"
+    against = analysis.cka.against or ([analysis.base] if analysis.base else [])
+    others = [model for model in analysis.models if model not in against]
+    if "cka" in analysis.stages and len(others) < (1 if against else 2) and not (analysis.parallel and len(asked) > 1):
+        yield (
+            f"{where}: CKA has nothing to compare: no model besides {', '.join(against or others)}, and no translations in two languages; "
+            "name another model, or leave `cka` out of `stages`"
+        )
     for backbone in sorted(backbones & known_by.keys()):
         if unknown := [code for code in asked if code not in known_by[backbone]]:
             yield f"{where}: backbone {backbone} does not know {', '.join(unknown)}, it knows {', '.join(known_by[backbone])}"

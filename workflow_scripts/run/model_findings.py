@@ -37,6 +37,9 @@ def backbones(config: Config) -> Iterator[Finding]:
         block = config.backbones[name]
         if block.pretraining:
             text = block.pretraining.text
+            if unread := [code for code in text if code not in codes]:
+                said = f"{', '.join(unread)}: not read, as nothing in this run has them; the model is another one than where they are read"
+                yield Finding("note", f"backbones.{name}.{block.kind}.text", said)
             for code in (code for code in codes if code in text and not is_awaited(text[code])):
                 yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
                 if text[code] != "task":

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +59,8 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             need = training_memory(shape, phase, given.gpus)
             if given.gpus:
                 of_a_node = -(-given.gpus // int(job.get("nodes", 1)))
-                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, of_a_node, text if phase.rule != "backbone" else 0))
+                read = _pretraining_bytes(config, phase.backbone) if phase.rule == "backbone" else text
+                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, of_a_node, read))
             automatic = given.gpus and phase.micro_batch_tokens == "auto"
             least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus) if automatic else need
             looked_at.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
@@ -170,7 +171,20 @@ def needed_disk(config: Config) -> float:
 
 def _text_bytes(corpus: Corpus) -> float:
     """Bytes of a corpus, unpacked."""
-    files = [Path(resource(path)) for source in (corpus.train, corpus.dev, *corpus.test.values()) for path in source.paths()]
+    return _unpacked(path for source in (corpus.train, corpus.dev, *corpus.test.values()) for path in source.paths())
+
+
+def _pretraining_bytes(config: Config, backbone: str) -> float:
+    """Bytes of what a backbone is pretrained on, its own text and its bitext, as far as it is there."""
+    block = config.backbones[backbone].pretraining
+    assert block
+    own = _unpacked(path for path in block.text.values() if path != "task")
+    return own + sum(_text_bytes(config.corpora[name]) for name in block.bitext)
+
+
+def _unpacked(paths: Iterable[str]) -> float:
+    """Bytes of the files that are there, unpacked."""
+    files = [Path(resource(path)) for path in paths]
     return sum(path.stat().st_size * (4 if packing(path) else 1) for path in files if path.is_file())
 
 

@@ -35,8 +35,9 @@ def retrievals(config: Config) -> dict[str, dict[str, str]]:
     base = config.run.transfer or ""
     for name in config.run.experiments if base else ():
         if not trains(config.experiments[name]):
-            models = {model.backbone: called for called, model in config.experiments[name].models.items() if model.backbone}
-            if base in models:
+            models = {backbone: called for called, backbone in _looked_into(config.experiments[name])}
+            # with one backbone the others are models of arms, which the backbone does not tell apart
+            if base in models and len(models) > 1:
                 found[name] = {base: models[base], **models}
     return found
 
@@ -98,6 +99,15 @@ def problems(config: Config) -> Iterator[str]:
                 "tell them apart; leave one out of run.experiments, or make them arms of one experiment"
             )
         seen.setdefault(key, name)
+    for name in retrievals(config):
+        known: dict[str, str] = {}
+        for called, backbone in _looked_into(config.experiments[name]):
+            if backbone in known:
+                yield (
+                    f"run.transfer: {known[backbone]} and {called} of experiments.{name}.models are both backbone {backbone}, which does "
+                    "not tell them apart; move one of them into a retrieval of its own"
+                )
+            known.setdefault(backbone, called)
     for group in comparisons(config):
         arms = {name: arms_of(config, config.experiments[name])[0] for name in group.values()}
         if len({*arms.values()}) > 1:
@@ -105,9 +115,15 @@ def problems(config: Config) -> Iterator[str]:
         seeds = {name: seeds_of(config, config.experiments[name]) for name in group.values()}
         if len({*map(tuple, seeds.values())}) > 1:
             yield f"run.transfer: experiments that are compared need the same `seeds`: {seeds}"
-        metrics = {name: getattr(_head(config, name), "metric", None) for name in group.values()}
-        if len({*metrics.values()}) > 1:
-            yield f"run.transfer: experiments that are compared need the same `metric`: {metrics}"
+        for setting in ("metric", "relevant"):
+            values: dict[str, Any] = {name: getattr(_head(config, name), setting, None) for name in group.values()}
+            if len({*values.values()}) > 1:
+                yield f"run.transfer: experiments that are compared need the same `{setting}`: {values}"
+
+
+def _looked_into(experiment: Any) -> list[tuple[str, str]]:
+    """The models of a retrieval that are backbones: their names there, and the backbones."""
+    return [(called, model.backbone) for called, model in experiment.models.items() if model.backbone]
 
 
 def _is_compared(experiment: AnyExperiment) -> bool:

@@ -14,6 +14,7 @@ from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import defuse, load_codec
 from workflow_scripts.text.examples import Example
+from workflow_scripts.training.flat import PORTION
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -51,10 +52,6 @@ def load_token_head(
     return load_network(folder, head, **chosen, seed=seed, labels=labels, from_scratch=from_scratch, **changes)
 
 
-# how many examples are cut into pieces at once: what a tokenizer returns takes some hundred times as much memory as a row
-_PORTION = 10_000
-
-
 class Reader:
     """Examples as rows of ids and batches of tensors, in the form of the model in `folder`.
 
@@ -78,8 +75,8 @@ class Reader:
         numbers = {label: [number] for number, label in enumerate(labels)}
         paired = any(example.pair for example in examples)
         made: list[Row] = []
-        for start in range(0, len(examples), _PORTION):
-            some = examples[start : start + _PORTION]
+        for start in range(0, len(examples), PORTION):
+            some = examples[start : start + PORTION]
             ids = self._encode([example.text for example in some], [example.pair for example in some] if paired else None, code)
             made += [(array("i", row), numbers[example.label]) for row, example in zip(ids, some, strict=True)]
         return made

@@ -1,9 +1,10 @@
 """passages: questions and their passages as a model reads them, in windows of long passages, and the answers that it marks.
 
 A row is the question and a part of its passage, as the family has pairs of texts. A passage that is longer than a row is read in
-several windows, each of which begins `stride` pieces after the one before (Devlin et al. 2019 read SQuAD so), and no piece is lost. In a
-window without the answer the right span is the row's first special piece, as in BERT. The best span of all windows is the
-answer.
+several windows, each of which begins `stride` pieces after the one before, and no piece is lost. In a window without the answer the right
+span is the row's first special piece. The best span of all windows is the answer. BERT's code (Devlin et al. 2019) reads SQuAD in such
+windows too, but takes an answer only from the window in which the answer's first piece has the most text around it; here it may come from
+any.
 """
 
 from array import array

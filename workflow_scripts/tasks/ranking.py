@@ -14,6 +14,7 @@ reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The ste
 """
 
 import importlib.metadata
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -108,6 +109,9 @@ def prepare(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: 
 
     def look_at(table: list[Example], rows: list[Row]) -> dict[str, float]:
         logits = label_scores(network, reader, rows, precision)
+        if not logits.isfinite().all():
+            # no ranking can be made of these; by its loss the training is stopped as one that has diverged
+            return {"eval_loss": math.nan, "eval_error": math.nan}
         counted = counts_of(table, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
         numbers = torch.tensor([number for _, (number,) in rows])
         return {"eval_loss": float(loss(_Output(logits), numbers)), "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted)}

@@ -23,7 +23,7 @@ from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.job import Job
-from workflow_scripts.training.launching import launch
+from workflow_scripts.training.launching import launch, settings_in
 from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Texts, known_family, objective_for, pretrain
 from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
@@ -348,6 +348,6 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
 
 
 if __name__ == "__main__":
-    if any(f'"kind": "{kind}"' in argument for kind in ("small", "continued") for argument in sys.argv):
+    if settings_in(sys.argv).get("kind") in ("small", "continued"):
         launch("workflow_scripts.training.backbone")
     run(main)

@@ -17,7 +17,8 @@ import numpy as np
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
 
-_PORTION = 10_000  # lines that are encoded at once; what a tokenizer returns takes ten times as much memory as the ids
+PORTION = 10_000
+"""Texts that are cut into pieces at once. At most, about 131 bytes a piece are held while all of a text is cut at once, 19 in portions."""
 
 
 class Lines(Sequence[array]):
@@ -56,7 +57,7 @@ class Lines(Sequence[array]):
 def encoded(encode: Callable[[list[str]], list[list[int]]], lines: Iterable[str]) -> Lines:
     """The lines as ids; they are read and encoded in portions."""
     lines = iter(lines)
-    portions = iter(lambda: list(itertools.islice(lines, _PORTION)), [])
+    portions = iter(lambda: list(itertools.islice(lines, PORTION)), [])
     return Lines.of(ids for portion in portions for ids in encode(portion))
 
 

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import torch
 
@@ -57,9 +58,14 @@ def hand_on_end() -> None:
 
 def trains_on_cpu(arguments: list[str]) -> bool:
     """Whether a stage's ``--settings`` ask for ``device: cpu``; of a backbone's kinds the one that is made counts."""
-    settings = json.loads(arguments[arguments.index("--settings") + 1]) if "--settings" in arguments else {}
-    block = settings.get(settings.get("kind"), settings)
+    settings = settings_in(arguments)
+    block = settings.get(settings.get("kind", ""), settings)
     return '"device": "cpu"' in json.dumps(block)
+
+
+def settings_in(arguments: list[str]) -> dict[str, Any]:
+    """What a stage's ``--settings`` say; nothing where they are not given."""
+    return json.loads(arguments[arguments.index("--settings") + 1]) if "--settings" in arguments else {}
 
 
 def on_one_node(module: str, arguments: list[str], processes: int) -> list[str]:

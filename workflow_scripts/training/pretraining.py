@@ -36,7 +36,7 @@ from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json
 from workflow_scripts.text.corpus import leak_key
-from workflow_scripts.text.files import write_lines
+from workflow_scripts.text.files import chunks, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import read_sentences, words_of
 from workflow_scripts.training import segments
@@ -146,7 +146,7 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
     """Rows (noised line, line), noised anew in each round."""
     train, dev = train_text.lines, dev_text.lines
     # enough rounds if every word were one token, as in the codeswitch stage
-    total = sum(len(words_of([*dev[code], *text], code).starts) for code, text in train.items())
+    total = sum(len(words_of(some, code).starts) for code, text in train.items() for some in chunks((*dev[code], *text)))
     rounds = max(1, -(-block.training.updates * block.training.batch_tokens // total))
     for side, (code, text) in enumerate(train.items()):
         # random streams; that of dev is reserved, training never reaches it

@@ -10,7 +10,6 @@ import json
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,7 +48,8 @@ class Veco:
     causal: bool = True
     """Whether the decoder sees only what stands before a piece, as in the paper's first version; its later one sees the whole row."""
     cross_attention_first: Natural = 0
-    """Updates in which cross-attention alone is trained, and the rest of the model is as it was. For a model that starts from an XLM-R."""
+    """Updates in which cross-attention alone is trained, and the rest of the model is as it was. For a model that starts from an XLM-R.
+    The learning rate goes its way meanwhile: with `warmup_updates` of as many or fewer, the rest begins at the peak."""
     parallel: bool = True
     """Whether the two sides of bitext are read as pairs; else each is monolingual text, a control that sees the same text."""
 
@@ -135,7 +135,7 @@ def _encoded(path: Path, code: str, codec: "Codec", max_length: int, blanks: boo
     lines = iter(read_lines(path))
     made: list[Any] = []
     while some := list(islice(lines, 10_000)):
-        ids = iter(partial(codec.encode, code=code, max_length=max_length)([line for line in some if line or not blanks]))
+        ids = iter(codec.encode([line for line in some if line or not blanks], code, max_length))
         made += [array("i", next(ids)) if line or not blanks else None for line in some]
     return made
 

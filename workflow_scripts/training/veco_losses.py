@@ -8,12 +8,13 @@ For a pair (x, y) of which some pieces are masked, x̂ and ŷ:
 
 x̄ and ȳ are the masked pieces, the same for all losses. Each is guessed at its own position, not at the one before. x and y go
 through the encoder together as rows of one batch, and through the decoder as well; scores are made of masked positions alone. The loss
-of an update is the mean over all guesses of all its losses, times the share of the settings' losses that it has: of VECO's three,
-monolingual text has two. So it stays near nats per piece, and every loss counts alike in all updates.
+of an update is the mean over all guesses of all its losses. Where text and translations alternate it is multiplied by the share of the
+losses that it has, of VECO's three two for monolingual text, so that every loss counts alike in all updates; else it is in nats per piece.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -90,11 +91,14 @@ def collate(batch: Batch, pad: int, start: int, veco: Veco) -> dict[str, Any]:
 
 
 def share(update: Batch, start: int, veco: Veco) -> float:
-    """The share of the settings' losses that an update has; however it is split later, its parts have the same."""
+    """The share of the settings' losses that an update has; however it is split later, its parts have the same.
+
+    Updates in which cross-attention alone learns have all that is learnt then.
+    """
     pairs = any(second(read, start) < len(read) for read, _ in update.rows)
-    has = {"is_mlm": not update.cross_alone, "cs_mlm": pairs, "tlm": pairs and update.parallel and not update.cross_alone}
-    wanted = [has[name] for name in LOSSES if getattr(veco, name)]
-    return sum(wanted) / len(wanted)
+    has = {"is_mlm": True, "cs_mlm": pairs, "tlm": pairs and update.parallel}
+    wanted = [has[name] for name in (("cs_mlm",) if update.cross_alone else LOSSES) if getattr(veco, name)]
+    return sum(wanted) / max(1, len(wanted))
 
 
 def cells(rows: "Sequence[Row]", start: int) -> int:
@@ -139,7 +143,7 @@ def guesses(network: Any, batch: dict[str, Any], causal: bool) -> dict[str, Tens
     if "is_mlm_places" in batch or "asking" in batch:
         # where cross-attention alone learns, nothing does through the encoder
         with torch.set_grad_enabled(torch.is_grad_enabled() and "is_mlm_places" in batch):
-            encoded = encode(network, batch["ids"], batch["seen"])  # X(N), and Y(N) of the encoder below it
+            encoded = encode(network, batch["ids"], batch["seen"])  # the paper's X(N), of x and of y; its Y is the decoder's
     if "is_mlm_places" in batch:
         found["is_mlm"] = _at(encoded, batch["is_mlm_places"])
     if "asking" in batch:
@@ -281,13 +285,14 @@ def train(
     precision = pick_precision(settings.precision, pick_device(settings.device))
     pad, start = codec.tokenizer.pad_token_id, codec.tokenizer.bos_token_id
     updates = alternating_updates(text, settings.batch_tokens, settings.updates, seed, veco.cross_attention_first)
+    veco = replace(veco, tlm=veco.tlm and text.parallel is not None)  # without translations no update lacks this loss
     to_batch = partial(collate, pad=pad, start=start, veco=veco)
     forward_guesses(network, veco.causal)
     loss = update_loss(network, settings, precision)
     # parallel batches take the most memory, as they have the most losses, and those in which all weights learn
-    kind = updates[0]._replace(parallel=any(update.parallel for update in updates[:2]), cross_alone=False)
+    heaviest = updates[0]._replace(parallel=any(update.parallel for update in updates[:2]), cross_alone=False)
     tried, size = Made(len(updates), lambda at: updates[at].rows), partial(cells, start=start)
-    parts = parts_of(network, lambda rows: to_batch(kind._replace(rows=rows)), loss, tried, settings, folder, seed, size)
+    parts = parts_of(network, lambda rows: to_batch(heaviest._replace(rows=rows)), loss, tried, settings, folder, seed, size)
     if taken is not None:
         taken |= {"micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
