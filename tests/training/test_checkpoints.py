@@ -78,7 +78,8 @@ def test_killed_and_out_of_space_a_phase_ends_with_the_same_weights(setup, tmp_p
     assert [update_of(path) for path in checkpoints_of(folder)] == [3]
     small = (folder / "checkpoint-3" / "optimizer.pt").stat().st_size // 2
     limited = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (small, small))
-    full = subprocess.run([sys.executable, *line[1:]], capture_output=True, text=True, preexec_fn=limited)
+    unwritten = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # or compiled files would be cut off as well
+    full = subprocess.run([sys.executable, *line[1:]], capture_output=True, text=True, preexec_fn=limited, env=unwritten)
     # what the full disk left is found, and passed over, by the next call
     assert full.returncode != 0 and [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
     status, output = run_until(line, 8, signal.SIGKILL)
