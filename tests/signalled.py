@@ -23,7 +23,8 @@ class Watched:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        if text.startswith(self.words):
+        if self.words and text.startswith(self.words):
+            self.words = ""  # once, though a process that goes on after SIGSTOP may say it again
             threading.Thread(target=self.send, daemon=True).start()
         return self.stream.write(text)
 

@@ -142,7 +142,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(done, tmp_path):
     snakemake(done, target, *arguments)
     whole = load_file(folder / "model/model.safetensors")
     shutil.rmtree(folder)
-    environment = pausing(tmp_path / "bin", 24)
+    environment = pausing(tmp_path / "bin", 22)
     command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(done), target, *arguments]
     killed = subprocess.Popen(
         command, cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -179,7 +179,7 @@ def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(do
         return run.returncode, run.stdout + run.stderr
 
     resume = ["make", "resume", "VENV=venv", "VERBOSE=1", f"ARGS={target}"]
-    environment = pausing(tmp_path / "bin", 24)
+    environment = pausing(tmp_path / "bin", 22)
     driver = subprocess.Popen([programs / "snakemake", "--cores", "2", target], cwd=done, env=environment, stderr=subprocess.DEVNULL)
     trainer = paused(driver, folder)  # while others try
     status, said = call(programs / "snakemake", "--cores", "2", target)
