@@ -710,7 +710,7 @@ def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():
     assert dict(config.missing_files(config.load(raw))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
     raw["corpora"]["other"]["test"]["web"] = {"held_out": 5}
     assert dict(config.missing_files(config.load(raw))) == {"corpora.other.train": "train.en"}
-    raw = classified("analyses", {"inside": {"models": ["bible"], "corpus": "modules", "parallel": False}})
+    raw = classified("analyses", {"inside": {"models": ["bible"], "corpus": "modules", "parallel": False, "stages": ["separability"]}})
     raw["run"] |= {"experiments": ["help-de-en"], "arms": ["finetune"], "analyses": ["inside"]}
     raw["arms"] |= DEFAULT["arms"]
     raw["labelled"]["modules"]["train"]["file"] = "nowhere.tsv"

@@ -37,7 +37,7 @@ def test_models_are_compared_task_by_task_with_the_base_first():
         "results/runs/small-topics-mbart-small/finetune-5e/seed1/predictions",
     ]
     assert f"{first.rpartition('/')[0]}/transfer.json" in transfers.results(config)
-    assert inputs.report_tables(config) == ["results/transfer.tsv", "results/analyses.tsv"]
+    assert inputs.report_tables(config) == ["results/comparisons.tsv", "results/transfer.tsv", "results/analyses.tsv"]
 
 
 def test_experiments_that_write_are_not_compared():
@@ -56,7 +56,7 @@ def test_a_model_of_an_arm_is_not_compared_by_its_backbone():
 def test_nothing_is_compared_unless_asked_for():
     config = study(run={"transfer": None, "analyses": []})
     assert transfers.comparisons(config) == [] and transfers.retrievals(config) == {} and transfers.results(config) == []
-    assert inputs.report_tables(config) == []
+    assert inputs.report_tables(config) == ["results/comparisons.tsv"]
 
 
 @pytest.mark.parametrize(

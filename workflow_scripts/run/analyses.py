@@ -7,6 +7,7 @@ An analysis names models (backbones, and models of arms) and a text. Each of its
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -242,7 +243,8 @@ def problems(config: Config, name: str, known_by: dict[str, list[str]]) -> Itera
         yield f"{where}.separability.texts: {analysis.separability.texts} are fewer than its {analysis.separability.folds} folds"
     made = {model: origin_of(config, arms.get(model, model)) for model in analysis.models if model in known}
     yield from _shape_problems(where, analysis, made)
-    if analysis.published:
+    # preflight says that a file is missing
+    if analysis.published and os.path.exists(resource(analysis.published)):
         try:
             published_spectra(analysis.published)
         except InputError as error:

@@ -122,7 +122,7 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str]) -> Iterator[
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
 
 
-_HEADER = {"source", "target", "src", "tgt", "trg", "text", "sentence", "sentence1", "sentence2", "translation"}
+_HEADER = {"source", "target", "src", "tgt", "trg", "text", "sentence", "sentence1", "sentence2"}
 """What a table's first line calls its sides, besides their languages."""
 _TAG = regex.compile(r"</?(?:b|i|u|p|br|a|div|span|td|tr|li|ul|ol|font|strong|em|h[1-6])\b[^<>]*>", regex.IGNORECASE)
 
