@@ -66,7 +66,7 @@ class RougeTokenizer(Tokenizer):
 
     def tokenize(self, text: str) -> list[str]:
         """The lower-cased tokens of `text`, without punctuation."""
-        return _CHARACTERS.findall(text.lower()) if self.unit == "characters" else " ".join(segment([text], self.code)).split()
+        return _CHARACTERS.findall(text.lower()) if self.unit == "characters" else segment([text], self.code)[0].split()
 
 
 _CHARACTERS = regex.compile(r"\p{Latin}+|\p{N}+|\p{L}\p{M}*")

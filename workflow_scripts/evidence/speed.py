@@ -79,7 +79,6 @@ def main(
     `meteor_jar` are as in `scores`. `max_length` is that of the outputs in pieces. A metric that cannot be computed is None in each
     row, and under `failed` with the reason. Raises `InputError` where there is no sentence.
     """
-    torch.set_num_threads(threads)
     lines, references = (list(itertools.islice(read_lines(path), settings.sentences)) for path in (source, target))
     if not lines:
         raise InputError(f"{source}: is empty, there is nothing to write")

@@ -190,7 +190,8 @@ def foreign(about: str, lines: list[str], code: str) -> Iterator[Finding]:
 
 def labelled(config: Config) -> Iterator[Finding]:
     """Whether labelled text is what the configuration says: files, columns, labels."""
-    analysed = [name for name in config.labelled if f"labelled.{name}.train" in sources_read(config)]
+    read = sources_read(config)
+    analysed = [name for name in config.labelled if f"labelled.{name}.train" in read]
     for name in dict.fromkeys([*(config.experiments[each].corpus for each in with_labels(config)), *analysed]):
         block = config.labelled[name]
         for part, source in sources_of(block).items():

@@ -83,8 +83,8 @@ class SwitchedText(Rounds):
         lines = list(read_lines(source))
         self._lines, self._targets = [lines[i] for i in plain.chosen], plain.epoch(0).sides[1]
         self._encode = partial(codec.encode, code=languages[0], max_length=settings.max_length)
-        own, others = read_vocabulary(source, languages[0]), read_vocabulary(target, languages[1])
-        spellings = (own.spellings, others.spellings) if switch.capitals == "own" else None
+        own = read_vocabulary(source, languages[0])
+        spellings = (own.spellings, read_vocabulary(target, languages[1]).spellings) if switch.capitals == "own" else None
         self._lookup = Lookup(load_candidates(lexicon, own.counts, languages), *languages, spellings)
         self._noise, self._seed = switch.noise, seed
         self.rows = plain.rows

@@ -22,7 +22,7 @@ from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.bitext import drawn
-from workflow_scripts.training.flat import Chained, Lines, Rows
+from workflow_scripts.training.flat import PORTION, Chained, Lines, Rows
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
@@ -134,7 +134,7 @@ def _encoded(path: Path, code: str, codec: "Codec", max_length: int, blanks: boo
     """The lines of a file as ids; None for blank lines."""
     lines = iter(read_lines(path))
     made: list[Any] = []
-    while some := list(islice(lines, 10_000)):
+    while some := list(islice(lines, PORTION)):
         ids = iter(codec.encode([line for line in some if line or not blanks], code, max_length))
         made += [array("i", next(ids)) if line or not blanks else None for line in some]
     return made
