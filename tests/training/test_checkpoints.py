@@ -20,7 +20,7 @@ import warm
 from phases import TINY, assert_alike, assert_same, finetune, phase_files
 from torch.utils.data import DataLoader
 
-from workflow_scripts.stage import InputError, Stopped
+from workflow_scripts.stage import InputError, Stopped, read_json
 from workflow_scripts.training import checkpoints, loop
 from workflow_scripts.training.checkpoints import (
     Deadline,
@@ -137,6 +137,30 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
     curves = [(tmp_path / name / "curve.tsv").read_text().splitlines()[1:] for name in ("whole", "cut")]
     looks = [[(row.split("\t")[0], *row.split("\t")[4:6]) for row in curve if row.split("\t")[4]] for curve in curves]
     assert looks[0] == looks[1] and [update for update, _, bleu in looks[0] if bleu] == ["4", "8"]
+
+
+def test_a_phase_that_is_killed_in_a_look_loses_no_update(setup, tmp_path, monkeypatch):
+    settings = Training(**{**TINY, "updates": 8, "evaluate_every": 4, "log_every": 1})
+    whole = finetune(*setup, tmp_path / "whole", settings)
+    calls = itertools.count(1)
+
+    def killed(*arguments, look=loop.dev_losses, **options):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return look(*arguments, **options)
+
+    with monkeypatch.context() as told:
+        told.setattr(loop, "dev_losses", killed)
+        with pytest.raises(KeyboardInterrupt):
+            finetune(*setup, tmp_path / "cut", settings)
+    (folder,) = (tmp_path / "cut" / "checkpoints").glob("*/")
+    assert [update_of(path) for path in checkpoints_of(folder)] == [4, 8]
+    histories = [read_json(path / "trainer_state.json")["log_history"] for path in checkpoints_of(folder)]
+    assert [[look["step"] for look in checkpoints.looks_of(history)] for history in histories] == [[4], [4]]
+    assert_same(whole, finetune(*setup, tmp_path / "cut", settings))
+    curves = [(tmp_path / name / "curve.tsv").read_text().splitlines() for name in ("whole", "cut")]
+    looks = [[(row.split("\t")[0], *row.split("\t")[4:6]) for row in curve if row.split("\t")[4]] for curve in curves]
+    assert looks[0] == looks[1]
 
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2", "--no-python", "--"]

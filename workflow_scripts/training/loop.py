@@ -5,10 +5,12 @@ budget), loss and dev set are Crossgap's own. An item of the Trainer's dataset i
 one that a device processes at once.
 """
 
+import json
 import math
 import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network, output_layer
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.stage import InputError, Stopped, is_first_process, processes, read_json, to_disk
+from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, processes, read_json, to_disk
 from workflow_scripts.training.checkpoints import (
     Deadline,
     average_weights,
@@ -281,9 +283,12 @@ class PhaseTrainer(Trainer):
         """Hand over what `evaluate` measures."""
         self.look = look
         self.begun = time.perf_counter()
+        self.saved = -1
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Scores on the dev set, measured by the first process for all."""
+        """Scores on the dev set, measured by the first process for all. A checkpoint that is due comes first: a look may take minutes."""
+        if self.control.should_save:
+            self._save_checkpoint(self.model, trial=None)
         metrics = self.measure(self.look)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -294,6 +299,15 @@ class PhaseTrainer(Trainer):
         self.model.train()
         self.log(metrics)
         return metrics
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """What was saved before a look is not written again after it, but for the history, which now has the look."""
+        if self.saved != self.state.global_step:
+            super()._save_checkpoint(model, trial)
+            self.saved = self.state.global_step
+        elif is_first_process():
+            with atomic(Path(self.args.output_dir, f"checkpoint-{self.saved}", "trainer_state.json")) as file:
+                json.dump(asdict(self.state), file, indent=2)
 
     def _save_rng_state(self, output_dir: str) -> None:
         """A checkpoint is complete when all processes have written theirs; the first one writes its last file after this."""
