@@ -32,9 +32,18 @@ READ_AT_IMPORT = [
 ]
 """Libraries read variables with these names while they are imported, so that the server must have the same."""
 
-NOT_READ = ("PYTHONPATH", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR", "TORCHELASTIC_", "TORCH_NCCL_")
-"""The first is looked at by itself; three are set by libraries while they are imported, in the tests' process, too; with the last
-two torchrun tells its processes of each other."""
+NOT_READ = (
+    "PYTHONPATH",
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TORCHELASTIC_",
+    "TORCH_NCCL_",
+    "CUDA_VISIBLE_DEVICES",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
+)
+"""The first is looked at by itself; three are set by libraries while they are imported, in the tests' process, too; with two torchrun
+tells its processes of each other; the last two are read with the first product, and the server makes none."""
 
 
 def relevant(environment: dict[str, str]) -> dict[str, str]:

@@ -71,10 +71,9 @@ def keep_memory() -> None:
     shapes, and its own limit of 1,024 costs a gigabyte and saves no time that can be measured. It reads the variable before its
     first product.
     """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     m_trim_threshold, m_mmap_threshold = -1, -3
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL("libc.so.6")
         libc.mallopt(m_mmap_threshold, 32 << 20)
         libc.mallopt(m_trim_threshold, 2**31 - 1)
-        # not in os.environ, so that no other process gets it
-        libc.setenv(b"ONEDNN_PRIMITIVE_CACHE_CAPACITY", b"64", 0)

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+import warm
 import yaml
 from safetensors.torch import load_file
 from test_workflow import ROOT, TINY, lay_out, planned, shipped_lines, snakemake, write_config
@@ -133,7 +134,7 @@ def paused(driver: subprocess.Popen, phase: Path) -> int:
 
 def test_a_killed_run_goes_on_to_the_same_weights(done, tmp_path):
     content = two_languages()
-    content["arms"]["finetune"] = [{"data": "task", "updates": 60}]
+    content["arms"]["finetune"] = [{"data": "task", "updates": 30}]
     content["run"]["seeds"] = [2]
     content["experiments"]["tiny"]["training"].update({"evaluate_every": 10, "bleu_sentences": 0})
     arguments = ["--cores", "2", "--configfile", str(ROOT / "config.yaml"), write_config(done, content)]
@@ -161,15 +162,16 @@ def test_a_killed_run_goes_on_to_the_same_weights(done, tmp_path):
 def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(done, tmp_path):
     """And a second driver is refused while the first one lives."""
     content = two_languages()
-    content["arms"]["finetune"] = [{"data": "task", "updates": 60}]
+    content["arms"]["finetune"] = [{"data": "task", "updates": 30}]
     content["run"]["seeds"] = [3]
-    content["experiments"]["tiny"]["training"].update({"evaluate_every": 20, "bleu_sentences": 0})
+    content["experiments"]["tiny"]["training"].update({"evaluate_every": 15, "bleu_sentences": 0})
     for name in ("Snakefile", "rules", "workflow_scripts", "profiles", "envs", "Makefile"):
         (done / name).symlink_to(ROOT / name)
     (done / "config.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    programs = Path(sys.executable).parent
     (done / "venv/bin").mkdir(parents=True)
-    (done / "venv/bin/activate").write_text(f'export PATH="{programs}:$PATH"\n')
+    (done / "venv/bin/activate").write_text(f'export PATH="$PWD/venv/bin:{warm.path()}"\n')
+    (done / "venv/bin/snakemake").write_text('#!/bin/sh\nexec python -m snakemake "$@"\n')
+    (done / "venv/bin/snakemake").chmod(0o755)
     (done / "venv/.complete").touch()
     folder = done / "results/runs/tiny/finetune/seed3/finetune"
     target = "results/runs/tiny/finetune/seed3/finetune/model"
@@ -180,9 +182,10 @@ def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(do
 
     resume = ["make", "resume", "VENV=venv", "VERBOSE=1", f"ARGS={target}"]
     environment = pausing(tmp_path / "bin", 22)
-    driver = subprocess.Popen([programs / "snakemake", "--cores", "2", target], cwd=done, env=environment, stderr=subprocess.DEVNULL)
+    own = Path(sys.executable).with_name("snakemake")
+    driver = subprocess.Popen([own, "--cores", "2", target], cwd=done, env=environment, stderr=subprocess.DEVNULL)
     trainer = paused(driver, folder)  # while others try
-    status, said = call(programs / "snakemake", "--cores", "2", target)
+    status, said = call(warm.python(), "-m", "snakemake", "--cores", "2", target)
     assert status and "Directory cannot be locked" in said
     status, said = call(*resume)
     assert status and f"snakemake is at work here (process {driver.pid}); stop it first" in said
