@@ -53,13 +53,13 @@ def relevant(environment: dict[str, str]) -> dict[str, str]:
 
 
 def stands_in(server: dict, arguments: list[str], environment: dict[str, str], folder: str) -> bool:
-    """Whether the server has what is called: a stage of its own checkout, or Snakemake, in an environment like its own."""
+    """Whether the server has what is called: a stage of its own checkout, pytest, or Snakemake, in an environment like its own."""
     module = arguments[1] if len(arguments) > 1 and arguments[0] == "-m" else ""
     if module == "snakemake":
         # it computes nothing, and tells its jobs itself how many threads they have
         return relevant({**environment, **server["threads"]}) == server["environment"]
     checkout = environment.get("PYTHONPATH", "").partition(":")[0] or folder
-    known = module == "signalled" or module.startswith("workflow_scripts.")
+    known = module in ("pytest", "signalled") or module.startswith("workflow_scripts.")
     return known and checkout == server["root"] and relevant(environment) == server["environment"]
 
 

@@ -1,14 +1,12 @@
 """What `make test-gpu` would do: no stage is forgotten, its comparisons work on a CPU, and without a GPU it says so and ends."""
 
-import os
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
 import comparisons
 import pytest
 import torch
+import warm
 from comparisons import COMPARISONS, OTHERS
 
 from workflow_scripts.evidence.comet import Comet
@@ -44,9 +42,7 @@ def test_numbers_that_differ_are_found():
 
 
 def call(*arguments):
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gpu", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, env=environment)
+    return warm.run([warm.python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/gpu", *arguments])
 
 
 def test_without_a_gpu_it_says_so_and_ends():

@@ -70,7 +70,7 @@ def test_it_runs_where_little_more_than_torch_is_installed(tmp_path):
     output = tmp_path / "gpu.jsonl"
     # without the packages of the environment
     line = [sys.executable, "-S", "-m", "benchmarks.gpu", "--tiny", "--device", "cpu", "--parts", "acdf", "--output", str(output)]
-    environment = {**os.environ, "PYTHONPATH": f"{packages}:{Path.cwd()}"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{packages}:{Path.cwd()}"}
     done = subprocess.run(line, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     measured = lines(output)

@@ -1,5 +1,6 @@
 """Every recipe is planned, for a cluster."""
 
+import functools
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from brought import bring
 from snakemake.api import SnakemakeApi
+from snakemake.common import get_function_params
 from snakemake.settings.types import ConfigSettings, ResourceSettings
 from test_workflow import ROOT, planned, snakemake
 
@@ -22,8 +24,9 @@ RECIPES = {name: [*([Path(below).stem] if below else []), name] for name, below 
 def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     recipes = [ROOT / f"config/{part}.yaml" for part in RECIPES[name]]
     bring(tmp_path, *recipes)
-    # Snakemake asks time and again for the size of each input, of which there is none yet
-    with mock.patch("snakemake.iocontainers.InputFiles.size_files", []):
+    # Snakemake asks time and again for the size of each input, of which there is none yet, and for the parameters of each function
+    sizes = mock.patch("snakemake.iocontainers.InputFiles.size_files", [])
+    with sizes, mock.patch("snakemake.rules.get_function_params", functools.cache(get_function_params)):
         said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "--profile", "slurm", "-n", "-p")
     # groups that wait for each other would leave jobs in the table that never run
     assert len(re.findall(r"^ *(?:local)?rule \w+:$", said, flags=re.M)) == int(re.search(r"^total +(\d+)$", said, flags=re.M).group(1))
