@@ -30,8 +30,9 @@ def part(tmp_path_factory):
 
 
 def test_segments_are_adjacent_within_a_document():
-    assert adjacent([[1], [2], [3], None, [4], [5]]) == [([1], [2]), ([3],), ([4], [5])]
-    assert adjacent([]) == [] and adjacent([[1]]) == [([1],)]
+    assert adjacent(5, [3]).tolist() == [[0, 1], [2, -1], [3, 4]]
+    assert adjacent(4, [0, 1, 1, 4]).tolist() == [[0, -1], [1, 2], [3, -1]]
+    assert adjacent(0, []).tolist() == adjacent(0, [0]).tolist() == [] and adjacent(1, []).tolist() == [[0, -1]]
 
 
 def test_documents_end_at_blank_lines(tmp_path):

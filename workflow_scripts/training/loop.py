@@ -306,7 +306,7 @@ class PhaseTrainer(Trainer):
             super()._save_checkpoint(model, trial)
             self.saved = self.state.global_step
         elif is_first_process():
-            with atomic(Path(self.args.output_dir, f"checkpoint-{self.saved}", "trainer_state.json")) as file:
+            with atomic(Path(str(self.args.output_dir), f"checkpoint-{self.saved}", "trainer_state.json")) as file:
                 json.dump(asdict(self.state), file, indent=2)
 
     def _save_rng_state(self, output_dir: str) -> None:

@@ -10,7 +10,7 @@ import json
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,16 +22,12 @@ from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.bitext import drawn
-from workflow_scripts.training.flat import PORTION, Chained, Lines, Rows
+from workflow_scripts.training.flat import PORTION, Chained, Lines, Rows, encoded
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.pretraining import Pretraining
-
-Ids = Sequence[int]
-Segments = tuple[Ids, ...]
-"""A pair (x, y) of ids as the encoder reads them, or a segment alone."""
 
 
 @dataclass
@@ -103,40 +99,58 @@ def write_plan(folder: Path, veco: Veco, masking: Masking, temperature: float) -
 # segments
 
 
-def adjacent(lines: Sequence[Ids | None]) -> list[Segments]:
-    """Lines in pairs, each in one pair, within documents, between which is None; the last of an odd number is alone."""
-    made: list[Segments] = []
-    waiting: Ids | None = None
-    for line in lines:
-        if waiting is None:
-            waiting = line
-        elif line is None:
-            made.append((waiting,))
-            waiting = None
-        else:
-            made.append((waiting, line))
-            waiting = None
-    return made if waiting is None else [*made, (waiting,)]
+class Segments(NamedTuple):
+    """Segments in pairs (x, y), and some alone. Millions of them take few arrays."""
+
+    x: Lines
+    """The lines that each x is one of, as ids that the encoder reads."""
+    y: Lines
+    """The same for y: those of the other side of bitext, or the same lines."""
+    rows: np.ndarray
+    """(rows, 2) Of each row the numbers of x and y among the lines; −1 in place of y where x is alone."""
 
 
-def monolingual(part: Part, codec: "Codec", max_length: int) -> list[list[Segments]]:
+def adjacent(lines: int, first: Sequence[int]) -> np.ndarray:
+    """So many lines in pairs, each in one pair, within the documents that begin with the lines `first`; see `Segments.rows`.
+
+    The last of an odd number of lines is alone.
+    """
+    numbers = np.arange(lines)
+    documents = np.unique([0, *first])
+    document = np.searchsorted(documents, numbers, "right")
+    x = numbers[(numbers - documents[document - 1]) % 2 == 0]
+    y = x + 1
+    alone = y == lines
+    alone[~alone] = document[y[~alone]] != document[x[~alone]]
+    return np.stack([x, np.where(alone, -1, y)], axis=1)
+
+
+def monolingual(part: Part, codec: "Codec", max_length: int) -> list[Segments]:
     """The segments of each language."""
-    return [adjacent(_encoded(path, code, codec, max_length, blanks=True)) for code, path in part.text.items()]
+    made = []
+    for code, path in part.text.items():
+        first = array("q")
+
+        def lines(path: Path = path, first: array = first) -> Iterator[str]:
+            number = 0
+            for line in read_lines(path):
+                if line:
+                    yield line
+                    number += 1
+                else:
+                    first.append(number)
+
+        ids = encoded(partial(codec.encode, code=code, max_length=max_length), lines())
+        made.append(Segments(ids, ids, adjacent(len(ids), first)))
+    return made
 
 
-def parallel(part: Part, codec: "Codec", max_length: int) -> list[list[Segments]]:
+def parallel(part: Part, codec: "Codec", max_length: int) -> list[Segments]:
     """The pairs of each corpus."""
-    sides = [[_encoded(path, code, codec, max_length) for code, path in one.items()] for one in part.bitext]
-    return [list(zip(*one, strict=True)) for one in sides]
-
-
-def _encoded(path: Path, code: str, codec: "Codec", max_length: int, blanks: bool = False) -> list[Any]:
-    """The lines of a file as ids; None for blank lines."""
-    lines = iter(read_lines(path))
-    made: list[Any] = []
-    while some := list(islice(lines, PORTION)):
-        ids = iter(codec.encode([line for line in some if line or not blanks], code, max_length))
-        made += [array("i", next(ids)) if line or not blanks else None for line in some]
+    made = []
+    for one in part.bitext:
+        x, y = (encoded(partial(codec.encode, code=code, max_length=max_length), read_lines(path)) for code, path in one.items())
+        made.append(Segments(x, y, np.stack([np.arange(len(x))] * 2, axis=1)))
     return made
 
 
@@ -147,12 +161,12 @@ class MaskedSegments:
     `second`.
     """
 
-    def __init__(self, groups: list[list[Segments]], codec: "Codec", masking: Masking, temperature: float, seed: int):
+    def __init__(self, groups: list[Segments], codec: "Codec", masking: Masking, temperature: float, seed: int):
         """`groups` are the segments of each language, or of each corpus."""
         self._groups, self._masking, self._temperature, self._seed = groups, masking, temperature, seed
-        self._sizes = [len(group) for group in groups]
+        self._sizes = [len(group.rows) for group in groups]
         self.rows = sum(self._sizes)
-        self.alone = sum(len(segments) == 1 for group in groups for segments in group)
+        self.alone = sum(map(alone, groups))
         tokenizer = codec.tokenizer
         specials = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
         self._pieces = np.array(sorted(set(range(len(tokenizer))) - specials), dtype=np.int32)
@@ -161,21 +175,55 @@ class MaskedSegments:
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
-        pairs = self._drawn(number)
-        segments = [np.frombuffer(segment, dtype=np.int32) for pair in pairs for segment in pair]
-        before = np.cumsum([0, *map(len, segments)])
-        sides = mask_pieces(np.concatenate(segments), before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
-        # a row ends where the next pair begins
-        ends = before[np.cumsum([0, *map(len, pairs)])]
+        drawn = self._drawn(number)
+        lengths = self._lengths(drawn)
+        there = lengths > 0  # a segment has at least its tags
+        before = np.cumsum([0, *lengths[there]])
+        begins = np.zeros_like(lengths)
+        begins[there] = before[:-1]
+        ids = np.empty(before[-1], dtype=np.int32)
+        done = 0
+        for group, rows in zip(self._groups, drawn, strict=True):
+            for side, lines in enumerate((group.x, group.y)):
+                some = done + np.flatnonzero(rows[:, side] >= 0)
+                _copy(lines, rows[some - done, side], ids, begins[some, side])
+            done += len(rows)
+        sides = mask_pieces(ids, before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
+        ends = np.cumsum([0, *lengths.sum(axis=1)])
         return Rows(*(Lines(side, ends) for side in sides))
 
     def lengths(self, number: int) -> np.ndarray:
         """The pieces of each row of an epoch."""
-        return np.array([sum(map(len, pair)) for pair in self._drawn(number)])
+        return self._lengths(self._drawn(number)).sum(axis=1)
 
-    def _drawn(self, number: int) -> list[Any]:
+    def _drawn(self, number: int) -> list[np.ndarray]:
+        """The rows of an epoch, of each group."""
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
-        return [group[index] for group, some in zip(self._groups, chosen, strict=True) for index in some]
+        return [group.rows[some] for group, some in zip(self._groups, chosen, strict=True)]
+
+    def _lengths(self, drawn: list[np.ndarray]) -> np.ndarray:
+        """(rows, 2) The pieces of x and y; 0 where there is no y."""
+        found = [np.empty((0, 2), dtype=np.int64)]
+        for group, rows in zip(self._groups, drawn, strict=True):
+            sides = [lines.lengths()[rows[:, side]] for side, lines in enumerate((group.x, group.y))]
+            found.append(np.where(rows >= 0, np.stack(sides, axis=1), 0))
+        return np.concatenate(found)
+
+
+def _copy(lines: Lines, chosen: np.ndarray, ids: np.ndarray, begins: np.ndarray) -> None:
+    """Copy the ids of the chosen lines into `ids`, each to where it begins."""
+    lengths = lines.lengths()[chosen]
+    for start in range(0, len(chosen), PORTION):
+        some = slice(start, start + PORTION)
+        before = np.cumsum(lengths[some]) - lengths[some]
+        within = np.arange(lengths[some].sum())
+        moved = within + np.repeat(begins[some] - before, lengths[some])
+        ids[moved] = lines.flat[within + np.repeat(lines.before[chosen[some]] - before, lengths[some])]
+
+
+def alone(group: Segments) -> int:
+    """The number of rows that are a segment alone."""
+    return int((group.rows[:, 1] < 0).sum())
 
 
 def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Alternating":
@@ -186,16 +234,16 @@ def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Altern
     length = block.training.max_length
     kinds = [monolingual(part, codec, length), parallel(part, codec, length)]
     for code, group in zip(part.text, kinds[0], strict=True):
-        alone = sum(len(row) == 1 for row in group)
-        if 10 * alone > len(group):
+        if 10 * (count := alone(group)) > len(group.rows):
             print(
-                f"{code}: {alone} of {len(group)} rows are a segment alone, without an adjacent one in its document; no decoder learns "
-                "from them. Give text with several lines a document, and a blank line between documents",
+                f"{code}: {count} of {len(group.rows)} rows are a segment alone, without an adjacent one in its document; no decoder "
+                "learns from them. Give text with several lines a document, and a blank line between documents",
                 flush=True,
             )
     if not block.veco.is_mlm:
-        kinds[0] = [[row for row in group if len(row) == 2] for group in kinds[0]]
-    rows = [MaskedSegments(kind, codec, block.masking, block.temperature, seed) if any(kind) else None for kind in kinds]
+        kinds[0] = [group._replace(rows=group.rows[group.rows[:, 1] >= 0]) for group in kinds[0]]
+    made = [MaskedSegments(kind, codec, block.masking, block.temperature, seed) for kind in kinds]
+    rows = [kind if kind.rows else None for kind in made]
     if not any(rows):
         raise InputError("backbone: no two segments of the text are adjacent, and only loss is_mlm reads single ones; switch it on")
     return Alternating(*rows)
@@ -207,14 +255,14 @@ def held_back(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "l
     made = []
     for is_parallel, groups in enumerate((monolingual(part, codec, length), parallel(part, codec, length))):
         for place, group in enumerate(groups):
-            if group:
+            if len(group.rows):
                 # round numbers reserved for dev; training never reaches them
                 rows = MaskedSegments([group], codec, block.masking, 1.0, seed).epoch(2**31 + 2 * place + is_parallel)
                 made.append(Batch(list(rows), bool(is_parallel)))
     return made
 
 
-def second(ids: Ids, start: int) -> int:
+def second(ids: Sequence[int], start: int) -> int:
     """Where y begins in a row; the row's length if x is alone. `start` is the id of `<s>`, with which every segment begins."""
     return next((place for place in range(1, len(ids)) if ids[place] == start), len(ids))
 
