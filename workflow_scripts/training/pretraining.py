@@ -249,9 +249,9 @@ def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder
         return Method(partial(losses.load, veco=block.veco), partial(losses.train, veco=block.veco))
 
     def measured(network: Any, codec: "Codec", held: list[Any]) -> dict[str, float]:
-        from workflow_scripts.training.veco_losses import measured
+        from workflow_scripts.training import veco_losses as losses
 
-        return measured(network, codec, held, block.veco)
+        return losses.measured(network, codec, held, block.veco)
 
     def finish(model: Path) -> None:
         from workflow_scripts.models.conversion import add_generator
