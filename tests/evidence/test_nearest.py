@@ -76,6 +76,15 @@ def test_the_threshold_is_that_of_the_greatest_f1():
     assert best_threshold(mined, [(0, 0)]) == pytest.approx(0.85)
 
 
+def test_pairs_with_the_same_score_are_on_one_side_of_the_threshold():
+    copies = Mined(np.arange(12), np.arange(12), np.array([0.9] + [0.5] * 11, dtype=np.float32))
+    assert best_threshold(copies, [(0, 0), (1, 1)]) == pytest.approx(0.7)  # one pair, and right: 2/3; all twelve have 4/14
+    upper = np.nextafter(np.float32(0.75), np.float32(0))
+    lower = np.nextafter(upper, np.float32(0))  # their middle is none of float32's numbers
+    found = best_threshold(Mined(np.arange(2), np.arange(2), np.array([upper, lower])), [(0, 0)])
+    assert float(lower) < found < float(upper)
+
+
 def test_scores_are_sums_over_source_sentences():
     counts = count([0, 2, -1, 3], [(0, 0), (1, 1), (2, 2)])
     assert counts.tolist() == [[1, 1, 1], [0, 1, 1], [0, 0, 1], [0, 1, 0]]

@@ -19,7 +19,7 @@ from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report import drawing
 from workflow_scripts.report.__main__ import TRAINS_ON, overview_rows, section, templates, write_report, zero_shot
 from workflow_scripts.report.comparison import contrast, differences, measures
-from workflow_scripts.report.curves import curve, first_below
+from workflow_scripts.report.curves import curve, first_below, looks, updates_made
 from workflow_scripts.report.exhibits import marked, noised_lines, rare_words
 from workflow_scripts.report.geometry import distances, plane
 from workflow_scripts.report.headline import answer, comparisons, headline
@@ -30,6 +30,7 @@ from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.experiment import Phase, Published
 from workflow_scripts.text.acquisition import Data
+from workflow_scripts.training.curve import write_curve
 
 ARMS = ("finetune", "csr", "mask", "random")
 KINDS = {"csr": "codeswitch", "mask": "mask", "random": "random", "released": "released"}
@@ -864,6 +865,15 @@ def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_pa
     assert "csr 85 70 to 100, 2 of 2 seeds 70 100.0 % 10" in table
     study = configured(root, "demo", config)
     assert [x for x, _ in curve(study, "csr", 2, study.arms["csr"][1], "dev_loss")][-2:] == [64, 70]
+
+
+def test_curves_have_looks_in_the_same_second_and_millions_of_updates(tmp_path):
+    root = results(tmp_path / "results", arms=("finetune",))
+    path = root / "runs/demo/finetune/seed1/finetune/curve.tsv"
+    write_curve(path, [{"step": step, "seconds": 1_000_000.25 + step / 1e6, "eval_loss": 2.0} for step in (999_999, 1_234_567)])
+    study = configured(root, "demo", configuration(arms=("finetune",)))
+    assert [look["updates"] for look in looks(study)] == [999_999, 1_234_567]
+    assert updates_made(study, "finetune", 1, study.arms["finetune"][-1]) == 1_234_567
 
 
 def test_an_overview_stands_above_several_experiments(tmp_path, page):

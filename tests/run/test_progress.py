@@ -118,6 +118,12 @@ def test_a_signal_reaches_the_training_which_writes_its_checkpoint(folder, numbe
     assert start(folder).wait() == 0 and (folder / "finetune.done").exists()  # no lock is left behind
 
 
+def test_a_plan_that_a_signal_ends_has_the_status_of_a_shell():
+    code = "import sys; from workflow_scripts.run.progress import Child; Child().output([sys.executable, '-c', {!r}])"
+    plan = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+    assert subprocess.run([sys.executable, "-c", code.format(plan)], cwd=ROOT).returncode == 128 + signal.SIGTERM
+
+
 def test_a_run_in_another_folder_is_followed_there(folder):
     elsewhere = folder / "large disk"
     elsewhere.mkdir()

@@ -11,7 +11,7 @@ import pytest
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.examples import LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
-from workflow_scripts.text.questions import clean_passage, parse_spans, read_questions, write_spans
+from workflow_scripts.text.questions import clean_passage, line_finder, parse_spans, read_questions, write_spans
 
 COLUMNS = {"document": "article", "question": "question", "answer": "answer", "start": "start", "passage": "passage"}
 PASSAGE = "Paris is the capital of France. Paris has two million people."
@@ -31,6 +31,26 @@ def asked(answer: str = "France", start: int = 24, key: str = "q1", **changes) -
 def read(path: Path, columns=None, where=None):
     removed, changed = Counter(), Counter()
     return list(read_questions(path, columns or {}, bool(columns), where or {}, removed, changed)), removed, changed
+
+
+class Searched(str):
+    """A text that counts how often it is searched."""
+
+    searches = 0
+
+    def find(self, *asked):
+        self.searches += 1
+        return super().find(*asked)
+
+
+def test_the_line_of_a_question_is_found_in_one_pass():
+    for accent in ("é", "\\u00e9"):
+        line_of = line_finder(f'{{"id": "a"}}\n{{"id": "b{accent}"}}\n\n{{"id": "c"}}')
+        assert [line_of(key) for key in ("a", "bé", "", "c")] == [1, 2, 2, 4]
+    numbers = Searched('{"id": "first"}\n' + "".join(f'{{"id": {number}}}\n' for number in range(100)))
+    line_of = line_finder(numbers)
+    assert [line_of(key) for key in ("first", *map(str, range(100)))] == [1] * 101
+    assert numbers.searches < 5  # each id would be looked for in the rest of the file
 
 
 @pytest.mark.parametrize("code", ["en", "de", "zh"])

@@ -107,6 +107,23 @@ def test_no_held_out_sentence_is_in_it(corpora, tmp_path):
         read_bitext(files(corpora, "train"), {leak_key(line) for line in (corpora / "a.de-en/train.en").read_text().splitlines()})
 
 
+def test_a_break_in_a_sentence_leaves_pairs_together(tmp_path):
+    """`</s>` stands between the sentences of documents; in the text of pairs, such as a manual of HTML, it is text."""
+    german = ["<s>alt</s> ist alt", "Ein Haus", "Ein Baum", "</s> beendet es"]
+    english = ["<s>old</s> is old", "A </s> house", "A tree", "It ends with </s>"]
+    for part, lines in (("train", slice(3)), ("dev", slice(3, 4))):
+        for code, side in (("de", german), ("en", english)):
+            (tmp_path / f"{part}.{code}").write_text("".join(f"{line}\n" for line in side[lines]))
+    sides = {part: tuple(tmp_path / f"{part}.{code}" for code in ("de", "en")) for part in ("train", "dev")}
+    train, dev = read_text(block(), Texts(("de", "en"), (), (tmp_path / "dev.de",), sides["train"], sides["dev"]))
+    assert train.bitext[0].sides == {"de": german[:3], "en": english[:3]} and dev.bitext[0].sides["en"] == english[3:]
+    codec = load_codec(small_model(tmp_path, "cc25"))
+    rounds, held_back = OBJECTIVES["translation"].prepare(block(), train, dev, 1, tmp_path / "text").read(codec)
+    assert rounds.rows == 6 and [len(one.rows) for one in held_back] == [1, 1]
+    with pytest.raises(InputError, match="no pairs are left"):  # what is held out is found as it is read
+        read_text(block(), Texts(("de", "en"), (), (tmp_path / "train.de",), sides["train"], sides["dev"]))
+
+
 def test_lines_that_are_kept_back_come_in_by_no_other_way(corpora, tmp_path):
     """The text of a language may be a side of the bitext. Breaks between documents are those of the part's own lines."""
     lines = (corpora / "a.de-en/train.de").read_text().splitlines()

@@ -79,13 +79,18 @@ def mine(forward: Top, backward: Top) -> Mined:
 
 
 def best_threshold(mined: Mined, gold: Iterable[tuple[int, int]]) -> float:
-    """The score from which on pairs are to be taken for the greatest F1; it lies between two scores of `mined`."""
+    """The score from which on pairs are to be taken for the greatest F1.
+
+    It lies between two different scores of `mined`, as pairs with the same score are taken together; or it is the last one.
+    """
     true = set(gold)
+    score = mined.score.astype(np.float64)  # in float32 the middle of two neighbouring numbers is one of them
     right = np.cumsum([pair in true for pair in zip(mined.source.tolist(), mined.target.tolist(), strict=True)])
     f = 2 * right / (np.arange(1, len(right) + 1) + len(true))
-    at = int(f.argmax())
-    following = mined.score[at + 1] if at + 1 < len(mined.score) else mined.score[at]
-    return float((mined.score[at] + following) / 2)
+    ends = np.append(score[:-1] > score[1:], True)
+    at = int(np.where(ends, f, -1.0).argmax())
+    following = score[at + 1] if at + 1 < len(score) else score[at]
+    return float((score[at] + following) / 2)
 
 
 COUNTS = ("right", "given", "true")

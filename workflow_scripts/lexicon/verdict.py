@@ -22,8 +22,12 @@ COPY = 0.95
 LEAST_WORDS = 1_000
 """Fewer words than this cannot be mapped without a dictionary."""
 LEAST_FREQUENCY_CORRELATION = 0.5
+"""In a good mapping the frequencies of paired words correlate so much, by ranks."""
 LEAST_FOUND = 0.25
+"""A good mapping finds this share of the known pairs."""
+# fewer known pairs than this decide nothing, and frequencies do
 _ENOUGH_WITNESSES = 20
+# words that are spelt the same are looked for among so many of the most frequent words
 _JUDGED_WORDS = 5_000
 
 # SentencePiece marks the start of a word with ▁

@@ -103,7 +103,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def positions(model: Path) -> int:
+def longest_row_of(model: Path) -> int:
     """The longest row that the model can read, in pieces; longer sentences are cut."""
     from transformers import AutoConfig
 
@@ -173,7 +173,7 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
     device = pick_device(settings.device)
     network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=computed_in(settings, device)).to(device)
     network.generation_config.length_penalty = settings.length_penalty
-    lengths, longest = {"max_length": settings.max_length, "min_length": settings.min_length}, positions(model)
+    lengths, longest = {"max_length": settings.max_length, "min_length": settings.min_length}, longest_row_of(model)
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         rows = codec.encode(lines, languages[0], longest)
@@ -194,7 +194,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
     if compute_type == "auto":
         halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
         compute_type = "float16" if halves else "float32"
-    tokenizer, longest = codec.tokenizer, positions(model)
+    tokenizer, longest = codec.tokenizer, longest_row_of(model)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         converted = convert(model, codec, Path(folder) / "model")
         # one thread per batch is faster than several threads on one batch; the weights are shared

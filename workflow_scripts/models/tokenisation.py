@@ -108,6 +108,7 @@ class Codec:
         room, eos = max_length - 4, self.tokenizer.eos_token_id
         rows = []
         for first, second in zip(self.pieces(lines, sys.maxsize), self.pieces(others, sys.maxsize), strict=True):
+            # what the second text leaves to the first, or half of the room if that is more
             kept = max(room - len(second), room - room // 2)
             rows.append([*first[:kept], eos, eos, *second[: room - min(len(first), kept)]])
         return self.framed(rows, code)

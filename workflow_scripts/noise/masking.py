@@ -57,8 +57,18 @@ def mask_pieces(
         return _mask(ids, ordinary, before, pieces, mask, *rates, seed, stream)
     if starts is None:
         raise ValueError("masks of words need to know which pieces begin one")
-    longest = _LONGEST if masking.unit == "span" else 1
-    return _mask_words(ids, ordinary, starts[ids], before, pieces, mask, *rates, longest, seed, stream)
+    return _mask_words(ids, ordinary, starts[ids], before, pieces, mask, *rates, masking.unit == "span", seed, stream)
+
+
+@njit(cache=True)
+def span_length(state):
+    """The length of a span, in words: from a geometric distribution, drawn again if it is over ten, so that the mean is SpanBERT's 3.8."""
+    while True:
+        length = 1
+        while philox.random(state) >= _ENDS:
+            length += 1
+        if length <= _LONGEST:
+            return length
 
 
 @njit(cache=True)
@@ -93,7 +103,7 @@ def _mask(ids, ordinary, before, pieces, mask, rate, masked, replaced, seed, str
 
 
 @njit(cache=True)
-def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, replaced, longest, seed, stream):
+def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, replaced, in_spans, seed, stream):
     read, labels = ids.copy(), np.full(len(ids), -100, ids.dtype)
     state = np.empty(philox.STATE, np.uint64)
     words = np.empty(len(ids) + 1, np.int64)
@@ -117,9 +127,7 @@ def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, repla
             order[turn], order[other] = order[other], order[turn]
             if spent >= budget:
                 break
-            length = 1
-            while length < longest and philox.random(state) >= _ENDS:
-                length += 1
+            length = span_length(state) if in_spans else 1
             fate = philox.random(state)
             for word in range(order[turn], min(number, order[turn] + length)):
                 end = words[word]
@@ -131,7 +139,7 @@ def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, repla
                 spent += size
                 for place in range(words[word], end):
                     labels[place] = ids[place]
-                    if longest == 1:
+                    if not in_spans:
                         fate = philox.random(state)
                     read[place] = _instead(ids[place], fate, pieces, mask, masked, replaced, state)
     return read, labels

@@ -89,10 +89,10 @@ def looks(study: Study) -> list[dict[str, Any]]:
     rows = []
     for arm, seed in itertools.product(study.arms, study.seeds):
         for phase in study.arms[arm]:
-            minutes = dict(curve(study, arm, seed, phase, "dev_loss", "seconds"))
+            times = [seconds for seconds, _ in curve(study, arm, seed, phase, "dev_loss", "seconds")]
             scores = dict(curve(study, arm, seed, phase, DEV_SCORES[study.dev_metric]))
             losses = curve(study, arm, seed, phase, "loss")
-            for (update, loss), seconds in zip(curve(study, arm, seed, phase, "dev_loss"), minutes, strict=True):
+            for (update, loss), seconds in zip(curve(study, arm, seed, phase, "dev_loss"), times, strict=True):
                 before = [value for at, value in losses if at <= update]
                 rows.append(
                     {"arm": arm, "seed": seed, "phase": phase.name, "updates": update, "minutes": seconds / 60, "dev_loss": loss}

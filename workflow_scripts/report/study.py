@@ -268,11 +268,11 @@ def paired(rows: list[dict[str, Any]], arm: str, other: str, testset: str, metri
     """The scores of `arm` and `other` with each seed that both have; one that is scored `once` has the same with all seeds of the other."""
     sides = [[r for r in rows if (r["arm"], r["testset"], r["metric"]) == (name, testset, metric)] for name in (arm, other)]
     mine, theirs = ({r["seed"]: r["value"] for r in side} for side in sides)
-    once = [any(r.get("once") for r in side) for side in sides]
-    if once == [True, False]:
-        mine = dict.fromkeys(theirs, *mine.values())
-    if once == [False, True]:
-        theirs = dict.fromkeys(mine, *theirs.values())
+    mine_once, theirs_once = (any(r.get("once") for r in side) for side in sides)
+    if mine_once and not theirs_once:
+        mine = dict.fromkeys(theirs, sides[0][0]["value"])
+    if theirs_once and not mine_once:
+        theirs = dict.fromkeys(mine, sides[1][0]["value"])
     return [(score, theirs[seed]) for seed, score in mine.items() if seed in theirs]
 
 

@@ -113,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
                 look_at_trainings(run)
                 say(f"{clock(now - began)}  {line_about(run)}")
                 run.news, said = False, now
-    status = process.returncode if process.returncode >= 0 else 128 - process.returncode
+    status = status_of(process)
     done, total = run.steps
     if status:
         say(reason(log.read_text(encoding="utf-8", errors="replace")))
@@ -157,8 +157,8 @@ class Child:
         """What a command says; ends this process if it is stopped by a signal."""
         process = self.start(command, stdout=subprocess.PIPE, encoding="utf-8", errors="replace")
         said, _ = process.communicate()
-        if process.returncode < 0 or process.returncode >= 128:
-            sys.exit(process.returncode % 256)
+        if (status := status_of(process)) >= 128:
+            sys.exit(status)
         return said
 
     def pass_on(self, number: int, _) -> None:
@@ -167,6 +167,11 @@ class Child:
             sys.exit(128 + number)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
+
+
+def status_of(process: subprocess.Popen) -> int:
+    """The exit status of a process that has ended, as a shell has it: that of one that a signal ended is 128 and the signal's number."""
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
 # ---------------------------------------------------------------------------------------------

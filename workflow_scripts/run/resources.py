@@ -70,8 +70,8 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
     for rule, need in host.items():
         given_mb = jobs.get(rule, {}).get("mem_mb")
         if given_mb and need > given_mb * 1e6:
-            memory = f"about {gigabytes(need)} beside its GPUs, but the profile's mem_mb is {gigabytes(given_mb * 1e6)}; ask for more"
-            yield Finding("WRONG", f"node memory of {rule}", memory)
+            said = f"about {gigabytes(need)} beside its GPUs, but the profile's mem_mb is {gigabytes(given_mb * 1e6)}; ask for more"
+            yield Finding("WRONG", f"node memory of {rule}", said)
 
 
 _WORSE = ("ok", "note", "WRONG")
@@ -128,15 +128,15 @@ def disk(config: Config) -> Iterator[Finding]:
         return
     there = sum(path.stat().st_size for part in own_folders(config) for path in part.rglob("*") if path.is_file())
     need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
-    memory = f"about {gigabytes(need)} for a whole run, of which {gigabytes(there)} are there; {gigabytes(free)} free"
+    said = f"about {gigabytes(need)} for a whole run, of which {gigabytes(there)} are there; {gigabytes(free)} free"
     if need - min(there, need) > free:
         yield Finding(
             "WRONG",
             "disk",
-            f"{memory}; make room, or run where there is more (snakemake --directory FOLDER; files of your own are then looked for there)",
+            f"{said}; make room, or run where there is more (snakemake --directory FOLDER; files of your own are then looked for there)",
         )
     else:
-        yield Finding("ok", "disk", memory)
+        yield Finding("ok", "disk", said)
 
 
 def own_folders(config: Config) -> Iterator[Path]:

@@ -126,7 +126,7 @@ def prepare(
 
     def look_at(dev_rows: list[Row]) -> dict[str, float]:
         logits = label_scores(network, reader, dev_rows, precision)
-        truth = torch.tensor([labels[0] for _, labels in dev_rows])
+        truth = torch.tensor([number for _, (number,) in dev_rows])
         error = float((logits.argmax(dim=1) != truth).float().mean())
         return {"eval_loss": float(torch.nn.functional.cross_entropy(logits, truth)), "eval_error": error}
 

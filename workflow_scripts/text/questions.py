@@ -19,7 +19,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -212,15 +212,11 @@ def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) ->
             raise TypeError("`data` is no list")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: not JSON in SQuAD's format, with articles under `data` ({error}); give another file") from None
-    begin, line = 0, 1
+    line_of = line_finder(source)
     for number, article in enumerate(articles, 1):
         for paragraph, entry in _entries(path, number, article):
             key = str(entry.get("id", ""))
-            # questions stand in the file in this order, so the place of an id is found by going on from the last
-            found = source.find(json.dumps(key), begin) if key else -1
-            if found >= 0:
-                line += source.count("\n", begin, found)
-                begin = found + len(key)
+            line = line_of(key)
             if where.get("id") and key.partition("-")[0] != where["id"]:
                 removed["not asked for (where)"] += 1
                 continue
@@ -235,6 +231,28 @@ def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) ->
                 raise InputError(f"{at}: is not in SQuAD's format: {type(error).__name__} {error}; correct it, or delete it") from None
             document = str(article.get("title") or f"article {number}")
             yield _Raw(at, key, *texts, answers, document, line, number - 1)
+
+
+def line_finder(source: str) -> Callable[[str], int]:
+    """What tells the line of a question's id in the JSON `source`; ids are asked for in their order there.
+
+    After an id that is not found, as one that is a number and no text, all have the line of the last that was: to look for each of them
+    in all the rest of a large file would take hours.
+    """
+    begin, line, in_step = 0, 1, True
+    escaped = source.isascii()  # whether other letters are written by their numbers
+
+    def line_of(key: str) -> int:
+        nonlocal begin, line, in_step
+        if key and in_step:
+            found = source.find(json.dumps(key, ensure_ascii=escaped), begin)
+            in_step = found >= 0
+            if in_step:
+                line += source.count("\n", begin, found)
+                begin = found + len(key)
+        return line
+
+    return line_of
 
 
 def _entries(path: Path, number: int, article: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

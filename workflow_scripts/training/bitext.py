@@ -13,7 +13,7 @@ import numpy as np
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_keys
-from workflow_scripts.text.words import read_sentences
+from workflow_scripts.text.files import read_lines
 
 if TYPE_CHECKING:
     from workflow_scripts.training.flat import Lines, Rows
@@ -43,7 +43,7 @@ def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = N
     """
     found = []
     for paths in zip(files[::2], files[1::2], strict=True):
-        sides = [[" ".join(line.split()) for line in read_sentences(path)] for path in paths]
+        sides = [[" ".join(line.split()) for line in read_lines(path)] for path in paths]
         if len(sides[0]) != len(sides[1]):
             raise InputError(f"{paths[0]} has {len(sides[0])} lines, {paths[1]} {len(sides[1])}; they must be aligned")
         leaks = [[key in forbidden for key in leak_keys(side)] if side else [] for side in sides]

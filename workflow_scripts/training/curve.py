@@ -62,4 +62,6 @@ def handed_on(history: list[dict], settings: Training) -> dict:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else f"{value:.6g}"
+    if isinstance(value, int):
+        return str(value)  # which the report reads as a whole number, however large
+    return "" if value is None or math.isnan(value) else f"{value:.6g}"

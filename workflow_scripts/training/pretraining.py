@@ -36,7 +36,7 @@ from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json
 from workflow_scripts.text.corpus import leak_key
-from workflow_scripts.text.files import chunks, write_lines
+from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import read_sentences, words_of
 from workflow_scripts.training import segments
@@ -186,7 +186,7 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
         from workflow_scripts.training.rows import Dev, MaskedText
 
         def masked(part: str, codes: list[str]) -> MaskedText:
-            text = {code: list(read_sentences(files[part, code])) for code in codes}
+            text = {code: list(read_lines(files[part, code])) for code in codes}
             return MaskedText(text, codec, block.training.max_length, block.masking, seed)
 
         # round numbers reserved for dev; training never reaches them
@@ -220,7 +220,7 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
 
         def sides(part: str, place: int) -> "dict[str, Lines]":
             encode = partial(codec.encode, max_length=block.training.max_length)
-            return {code: encoded(partial(encode, code=code), read_sentences(files[part, place, code])) for code in pairs[place]}
+            return {code: encoded(partial(encode, code=code), read_lines(files[part, place, code])) for code in pairs[place]}
 
         rounds = SampledPairs([sides("train", place) for place in range(len(pairs))], ways, block.temperature, seed)
         dev = []
@@ -249,9 +249,9 @@ def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder
         return Method(partial(losses.load, veco=block.veco), partial(losses.train, veco=block.veco))
 
     def measured(network: Any, codec: "Codec", held: list[Any]) -> dict[str, float]:
-        from workflow_scripts.training.veco_losses import measured
+        from workflow_scripts.training import veco_losses as losses
 
-        return measured(network, codec, held, block.veco)
+        return losses.measured(network, codec, held, block.veco)
 
     def finish(model: Path) -> None:
         from workflow_scripts.models.conversion import add_generator
@@ -352,7 +352,8 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
     """
 
     def keys(files: Iterable[Path]) -> set[str]:
-        return {leak_key(line) for path in files for line in read_sentences(path)} - {""}
+        # of documents each sentence; but in other text `</s>` is no break, and its lines are learnt from as they are
+        return {leak_key(line) for path in files for read in (read_lines, read_sentences) for line in read(path)} - {""}
 
     others = keys(path for path in texts.held_out if path not in texts.bitext_dev)
     forbidden = others | keys(texts.bitext_dev)
