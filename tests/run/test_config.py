@@ -515,8 +515,7 @@ def test_a_definition_that_is_like_another_has_its_settings():
 
 
 def test_the_example_in_the_documentation_is_the_one_that_is_tested():
-    for page in ("README.md", "docs/reproduce.md"):
-        assert FRENCH.strip() in Path(page).read_text(encoding="utf-8")
+    assert FRENCH.strip() in Path("README.md").read_text(encoding="utf-8")
 
 
 def test_like_leads_on_and_goes_together_with_each():
