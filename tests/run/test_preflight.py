@@ -389,6 +389,15 @@ def test_weights_that_are_cut_off_or_lack_a_part_are_found_before_the_run(folder
     with weights.open("r+b") as file:
         file.truncate(weights.stat().st_size // 2)
     assert f"{weights}: is no whole file of weights" in found(raw, "backbones.bible.model")
+    weights.unlink()
+    (model / "model.safetensors.index.json").rename(model / "pytorch_model.bin.index.json")
+    assert "pytorch_model.bin.index.json: model-00002-of-00002.safetensors, model" in found(raw, "backbones.bible.model")
+    (model / "pytorch_model.bin.index.json").unlink()
+    (model / "model-00002-of-00002.safetensors").touch()
+    assert "no weights (model.safetensors or pytorch_model.bin, or their .index.json) is there" in found(raw, "backbones.bible.model")
+    (model / "model-00002-of-00002.safetensors").unlink()
+    (model / "pytorch_model.bin").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    assert "pytorch_model.bin: is no whole file of weights" in found(raw, "backbones.bible.model")
 
 
 def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):
