@@ -48,6 +48,20 @@ def test_an_experiment_that_is_defined_but_not_run_is_told():
     assert [str(finding) for finding in findings.experiments(config.load(raw))] == ["ok     run.experiments: mine"]
 
 
+def test_what_a_lexicon_does_not_read_is_noted():
+    raw = changed("lexicons/unsupervised/dictionary", {"de-en": "resources/wiktionary/de-en.tsv.xz"})
+    raw["lexicons"]["unsupervised"]["vectors"] = {"fr": "fr.vec"}
+    about = {
+        "lexicons.unsupervised.dictionary": "semi_supervised, supervised or dictionary",
+        "lexicons.unsupervised.vectors": "fr: not read",
+    }
+    notes = {finding.about: str(finding) for finding in text_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
+    assert notes.keys() == about.keys() and all(said in notes[key] for key, said in about.items())
+    raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "dictionary"}
+    notes = {finding.about: finding.said for finding in text_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
+    assert notes == {"lexicons.unsupervised.vectors": "are not read with mapping.mode dictionary"}
+
+
 @pytest.fixture(autouse=True)
 def no_cluster(commands):
     """Slurm has partitions and accounts where a test says so, also on a cluster's login node."""

@@ -263,6 +263,24 @@ def lexicons(config: Config) -> Iterator[Finding]:
     for name, pair in sorted(key for key in given if not is_learnt(config.lexicons[key[0]])):
         if not is_awaited(path := config.lexicons[name].dictionary[pair]):
             yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
+    yield from _unread(config)
+
+
+def _unread(config: Config) -> Iterator[Finding]:
+    """Notes where a lexicon has a dictionary, or vectors, that its way to be made does not read."""
+    users: dict[str, set[str]] = {}
+    for corpus, name in used_lexicons(config):
+        users.setdefault(name, set()).update(config.corpora[corpus].languages)
+    for name, codes in users.items():
+        block, mode = config.lexicons[name], config.lexicons[name].mapping.mode
+        if block.dictionary and mode not in ("semi_supervised", "supervised", "dictionary"):
+            said = f"is not read with mapping.mode {mode}; set semi_supervised, supervised or dictionary to have it read"
+            yield Finding("note", f"lexicons.{name}.dictionary", said)
+        if block.vectors and mode in ("dictionary", "aligned"):
+            yield Finding("note", f"lexicons.{name}.vectors", f"are not read with mapping.mode {mode}")
+        elif other := [code for code in block.vectors if code not in codes]:
+            said = f"{', '.join(other)}: not read; the lexicon is learnt in {', '.join(sorted(codes))}"
+            yield Finding("note", f"lexicons.{name}.vectors", said)
 
 
 def clauses(config: Config) -> Iterator[Finding]:
