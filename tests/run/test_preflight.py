@@ -216,6 +216,17 @@ def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
         assert line.startswith("WRONG" if wrong else "ok ") and ("exchange the columns or files of de and en" in line) == wrong
 
 
+def test_layers_that_a_retrievals_model_has_not_are_found(folder):
+    raw = changed("run/experiments", ["pairs"])
+    raw["aligned"] = {"pairs": {"test": {"own": {"languages": ["de", "en"], **moses(folder, "de", "en")}}}}
+    raw["backbones"]["mine"] = {"kind": "hub", "model": str(folder / "model/model")}
+    models = {"bible": {"backbone": "bible", "retrieval": {"layers": [0]}}, "mine": {"backbone": "mine", "retrieval": {"part": "decoder"}}}
+    raw["experiments"]["pairs"] = {"task": "retrieval", "corpus": "pairs", "models": models, "retrieval": {"layer": 2}}
+    bible, mine = map(str, model_findings.layers(config.load(raw)))
+    assert bible == "ok     experiments.pairs.models.bible: measures 2, 0 of its layers, 0 to 2"
+    assert mine.startswith("WRONG") and "layer: 2 is none of the model's layers, 0 (the embeddings) to 1" in mine
+
+
 def test_files_for_another_reader_are_noted(tmp_path):
     raw = changed("corpora/help/dev", {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}})
     (tmp_path / "dev.tsv").write_text('"Eine Zeile"\t"A line"\n' * 20)
@@ -238,6 +249,15 @@ def test_a_warmup_that_does_not_end_is_noted():
     # not of the phases of 2,800 and 4,200 updates
     assert len(notes) == 3 and all("1,400: the learning rate still rises at the last of 1,400 updates" in note.said for note in notes)
     assert not [*findings.long_warmups(config.load(DEFAULT))]
+
+
+def test_batches_that_are_shorter_than_a_row_may_be_are_noted():
+    raw = changed("experiments/help-de-en/training/batch_tokens", 100)
+    raw["backbones"]["bible"]["small"]["training"]["batch_tokens"] = 127
+    raw["arms"]["csr"][0]["training"]["max_length"] = 50
+    notes = {finding.about: finding.said for finding in findings.short_batches(config.load(raw))}
+    assert notes.keys() == {f"{where}.training.batch_tokens" for where in ("experiments.help-de-en", "backbones.bible.small")}
+    assert notes["experiments.help-de-en.training.batch_tokens"].startswith("100 is less than max_length, 128, and a row")
 
 
 def test_the_rate_of_a_small_model_is_noted_for_a_published_one():

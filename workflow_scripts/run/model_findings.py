@@ -26,7 +26,9 @@ from workflow_scripts.run.inputs import languages_known, writes_text
 from workflow_scripts.run.partitions import gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
-from workflow_scripts.tasks.experiment import chain
+from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
+from workflow_scripts.tasks.retrieval import RETRIEVAL, Retrieval, chosen_layers, settings_of
+from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.pretraining import Pretraining, Texts, known_family, objective_for
@@ -191,6 +193,35 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
             f"{download} where there is network, with the same HF_HOME"
         ) from None
     return f"{model} is to be downloaded; compute nodes often have no network: {download} here first"
+
+
+def layers(config: Config) -> Iterator[Finding]:
+    """Whether the models of a retrieval have the layers that are asked for, where that is known before they are loaded."""
+    for name in config.run.experiments:
+        experiment = config.experiments[name]
+        for arm in arms_of(config, experiment) if task_of(experiment) is RETRIEVAL else ():
+            settings = settings_of(experiment, arm)
+            if depth := _depth(config, backbone_of(config, experiment, arm), settings.part):
+                yield judged(f"experiments.{name}.models.{arm}", _layers_looked_at, depth, settings)
+
+
+def _layers_looked_at(depth: int, settings: Retrieval) -> str:
+    return f"measures {', '.join(map(str, chosen_layers(depth, settings)))} of its layers, 0 to {depth}"
+
+
+def _depth(config: Config, name: str, side: str) -> int | None:
+    """The layers of one half of a model that begins as a backbone, of an encoder alone its own; None where they are not known."""
+    backbone = config.backbones[chain(config, name)[-1]]
+    if backbone.made_here:
+        shape = shape_of(config, name)
+        return shape and ((side == "decoder" and shape.decoder_layers) or shape.encoder_layers)
+    if not (folder := located(backbone.model or "", backbone.revision)):
+        return None
+    try:
+        read = _read_model_config(folder)
+    except InputError:
+        return None
+    return read.get(f"{side}_layers") or read.get("num_hidden_layers")
 
 
 def comet(config: Config) -> Iterator[Finding]:
