@@ -279,6 +279,16 @@ def test_quotation_marks_of_a_csv_writer_are_noted():
     assert not [*text_findings._quoted("labelled.x.train", [plain] * 9)]
 
 
+def test_a_tab_inside_a_text_of_a_table_is_noted(tmp_path):
+    dev = {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}}
+    lines = ["Eine Zeile\tA line\n"] * 20
+    for line, wanted in (("Eine\tZeile\tA line\n", ["line 12 has 3 columns, most lines 2"]), ("\n", [])):
+        (tmp_path / "dev.tsv").write_text("".join([*lines[:11], line, *lines[:9]]))
+        found = text_findings.corpora(config.load(changed("corpora/help/dev", dev)))
+        notes = [finding.said.partition(";")[0] for finding in found if finding.about == "corpora.help.dev" and finding.verdict == "note"]
+        assert notes == wanted
+
+
 def test_sides_out_of_step_are_noted(folder):
     german, english = ((folder / code).read_text().splitlines() for code in ("de", "en"))
     pairs = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, english, strict=True), 1)]
