@@ -1,5 +1,7 @@
 """Embedding files."""
 
+import gzip
+
 import numpy as np
 import pytest
 from gensim.models import KeyedVectors
@@ -48,7 +50,7 @@ def test_others_read_ours(tmp_path, name):
     "text, message",
     [
         ("", "line 1: expected a word2vec header"),
-        ("a 1 2\n", "line 1: expected a word2vec header"),
+        ("a 1 2\n", "line 1: expected a word2vec header .*put such a line above vectors without one"),
         ("2 2\na 1 2\nb 1\n", "line 3: 'b' needs 2 finite numbers, found 1"),
         ("1 2\na 1 nan\n", "line 2: 'a' needs 2 finite numbers"),
         ("1 2\na 1 x\n", "line 2: 'a' needs 2 finite numbers, found 0"),
@@ -70,12 +72,19 @@ def test_bad_files_name_the_line(tmp_path, text, message):
         (b"1 2\na \0\0\0\0\0\0", "row 1: 'a' needs 2 finite numbers, found 1"),
         (b"1 1\n\xff\xfe \0\0\0\0\n", "is no UTF-8"),
         (b"", "line 1: expected a word2vec header"),
+        (b"\xba\x16O/\x0c", r"is a model of fastText, .*name its vectors as text, which end in \.vec"),
     ],
 )
 def test_bad_binary_files_are_told(tmp_path, content, message):
     (tmp_path / "bad.bin").write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_vectors(tmp_path / "bad.bin")
+
+
+def test_binary_files_that_are_packed_are_told(tmp_path):
+    (tmp_path / "v.bin.gz").write_bytes(gzip.compress(b"1 2\na \0\0\x80\x3f\0\0\x80\x3f"))
+    with pytest.raises(InputError, match=r"v\.bin\.gz: binary vectors are read unpacked; unpack the file, and name v\.bin"):
+        read_vectors(tmp_path / "v.bin.gz")
 
 
 def test_a_missing_file_is_told(tmp_path):

@@ -1,5 +1,6 @@
 """Tag formats of the families that write text."""
 
+import json
 import shutil
 
 import pytest
@@ -127,3 +128,19 @@ def test_an_encoder_without_an_end_of_sentence_breaks_documents_by_its_separator
     codec = load_codec(small_encoder(tmp_path, "bert"), documents=True)
     (row,) = codec.pieces(["Das Fenster. </s> Die Datei."], 99)
     assert row.count(codec.tokenizer.sep_token_id) == 1
+
+
+def test_a_tokenizer_that_is_not_the_models_is_refused(tmp_path):
+    model = small_model(tmp_path)
+    settings = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**settings, "vocab_size": settings["vocab_size"] - 1}))
+    with pytest.raises(
+        InputError, match=r"its tokenizer has (\d+) pieces, more than the \d+ of its embeddings .*copy tokenizer and weights"
+    ):
+        load_codec(model)
+    (model / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(InputError, match=r"its tokenizer cannot be loaded \(JSONDecodeError"):
+        load_codec(model)
+    (model / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match=r"no tokenizer \(tokenizer\.json or .*\) is there"):
+        load_codec(model)

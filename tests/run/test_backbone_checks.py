@@ -59,6 +59,7 @@ def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
         ({"base": made(temperature=2)}, r"base\.small\.temperature: 2\.0 is for objectives that learn from the pairs"),
         ({"base": made(temperature=0.5)}, r"temperature: input should be greater than or equal to 1"),
         ({"base": made(masking={"masked": 0.8, "replaced": 0.8})}, r"base\.small\.masking: masked \(0\.8\) and replaced \(0\.8\)"),
+        ({"base": {**made(), "model": "x/y"}}, r"base\.model: is for kind hub, and the kind is small; set kind: hub"),
         ({"base": {**made(), "seed": -1}}, r"backbones\.base\.seed: input should be greater than or equal to"),
         ({"base": made(), "m2m": m2m(bitext=[])}, r"m2m\.continued\.bitext: is missing; objective translation learns from the pairs"),
         ({"base": made(), "m2m": m2m(text={"de": "x"})}, r"m2m\.continued\.text: is not read by objective translation"),

@@ -3,6 +3,7 @@
 import copy
 import csv
 import dataclasses
+import datetime
 import json
 import re
 import subprocess
@@ -145,6 +146,7 @@ def test_the_schema_is_generated():
         ("experiments/help-de-en/arms", ["scratch"], "arms: none of the run's arms"),
         ("arms/csr/0/training", {"dropuot": 1}, "did you mean 'dropout'"),
         ("arms/csr", [{"data": "mask", "updates": 2000}], "one `data: task` phase"),
+        ("arms/csr/1/start", "scratch", "without what the phase before it has learnt"),
         ("backbones/bible/small/text", {"de": "x"}, "no text for 'en'"),
         ("lexicons/unsupervised/mapping/mode", "supervised", "mapping.mode supervised needs one for 'de-en'"),
         ("lexicons/unsupervised/mapping/mode", "mapped", "needs the mapped vectors of 'de'"),
@@ -245,6 +247,8 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
             ["en", False],
             r"languages\.1: input should be a valid string, got False; YAML takes no, yes, on and off",
         ),
+        ("corpora/help/test", {2017: {"held_out": 9}}, r'help\.test\.2017: .*got 2017; YAML takes it for a number: write "2017" in quotes'),
+        ("run/arms", [datetime.date(2024, 1, 31)], r'YAML takes it for a date: write "2024-01-31" in quotes'),
         (f"{SUMMARIES}/task", "summarization", "there is no task 'summarization', did you mean 'summarisation'"),
         (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
         (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),

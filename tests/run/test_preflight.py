@@ -48,6 +48,20 @@ def test_an_experiment_that_is_defined_but_not_run_is_told():
     assert [str(finding) for finding in findings.experiments(config.load(raw))] == ["ok     run.experiments: mine"]
 
 
+def test_what_a_lexicon_does_not_read_is_noted():
+    raw = changed("lexicons/unsupervised/dictionary", {"de-en": "resources/wiktionary/de-en.tsv.xz"})
+    raw["lexicons"]["unsupervised"]["vectors"] = {"fr": "fr.vec"}
+    about = {
+        "lexicons.unsupervised.dictionary": "semi_supervised, supervised or dictionary",
+        "lexicons.unsupervised.vectors": "fr: not read",
+    }
+    notes = {finding.about: str(finding) for finding in text_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
+    assert notes.keys() == about.keys() and all(said in notes[key] for key, said in about.items())
+    raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "dictionary"}
+    notes = {finding.about: finding.said for finding in text_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
+    assert notes == {"lexicons.unsupervised.vectors": "are not read with mapping.mode dictionary"}
+
+
 @pytest.fixture(autouse=True)
 def no_cluster(commands):
     """Slurm has partitions and accounts where a test says so, also on a cluster's login node."""
@@ -202,6 +216,17 @@ def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
         assert line.startswith("WRONG" if wrong else "ok ") and ("exchange the columns or files of de and en" in line) == wrong
 
 
+def test_layers_that_a_retrievals_model_has_not_are_found(folder):
+    raw = changed("run/experiments", ["pairs"])
+    raw["aligned"] = {"pairs": {"test": {"own": {"languages": ["de", "en"], **moses(folder, "de", "en")}}}}
+    raw["backbones"]["mine"] = {"kind": "hub", "model": str(folder / "model/model")}
+    models = {"bible": {"backbone": "bible", "retrieval": {"layers": [0]}}, "mine": {"backbone": "mine", "retrieval": {"part": "decoder"}}}
+    raw["experiments"]["pairs"] = {"task": "retrieval", "corpus": "pairs", "models": models, "retrieval": {"layer": 2}}
+    bible, mine = map(str, model_findings.layers(config.load(raw)))
+    assert bible == "ok     experiments.pairs.models.bible: measures 2, 0 of its layers, 0 to 2"
+    assert mine.startswith("WRONG") and "layer: 2 is none of the model's layers, 0 (the embeddings) to 1" in mine
+
+
 def test_files_for_another_reader_are_noted(tmp_path):
     raw = changed("corpora/help/dev", {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}})
     (tmp_path / "dev.tsv").write_text('"Eine Zeile"\t"A line"\n' * 20)
@@ -226,6 +251,15 @@ def test_a_warmup_that_does_not_end_is_noted():
     assert not [*findings.long_warmups(config.load(DEFAULT))]
 
 
+def test_batches_that_are_shorter_than_a_row_may_be_are_noted():
+    raw = changed("experiments/help-de-en/training/batch_tokens", 100)
+    raw["backbones"]["bible"]["small"]["training"]["batch_tokens"] = 127
+    raw["arms"]["csr"][0]["training"]["max_length"] = 50
+    notes = {finding.about: finding.said for finding in findings.short_batches(config.load(raw))}
+    assert notes.keys() == {f"{where}.training.batch_tokens" for where in ("experiments.help-de-en", "backbones.bible.small")}
+    assert notes["experiments.help-de-en.training.batch_tokens"].startswith("100 is less than max_length, 128, and a row")
+
+
 def test_the_rate_of_a_small_model_is_noted_for_a_published_one():
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
     (note,) = findings.high_learning_rates(config.load(raw))
@@ -243,6 +277,16 @@ def test_quotation_marks_of_a_csv_writer_are_noted():
     (note,) = text_findings._quoted("labelled.x.train", [doubled, plain, doubled])
     assert str(note).startswith('note   labelled.x.train: 2 texts have their quotation marks doubled, as \'"He said ""no"" ."\'; set')
     assert not [*text_findings._quoted("labelled.x.train", [plain] * 9)]
+
+
+def test_a_tab_inside_a_text_of_a_table_is_noted(tmp_path):
+    dev = {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}}
+    lines = ["Eine Zeile\tA line\n"] * 20
+    for line, wanted in (("Eine\tZeile\tA line\n", ["line 12 has 3 columns, most lines 2"]), ("\n", [])):
+        (tmp_path / "dev.tsv").write_text("".join([*lines[:11], line, *lines[:9]]))
+        found = text_findings.corpora(config.load(changed("corpora/help/dev", dev)))
+        notes = [finding.said.partition(";")[0] for finding in found if finding.about == "corpora.help.dev" and finding.verdict == "note"]
+        assert notes == wanted
 
 
 def test_sides_out_of_step_are_noted(folder):
@@ -389,6 +433,15 @@ def test_weights_that_are_cut_off_or_lack_a_part_are_found_before_the_run(folder
     with weights.open("r+b") as file:
         file.truncate(weights.stat().st_size // 2)
     assert f"{weights}: is no whole file of weights" in found(raw, "backbones.bible.model")
+    weights.unlink()
+    (model / "model.safetensors.index.json").rename(model / "pytorch_model.bin.index.json")
+    assert "pytorch_model.bin.index.json: model-00002-of-00002.safetensors, model" in found(raw, "backbones.bible.model")
+    (model / "pytorch_model.bin.index.json").unlink()
+    (model / "model-00002-of-00002.safetensors").touch()
+    assert "no weights (model.safetensors or pytorch_model.bin, or their .index.json) is there" in found(raw, "backbones.bible.model")
+    (model / "model-00002-of-00002.safetensors").unlink()
+    (model / "pytorch_model.bin").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    assert "pytorch_model.bin: is no whole file of weights" in found(raw, "backbones.bible.model")
 
 
 def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):

@@ -105,6 +105,9 @@ def test_json_that_is_no_text_and_files_that_are_no_table(tmp_path, name, conten
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=said):
         examples(tmp_path / name, columns={"text": "t", "label": "l"})
+    if name != "x.jsonl":
+        with pytest.raises(InputError, match=r"1 column\(s\), but `columns` asks for column 2: .*(CSV file is not read|ends in \.jsonl)"):
+            examples(tmp_path / name, columns={"text": 1, "label": 2}, header=False)
 
 
 def test_examples_that_lack_a_text_may_be_left_out_and_are_counted(tmp_path):

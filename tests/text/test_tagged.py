@@ -88,6 +88,8 @@ def test_bad_files_of_other_formats_are_named(tmp_path):
         read(tmp_path / "x.jsonl", '{"words": ["a"], "tags": ["DET"]}\n', columns={"tag": "ner"})
     with pytest.raises(InputError, match=r"x\.jsonl, line 1: not a JSON object .*surrogates"):
         read(tmp_path / "x.jsonl", '{"words": ["\\ud83d"], "tags": ["DET"]}\n')
+    with pytest.raises(InputError, match=r"x\.jsonl, line 1: not a JSON object .*null is no word"):
+        read(tmp_path / "x.jsonl", '{"words": [null], "tags": ["DET"]}\n')
     with pytest.raises(InputError, match=r"x\.conllu, line 1: a line of CoNLL-U begins with the word's number, not with 'The'"):
         read(tmp_path / "x.conllu", "The\tDET\tx\tDET\n")
     with pytest.raises(InputError, match=r"columns\.tag must be a number from 1, got 'tag'; such files have no header"):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts.models.networks import save_model
@@ -136,6 +136,33 @@ def test_a_folder_in_the_hubs_format_is_loaded(tmp_path, family):
     assert report["family"] == {"cc25": "mbart", "mbart50": "mbart50"}.get(family, "m2m100")
     assert load_codec(tmp_path / "out" / "model").encode(["Datei"], "de") == load_codec(folder).encode(["Datei"], "de")
     assert report["revision"] is None and report["checksums"] == checksums(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    "make, kept, said",
+    [
+        (small_model, lambda name: "encoder.layers" not in name, r"it lacks model\.encoder\.layers\.0\.fc1\.bias and 15 more\); download"),
+        (small_encoder, lambda name: "layer.0" not in name, r"it lacks encoder\.layer\.0\.\S+ and 15 more"),
+        (small_encoder, lambda name: "lm_head" not in name, None),
+    ],
+    ids=["mbart", "xlmr", "no-head"],
+)
+def test_weights_that_a_folder_lacks_are_not_drawn(tmp_path, make, kept, said):
+    folder = make(tmp_path, "mbart" if make is small_model else "xlm-roberta")
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: weight for name, weight in weights.items() if kept(name)}, folder / "model.safetensors", {"format": "pt"})
+    settings = Backbone(kind="hub", model=str(folder))
+    if said is None:
+        fetch(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
+        return
+    with pytest.raises(InputError, match=said):
+        fetch(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
+    save_file({f"module.{name}": weight for name, weight in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match=r"it lacks .* more, and has module\.\S+, which no such model has"):
+        fetch(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
+    (folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(InputError, match=r"do not fit its config\.json \(SafetensorError"):
+        fetch(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
 
 
 @pytest.mark.parametrize("revision", [None, "v1"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from workflow_scripts.stage import InputError, atomic
-from workflow_scripts.text.files import packing, read_lines
+from workflow_scripts.text.files import kind_of, packing, read_lines
 
 
 def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
@@ -44,6 +44,8 @@ def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.nd
             word occurs twice.
     """
     path = Path(path)
+    if kind_of(path) == ".bin" and packing(path):
+        raise InputError(f"{path}: binary vectors are read unpacked; unpack the file, and name {path.stem}")
     return _collect(path, limit, *(_read_binary(path) if path.suffix == ".bin" else _read_text(path)))
 
 
@@ -94,7 +96,10 @@ def _read_text(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]]:
 
 def _read_binary(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]]:
     with _open(path) as file:
-        rows, dimensions = _header(path, file.readline(1000).decode("utf-8", "replace").rstrip("\n"))
+        line = file.readline(1000)
+    if line.startswith(_FASTTEXT):
+        raise InputError(f"{path}: is a model of fastText, not word2vec's binary format; name its vectors as text, which end in .vec")
+    rows, dimensions = _header(path, line.decode("utf-8", "replace").rstrip("\n"))
 
     def entries():
         with _open(path) as file:
@@ -126,13 +131,18 @@ def _open(path: Path):
         ) from None
 
 
+_FASTTEXT = bytes.fromhex("ba164f2f")
+"""What the models begin with that fastText publishes beside its vectors."""
 _MOST_DIMENSIONS = 100_000
 
 
 def _header(path: Path, line: str) -> tuple[int, int]:
     parts = line.split()
     if len(parts) != 2 or not all(part.isdecimal() and int(part) for part in parts) or int(parts[1]) > _MOST_DIMENSIONS:
-        raise InputError(f"{path}, line 1: expected a word2vec header 'rows dimensions', got {line[:60]!r}")
+        raise InputError(
+            f"{path}, line 1: expected a word2vec header 'rows dimensions', got {line[:60]!r}; put such a line above vectors without one, "
+            "like GloVe's"
+        )
     return int(parts[0]), int(parts[1])
 
 

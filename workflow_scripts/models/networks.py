@@ -1,15 +1,18 @@
 """networks: a model with the head that a task needs, loaded, taken apart and saved."""
 
 import os
+import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import SafetensorError
 from torch.nn.functional import gelu
 
 from workflow_scripts.models.families import FAMILIES, family_of, titles
-from workflow_scripts.stage import InputError, to_disk
+from workflow_scripts.stage import InputError, in_one_line, to_disk
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -31,7 +34,7 @@ def load_network(
     Weights that the model lacks are drawn at random from `seed`: those of a new head, or with `from_scratch` all weights. `labels` are
     those of a head that classifies or tags; without them, the model keeps its own head. `settings` are further entries of the model's
     configuration. Raises `InputError` for a family without such a head, and for a model that has lost its decoder to a head of its encoder,
-    unless none is asked for (`decoder_layers=0`).
+    unless none is asked for (`decoder_layers=0`); also as `read_weights` does.
     """
     import transformers
 
@@ -60,9 +63,31 @@ def load_network(
     modules = (transformers, classifier, tagger, spans)
     kind = next(getattr(module, family.heads[head]) for module in modules if hasattr(module, family.heads[head]))
     config.dtype = torch.float32  # a folder in half precision says so
-    network = kind.from_config(config) if from_scratch else kind.from_pretrained(folder, config=config, dtype=torch.float32)
+    network = kind.from_config(config) if from_scratch else read_weights(kind, folder, config=config, dtype=torch.float32)
     if family.decoder and not config.decoder_layers:
         rest_decoder(network)
+    return network
+
+
+def read_weights(kind: Any, folder: Path | str, may_lack: Callable[[str], bool] | None = None, **settings: Any) -> Any:
+    """The model in `folder` as one of transformers' classes. transformers draws what the files lack at random, and says so in a log alone.
+
+    Raises `InputError` where the files cannot be read or do not fit ``config.json``, and where weights are missing that are not among
+    those that the folder `may_lack`: a head and a pooler, if not told otherwise.
+    """
+    try:
+        network, read = kind.from_pretrained(folder, output_loading_info=True, **settings)
+    except (RuntimeError, OSError, EOFError, SafetensorError, pickle.UnpicklingError) as error:  # sizes that differ, parts that are lost
+        said = in_one_line(error)
+        raise InputError(f"{folder}: its weights do not fit its config.json ({said}); download or copy the model again") from None
+    body = "" if network.base_model is network else f"{network.base_model_prefix}."
+    may_lack = may_lack or (lambda name: not name.startswith(body) or "pooler." in name)
+    if missing := sorted(name for name in read["missing_keys"] if not may_lack(name)):
+        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+        there = f", and has {sorted(read['unexpected_keys'])[0]}, which no such model has" if read["unexpected_keys"] else ""
+        raise InputError(
+            f"{folder}: its weights do not fit its config.json (it lacks {missing[0]}{more}{there}); download or copy the model again"
+        )
     return network
 
 

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.models.families import FAMILIES, Family, family_of
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, in_one_line, read_json
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
 
+TOKENIZER_FILES = ("tokenizer.json", "sentencepiece.bpe.model", "vocab.txt")
+"""One of these has the pieces of a model's vocabulary."""
 WORD_START = "▁"
 """SentencePiece's mark before the first piece of a word."""
 
@@ -151,12 +153,25 @@ def defuse(line: str, specials: set[str]) -> str:
 def load_codec(folder: Path | str, documents: bool = False) -> Codec:
     """The tokenizer of a backbone in Hugging Face's format, and the family it belongs to; for text that is `documents`, or not.
 
-    Raises `InputError` when the folder is not there, and for what `family_of` refuses.
+    Raises `InputError` when the folder is not there, for what `family_of` refuses, and where there is no tokenizer, or one with pieces that
+    the embeddings lack.
     """
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder; a model in Hugging Face's format is needed")
     family = family_of(folder)
-    return Codec(load_tokenizer(folder), family.name, documents)
+    # transformers makes an empty tokenizer of nothing, to which all text is unknown
+    if not any((Path(folder) / name).exists() for name in TOKENIZER_FILES):
+        raise InputError(f"{folder}: no tokenizer ({' or '.join(TOKENIZER_FILES)}) is there; download or copy the model again")
+    try:
+        tokenizer = load_tokenizer(folder)
+    except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({in_one_line(error)}); copy the model again") from None
+    if len(tokenizer) > (rows := read_json(Path(folder) / "config.json").get("vocab_size", sys.maxsize)):
+        raise InputError(
+            f"{folder}: its tokenizer has {len(tokenizer):,} pieces, more than the {rows:,} of its embeddings (vocab_size in config.json); "
+            "copy tokenizer and weights of the same model there"
+        )
+    return Codec(tokenizer, family.name, documents)
 
 
 def load_tokenizer(folder: Path | str) -> Any:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.models.families import family_of
+from workflow_scripts.models.networks import read_weights
 from workflow_scripts.stage import InputError
 
 CROSS = ".crossattention."
@@ -44,20 +45,16 @@ def load_stack(folder: Path | str, *, cross: bool, dropout: float = 0.0, attenti
     config.update({"is_decoder": cross, "add_cross_attention": cross})
     set_seed(seed)
     kind: Any = XLMRobertaForCausalLM if cross else XLMRobertaForMaskedLM
-    try:
-        stack, read = kind.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="sdpa", output_loading_info=True)
-    except RuntimeError as error:  # what transformers raises where the sizes of weights differ from those of the configuration
-        raise InputError(
-            f"{folder}: its weights do not fit its config.json ({str(error).splitlines()[0][:120]}); download or copy the model again"
-        ) from None
     # an XLM-R has no cross-attention, and may come without the head that guesses pieces
     whole = cross and has_cross_attention(config)
-    missing = sorted(name for name in read["missing_keys"] if whole or not (CROSS in name or name.startswith("lm_head.")))
-    if missing:
-        more = f" and {len(missing) - 1} more" if missing[1:] else ""
-        raise InputError(
-            f"{folder}: its weights do not fit its config.json (it lacks {missing[0]}{more}); download or copy the model again"
-        )
+    stack = read_weights(
+        kind,
+        folder,
+        lambda name: not whole and (CROSS in name or name.startswith("lm_head.")),
+        config=config,
+        dtype=torch.float32,
+        attn_implementation="sdpa",
+    )
     # the layers have been made; from here on the configuration is that of an XLM-R, see above
     stack.config.update({"is_decoder": False, "add_cross_attention": False, "cross_attention": cross})
     return stack

@@ -205,6 +205,9 @@ def _arm_problems(config: Config) -> Iterator[str]:
         for phase in phases:
             yield from _phase_length_problems(where, phase)
             yield from _phase_training_problems(where, phase)
+        for phase in phases[1:]:
+            if phase.start == "scratch":
+                yield f"{where}.start: {phase.data} would begin anew, without what the phase before it has learnt; leave `start` out"
         if name == "backbone":
             yield "arms.backbone: is what the report calls the model that arms start from; take another name"
 

@@ -4,6 +4,7 @@ An unknown key is answered with the nearest key of its own block, or with the bl
 """
 
 import dataclasses
+import datetime
 import difflib
 import re
 import types
@@ -52,6 +53,9 @@ def explain(problem: ErrorDetails, config: type) -> str:
     near = ""
     if problem["type"] == "string_type" and isinstance(problem["input"], bool):
         near = '; YAML takes no, yes, on and off for false and true: write "no" in quotes'
+    elif problem["type"] == "string_type" and isinstance(problem["input"], int | float | datetime.date):
+        what = "date" if isinstance(problem["input"], datetime.date) else "number"
+        near = f'; YAML takes it for a {what}: write "{problem["input"]}" in quotes'
     if problem["type"] == "literal_error" and isinstance(problem["input"], str):
         found = _nearest(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]))
         near = f"; did you mean {found!r}?" if found else ""
@@ -64,7 +68,7 @@ def _keys(problem: ErrorDetails) -> list[str]:
     if loc[:1] == ("experiments",):
         loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
     # of a value of several types, the name of one of them is no key either
-    return [str(part) for part in loc if not str(part).startswith(("constrained-", "function-before[", "literal["))]
+    return [str(part) for part in loc if not str(part).startswith(("constrained-", "function-before[", "literal[", "[key]"))]
 
 
 def _nearest(name: str, known: Any, cutoff: float = 0.61) -> str | None:

@@ -150,6 +150,18 @@ def long_warmups(config: Config) -> Iterator[Finding]:
             yield Finding("note", f"experiments.{name}.training.warmup_updates", f"{training.warmup_updates:,}: {said}; set a smaller one")
 
 
+def short_batches(config: Config) -> Iterator[Finding]:
+    """Settings of training by which a row may be longer than a batch, which ends the training when such a row comes."""
+    blocks = {name: config.backbones[name].pretraining for name in backbones_used(config)}
+    settings = {f"backbones.{name}.{config.backbones[name].kind}": block.training for name, block in blocks.items() if block}
+    for name, arm, phase, training in _trained_by_updates(config):
+        settings[f"arms.{arm}" if {"batch_tokens", "max_length"} & phase.training.keys() else f"experiments.{name}"] = training
+    for where, training in settings.items():
+        if training.batch_tokens < training.max_length:
+            said = f"{training.batch_tokens} is less than max_length, {training.max_length}, and a row that is longer than a batch ends"
+            yield Finding("note", f"{where}.training.batch_tokens", f"{said} the training; raise it, or lower max_length")
+
+
 HIGHEST_RATE = 5e-4
 """The highest learning rate with which a published model is finetuned without a note."""
 

@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import sys
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import torch
 from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, family_of
+from workflow_scripts.models.tokenisation import TOKENIZER_FILES, load_codec
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
@@ -24,7 +26,9 @@ from workflow_scripts.run.inputs import languages_known, writes_text
 from workflow_scripts.run.partitions import gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
-from workflow_scripts.tasks.experiment import chain
+from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
+from workflow_scripts.tasks.retrieval import RETRIEVAL, Retrieval, chosen_layers, settings_of
+from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.pretraining import Pretraining, Texts, known_family, objective_for
@@ -102,25 +106,20 @@ def located(model: str, revision: str | None) -> Path | None:
 
 
 def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str]) -> str:
-    for what, patterns in (
+    for what, names in (
         ("config.json", ["config.json"]),
-        ("weights (model.safetensors or pytorch_model.bin)", ["*.safetensors", "pytorch_model*.bin"]),
-        ("tokenizer (tokenizer.json or sentencepiece.bpe.model)", ["tokenizer.json", "sentencepiece.bpe.model", "vocab.txt"]),
+        ("weights (model.safetensors or pytorch_model.bin, or their .index.json)", [name + end for name in WEIGHTS for end in ("", INDEX)]),
+        ("tokenizer (tokenizer.json or sentencepiece.bpe.model)", TOKENIZER_FILES),
     ):
-        if not any(path.stat().st_size for pattern in patterns for path in folder.glob(pattern)):
+        if not any((folder / name).exists() and (folder / name).stat().st_size for name in names):
             raise InputError(f"{folder}: no {what} is there; download or copy the model again")
     family = family_of(folder)
     if not family.decoder and not encoder_will_do:
         raise InputError(f"{folder}: is a model of type {family.model_type!r}; an mBART is needed, or an M2M-100 or NLLB")
     _check_weights(folder)
+    codec = load_codec(folder)
     if not family.decoder:
         return f"{folder}, an encoder ({family.model_type})"
-    from workflow_scripts.models.tokenisation import load_codec
-
-    try:
-        codec = load_codec(folder)
-    except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
-        raise InputError(f"{folder}: its tokenizer cannot be loaded ({type(error).__name__}: {error}); copy the model again") from None
     if masked and codec.tokenizer.mask_token is None:
         raise InputError(
             f"{folder}: its vocabulary ({family.title}) has no mask, so it cannot restore the text of {masked[0]}; leave such arms out, "
@@ -129,6 +128,12 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: lis
     unknown = codec.untagged(codes, encoder_will_do)
     lacks = f"; {' and '.join(unknown)} is read under another language's tag" if unknown else ""
     return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}"
+
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+"""The files of a model's weights, as transformers looks for them."""
+INDEX = ".index.json"
+"""What is added to their names where they are in several parts, which the index then names."""
 
 
 def _check_weights(folder: Path) -> None:
@@ -141,7 +146,12 @@ def _check_weights(folder: Path) -> None:
                 pass
         except SafetensorError as error:
             raise InputError(f"{path}: is no whole file of weights ({error}); download or copy the model again") from None
-    for index in sorted(folder.glob("*.safetensors.index.json")):
+    for path in sorted(folder.glob("pytorch_model*.bin")):
+        with path.open("rb") as file:
+            old = file.read(1) == b"\x80"  # pickled as a whole, as by torch before 1.6
+        if not (old or zipfile.is_zipfile(path)):
+            raise InputError(f"{path}: is no whole file of weights; download or copy the model again")
+    for index in (path for name in WEIGHTS if (path := folder / (name + INDEX)).exists()):
         parts = {*json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
         if lost := sorted(part for part in parts if not (folder / part).exists()):
             raise InputError(f"{index}: {', '.join(lost)} is not there; download or copy the model again")
@@ -183,6 +193,35 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
             f"{download} where there is network, with the same HF_HOME"
         ) from None
     return f"{model} is to be downloaded; compute nodes often have no network: {download} here first"
+
+
+def layers(config: Config) -> Iterator[Finding]:
+    """Whether the models of a retrieval have the layers that are asked for, where that is known before they are loaded."""
+    for name in config.run.experiments:
+        experiment = config.experiments[name]
+        for arm in arms_of(config, experiment) if task_of(experiment) is RETRIEVAL else ():
+            settings = settings_of(experiment, arm)
+            if depth := _depth(config, backbone_of(config, experiment, arm), settings.part):
+                yield judged(f"experiments.{name}.models.{arm}", _layers_looked_at, depth, settings)
+
+
+def _layers_looked_at(depth: int, settings: Retrieval) -> str:
+    return f"measures {', '.join(map(str, chosen_layers(depth, settings)))} of its layers, 0 to {depth}"
+
+
+def _depth(config: Config, name: str, side: str) -> int | None:
+    """The layers of one half of a model that begins as a backbone, of an encoder alone its own; None where they are not known."""
+    backbone = config.backbones[chain(config, name)[-1]]
+    if backbone.made_here:
+        shape = shape_of(config, name)
+        return shape and ((side == "decoder" and shape.decoder_layers) or shape.encoder_layers)
+    if not (folder := located(backbone.model or "", backbone.revision)):
+        return None
+    try:
+        read = _read_model_config(folder)
+    except InputError:
+        return None
+    return read.get(f"{side}_layers") or read.get("num_hidden_layers")
 
 
 def comet(config: Config) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.examples import Example, LabelledSource, read_any
 from workflow_scripts.text.fetching import Unreachable, cache_folder, is_offline, size_of
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import kind_of, read_lines
 from workflow_scripts.text.hub import download_command
 from workflow_scripts.text.identification import check_languages, reads_as
 from workflow_scripts.text.labelled import Labelled
@@ -95,6 +95,7 @@ def corpora(config: Config) -> Iterator[Finding]:
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
                 pairs = beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
                 yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages)
+                yield from _ragged(f"corpora.{name}.{part}", source)
                 for side, code in enumerate(corpus.languages):
                     yield from foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
 
@@ -125,6 +126,19 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str]) -> Iterator[
 _HEADER = {"source", "target", "src", "tgt", "trg", "text", "sentence", "sentence1", "sentence2"}
 """What a table's first line calls its sides, besides their languages."""
 _TAG = regex.compile(r"</?(?:b|i|u|p|br|a|div|span|td|tr|li|ul|ol|font|strong|em|h[1-6])\b[^<>]*>", regex.IGNORECASE)
+
+
+def _ragged(about: str, source: Source | LabelledSource) -> Iterator[Finding]:
+    """A note where a line of a table has more columns than most: there is a tab in a text, which is cut there, or columns are moved."""
+    if not (source.file and source.columns) or kind_of(source.file) not in ("", ".tsv", ".tab", ".txt"):
+        return
+    lines = beginning(read_lines, Path(resource(source.file)))
+    counts = Counter(line.count("\t") + 1 for line in lines if line)
+    usual = counts.most_common(1)[0][0] if counts else 0
+    number = next((at for at, line in enumerate(lines, 1) if line.count("\t") >= usual), 0)
+    if usual > 1 and number:
+        said = f"line {number} has {lines[number - 1].count(chr(9)) + 1} columns, most lines {usual}; a tab inside a text cuts it, or moves"
+        yield Finding("note", about, f"{said} other texts to another column: write blanks for such tabs")
 
 
 def _english_name(code: str) -> str:
@@ -200,6 +214,7 @@ def labelled(config: Config) -> Iterator[Finding]:
                 examples = beginning(_examples, source, block)
                 lines = [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
                 yield from foreign(f"labelled.{name}.{part}", lines, block.language_of(part.replace(".", "/")))
+                yield from _ragged(f"labelled.{name}.{part}", source)
                 if block.unit == "text":
                     yield from _quoted(f"labelled.{name}.{part}", examples)
 
@@ -263,6 +278,24 @@ def lexicons(config: Config) -> Iterator[Finding]:
     for name, pair in sorted(key for key in given if not is_learnt(config.lexicons[key[0]])):
         if not is_awaited(path := config.lexicons[name].dictionary[pair]):
             yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
+    yield from _unread(config)
+
+
+def _unread(config: Config) -> Iterator[Finding]:
+    """Notes where a lexicon has a dictionary, or vectors, that its way to be made does not read."""
+    users: dict[str, set[str]] = {}
+    for corpus, name in used_lexicons(config):
+        users.setdefault(name, set()).update(config.corpora[corpus].languages)
+    for name, codes in users.items():
+        block, mode = config.lexicons[name], config.lexicons[name].mapping.mode
+        if block.dictionary and mode not in ("semi_supervised", "supervised", "dictionary"):
+            said = f"is not read with mapping.mode {mode}; set semi_supervised, supervised or dictionary to have it read"
+            yield Finding("note", f"lexicons.{name}.dictionary", said)
+        if block.vectors and mode in ("dictionary", "aligned"):
+            yield Finding("note", f"lexicons.{name}.vectors", f"are not read with mapping.mode {mode}")
+        elif other := [code for code in block.vectors if code not in codes]:
+            said = f"{', '.join(other)}: not read; the lexicon is learnt in {', '.join(sorted(codes))}"
+            yield Finding("note", f"lexicons.{name}.vectors", said)
 
 
 def clauses(config: Config) -> Iterator[Finding]:

@@ -430,7 +430,8 @@ def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict
     where, experiment = f"experiments.{name}", config.experiments[name]
     yield from undefined(f"{where}.backbone", experiment.backbone, config.backbones)
     for arm in arms_of(config, experiment):
-        yield from undefined(f"arms.{arm}.backbone", backbone_of(config, experiment, arm), [*config.backbones, experiment.backbone])
+        known = dict.fromkeys([*config.backbones, experiment.backbone])
+        yield from undefined(f"arms.{arm}.backbone", backbone_of(config, experiment, arm), known)
     for backbone in backbones_of(config, experiment):
         yield from _problems_with_backbone(config, name, backbone, codes, lengths)
 

@@ -135,7 +135,8 @@ def table_rows(
             if header:
                 continue
         if len(cells) <= last:
-            raise InputError(f"{path}, line {number}: {len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}")
+            said = f"{len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}{what_else(path)}"
+            raise InputError(f"{path}, line {number}: {said}")
         yield number, {name: cells[some[0]] if len(some) == 1 else " ".join(cells[at] for at in some) for name, some in places.items()}
 
 

@@ -192,6 +192,8 @@ def _json_rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[str,
         words, tags = row[keys["word"]], row[keys["tag"]]
         if not isinstance(words, list) or not isinstance(tags, list):
             raise TypeError("words and tags must be lists")
+        if None in words or None in tags:
+            raise ValueError("null is no word, and no tag")
         return str(row.get("document", "")), [whole_characters(str(word)) for word in words], [*map(str, tags)]
 
     wanted = f"lists under {keys['word']!r} and {keys['tag']!r}"

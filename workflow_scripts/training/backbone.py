@@ -255,7 +255,7 @@ def fetch(
     """
     from transformers import AutoModel
 
-    from workflow_scripts.models.networks import save_model
+    from workflow_scripts.models.networks import read_weights, save_model
     from workflow_scripts.models.tokenisation import load_codec
     from workflow_scripts.models.trimming import trim
     from workflow_scripts.models.veco import has_cross_attention, load_stack
@@ -284,7 +284,8 @@ def fetch(
         network = load_model(local, Training(dropout=0.1), seed=0)
     else:
         # XLM-R comes without a pooler, and one that is made up here would be another one each time
-        network = AutoModel.from_pretrained(local, **({"add_pooling_layer": False} if family.name == "xlmr" else {}))
+        without: dict[str, Any] = {"add_pooling_layer": False} if family.name == "xlmr" else {}
+        network = read_weights(AutoModel, local, **without)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         if settings.trim:
             if not text:
