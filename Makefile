@@ -26,7 +26,7 @@ demo: setup
 
 test: setup $(VENV)/.browser
 	# text is UTF-8 here, whatever the locale
-	. $(BIN)/activate && PYTHONUTF8=1 pytest -ra -n 2 --dist loadfile --no-loadscope-reorder
+	. $(BIN)/activate && PYTHONUTF8=1 pytest -ra -n 3 --dist loadfile --no-loadscope-reorder
 
 test-comet: setup
 	. $(BIN)/activate && pytest tests/comet -ra
