@@ -348,6 +348,9 @@ def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw["run"]["analyses"] = ["own"]
     good, bad = map(str, text_findings.analysed(config.load(raw)))
     assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
+    raw["analyses"]["own"]["text"]["en"] = str(folder / "short.en")
+    *_, sizes = map(str, text_findings.analysed(config.load(raw)))
+    assert sizes.startswith("WRONG") and "short.en has 299 lines; give translations line by line, or set `parallel: false`" in sizes
     # of a corpus that no experiment has, its test set alone
     raw["analyses"]["own"] = {"models": ["bible"], "corpus": "other"}
     raw["corpora"]["other"] = {"like": "help", "train": moses(folder, "de", "nowhere"), "test": {"web": moses(folder, "de", "blank")}}

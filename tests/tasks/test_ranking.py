@@ -184,6 +184,8 @@ def configuration(**changes):
             r"train\.queries: q\.jsonl has JSON lines",
         ),
         ("experiments__answers__ranking__relevant", 0, "relevant"),
+        ("experiments__answers__ranking__relevant", 3, r"relevant: 3 must be more than .*, 0, and at most the greatest, 2; otherwise all"),
+        ("labelled__xquadr__labels", ["1", "2"], r"relevant: 1 must be more than the least of the grades, 1"),
     ],
 )
 def test_mistakes_in_the_configuration(path, value, said):

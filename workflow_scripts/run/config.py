@@ -153,7 +153,7 @@ def _load(raw: dict[str, Any]) -> Config:
     found = list(data_problems(config))
     if not found:
         _find_data(config)
-        found = list(problems(config))
+        found = list(dict.fromkeys(problems(config)))  # an arm's stand in each experiment that has it
     if found:
         raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in found))
     return config

@@ -333,6 +333,19 @@ def analysed(config: Config) -> Iterator[Finding]:
         for code, path in analysis.text.items():
             if not path.startswith("results/"):  # which is made when the run begins
                 yield judged(f"analyses.{name}.text.{code}", _plain_text, resource(path))
+        if analysis.parallel and analysis.text and not is_awaited(*analysis.text.values()):
+            yield from _not_parallel(f"analyses.{name}.text", {code: resource(path) for code, path in analysis.text.items()})
+
+
+def _not_parallel(about: str, files: dict[str, str]) -> Iterator[Finding]:
+    """That files of translations differ in length, as far as they are read."""
+    try:
+        sizes = {code: sum(1 for _ in itertools.islice(read_lines(Path(path)), _HEAD)) for code, path in files.items()}
+    except InputError:
+        return
+    if len({*sizes.values()}) > 1:
+        said = ", ".join(f"{files[code]} has {'at least ' if size == _HEAD else ''}{size:,} lines" for code, size in sizes.items())
+        yield Finding("WRONG", about, f"{said}; give translations line by line, or set `parallel: false`")
 
 
 def _plain_text(path: str) -> str:

@@ -419,7 +419,8 @@ def generator_problems(config: Config, name: str) -> Iterator[str]:
             try:
                 sga_adapter().validate_python({k: v for k, v in phase.sga.items() if hasattr(SGA, k)})
             except ValidationError as error:
-                yield from (f"{where}.sga.{problem['loc'][0]}: {problem['msg'].lower()}" for problem in error.errors())
+                for problem in error.errors():
+                    yield f"{where}.sga.{problem['loc'][0]}: {problem['msg'].lower()}, got {problem['input']!r}"
 
 
 def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:

@@ -15,11 +15,11 @@ reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The ste
 
 import importlib.metadata
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -37,6 +37,9 @@ from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
 
 
 @dataclass
@@ -81,7 +84,25 @@ class RankingExperiment(Finetuned):
     """Tests of significance."""
 
 
-RANKING = crosslingual_task(RankingExperiment, key="ranking", answers="scores", rule="ranking_finetune", unit="query")
+def problems(config: "Config", name: str) -> Iterator[str]:
+    """What any such experiment may have wrong, and a least relevant grade that all documents have, or none."""
+    yield from _SHARED.problems(config, name)
+    experiment = config.experiments[name]
+    grades = config.labelled[experiment.corpus].labels if experiment.corpus in config.labelled else []
+    relevant = experiment.ranking.relevant
+    try:
+        values = sorted({float(grade) for grade in grades})
+    except ValueError:
+        return  # which is told with the text
+    if len(values) > 1 and not values[0] < relevant <= values[-1]:
+        yield (
+            f"experiments.{name}.ranking.relevant: {relevant:g} must be more than the least of the grades, {values[0]:g}, and at most the "
+            f"greatest, {values[-1]:g}; otherwise all documents are relevant, or none"
+        )
+
+
+_SHARED = crosslingual_task(RankingExperiment, key="ranking", answers="scores", rule="ranking_finetune", unit="query")
+RANKING = _SHARED._replace(problems=problems)
 
 
 # ---------------------------------------------------------------------------------------------
