@@ -25,7 +25,7 @@ demo: setup
 	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup $(VENV)/.browser
-	# text is UTF-8 here, whatever the locale
+	# text is UTF-8 here, whatever the locale; three workers keep two cores busy, since each waits for Snakemake a quarter of its time
 	. $(BIN)/activate && PYTHONUTF8=1 pytest -ra -n 3 --dist loadfile --no-loadscope-reorder
 
 test-comet: setup

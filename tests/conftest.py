@@ -57,9 +57,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """The longest first, so that two workers end together, and at the head two that do not compile the same code at once."""
+    """The longest first, so that the workers end together, and at the head three that do not compile the same code at once."""
     names = (
-        "recovery recipes workflow sga checkpoints summarisation titles inference decoding pretraining module documentation classification"
+        "recovery recipes decoding workflow sga checkpoints summarisation titles inference pretraining module documentation classification"
     )
     first = [f"test_{name}.py" for name in names.split()]
     items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
