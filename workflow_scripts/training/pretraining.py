@@ -38,7 +38,7 @@ from workflow_scripts.stage import InputError, checksums, is_first_process, read
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import read_sentences, words_of
+from workflow_scripts.text.words import BREAK, read_sentences, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, unpaired
 from workflow_scripts.training.job import Job
@@ -353,7 +353,7 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
 
     def keys(files: Iterable[Path]) -> set[str]:
         # of documents each sentence; but in other text `</s>` is no break, and its lines are learnt from as they are
-        return {leak_key(line) for path in files for read in (read_lines, read_sentences) for line in read(path)} - {""}
+        return {leak_key(part) for path in files for line in read_lines(path) for part in {line, *line.split(BREAK)}} - {""}
 
     others = keys(path for path in texts.held_out if path not in texts.bitext_dev)
     forbidden = others | keys(texts.bitext_dev)

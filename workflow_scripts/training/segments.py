@@ -119,10 +119,8 @@ def adjacent(lines: int, first: Sequence[int]) -> np.ndarray:
     documents = np.unique([0, *first])
     document = np.searchsorted(documents, numbers, "right")
     x = numbers[(numbers - documents[document - 1]) % 2 == 0]
-    y = x + 1
-    alone = y == lines
-    alone[~alone] = document[y[~alone]] != document[x[~alone]]
-    return np.stack([x, np.where(alone, -1, y)], axis=1)
+    after = np.append(document, -1)[x + 1]
+    return np.stack([x, np.where(after == document[x], x + 1, -1)], axis=1)
 
 
 def monolingual(part: Part, codec: "Codec", max_length: int) -> list[Segments]:
@@ -130,19 +128,20 @@ def monolingual(part: Part, codec: "Codec", max_length: int) -> list[Segments]:
     made = []
     for code, path in part.text.items():
         first = array("q")
-
-        def lines(path: Path = path, first: array = first) -> Iterator[str]:
-            number = 0
-            for line in read_lines(path):
-                if line:
-                    yield line
-                    number += 1
-                else:
-                    first.append(number)
-
-        ids = encoded(partial(codec.encode, code=code, max_length=max_length), lines())
+        ids = encoded(partial(codec.encode, code=code, max_length=max_length), _lines_of_documents(path, first))
         made.append(Segments(ids, ids, adjacent(len(ids), first)))
     return made
+
+
+def _lines_of_documents(path: Path, first: array) -> Iterator[str]:
+    """The lines of a file without the blank ones between documents; `first` gets the number of each line that begins a document."""
+    number = 0
+    for line in read_lines(path):
+        if line:
+            yield line
+            number += 1
+        else:
+            first.append(number)
 
 
 def parallel(part: Part, codec: "Codec", max_length: int) -> list[Segments]:
@@ -150,7 +149,7 @@ def parallel(part: Part, codec: "Codec", max_length: int) -> list[Segments]:
     made = []
     for one in part.bitext:
         x, y = (encoded(partial(codec.encode, code=code, max_length=max_length), read_lines(path)) for code, path in one.items())
-        made.append(Segments(x, y, np.stack([np.arange(len(x))] * 2, axis=1)))
+        made.append(Segments(x, y, np.stack([np.arange(len(x)), np.arange(len(y))], axis=1)))
     return made
 
 
@@ -175,18 +174,19 @@ class MaskedSegments:
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
-        drawn = self._drawn(number)
-        lengths = self._lengths(drawn)
+        drawn_rows = self._drawn(number)
+        lengths = self._lengths(drawn_rows)
         there = lengths > 0  # a segment has at least its tags
         before = np.cumsum([0, *lengths[there]])
         begins = np.zeros_like(lengths)
         begins[there] = before[:-1]
         ids = np.empty(before[-1], dtype=np.int32)
         done = 0
-        for group, rows in zip(self._groups, drawn, strict=True):
+        for group, rows in zip(self._groups, drawn_rows, strict=True):
+            own = slice(done, done + len(rows))
             for side, lines in enumerate((group.x, group.y)):
-                some = done + np.flatnonzero(rows[:, side] >= 0)
-                _copy(lines, rows[some - done, side], ids, begins[some, side])
+                some = there[own, side]
+                _copy(lines, rows[some, side], lengths[own, side][some], ids, begins[own, side][some])
             done += len(rows)
         sides = mask_pieces(ids, before, self._pieces, self._mask, self._masking, self._seed, number, self._starts)
         ends = np.cumsum([0, *lengths.sum(axis=1)])
@@ -201,18 +201,17 @@ class MaskedSegments:
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
         return [group.rows[some] for group, some in zip(self._groups, chosen, strict=True)]
 
-    def _lengths(self, drawn: list[np.ndarray]) -> np.ndarray:
+    def _lengths(self, drawn_rows: list[np.ndarray]) -> np.ndarray:
         """(rows, 2) The pieces of x and y; 0 where there is no y."""
         found = [np.empty((0, 2), dtype=np.int64)]
-        for group, rows in zip(self._groups, drawn, strict=True):
+        for group, rows in zip(self._groups, drawn_rows, strict=True):
             sides = [lines.lengths()[rows[:, side]] for side, lines in enumerate((group.x, group.y))]
             found.append(np.where(rows >= 0, np.stack(sides, axis=1), 0))
         return np.concatenate(found)
 
 
-def _copy(lines: Lines, chosen: np.ndarray, ids: np.ndarray, begins: np.ndarray) -> None:
-    """Copy the ids of the chosen lines into `ids`, each to where it begins."""
-    lengths = lines.lengths()[chosen]
+def _copy(lines: Lines, chosen: np.ndarray, lengths: np.ndarray, ids: np.ndarray, begins: np.ndarray) -> None:
+    """Copy the ids of the chosen lines, of these lengths, into `ids`, each to where it begins."""
     for start in range(0, len(chosen), PORTION):
         some = slice(start, start + PORTION)
         before = np.cumsum(lengths[some]) - lengths[some]
@@ -242,8 +241,10 @@ def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Altern
             )
     if not block.veco.is_mlm:
         kinds[0] = [group._replace(rows=group.rows[group.rows[:, 1] >= 0]) for group in kinds[0]]
-    made = [MaskedSegments(kind, codec, block.masking, block.temperature, seed) for kind in kinds]
-    rows = [kind if kind.rows else None for kind in made]
+    rows = [
+        MaskedSegments(kind, codec, block.masking, block.temperature, seed) if any(len(group.rows) for group in kind) else None
+        for kind in kinds
+    ]
     if not any(rows):
         raise InputError("backbone: no two segments of the text are adjacent, and only loss is_mlm reads single ones; switch it on")
     return Alternating(*rows)
