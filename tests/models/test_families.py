@@ -53,9 +53,10 @@ def test_a_model_of_no_known_family_is_refused_with_the_nearest(tmp_path):
         (tmp_path / "config.json").write_text(json.dumps(told))
         with pytest.raises(InputError, match=near):
             family_of(tmp_path)
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(InputError, match=r"config\.json: cannot be read"):
-        family_of(tmp_path)
+    for broken in ("{", "[]"):
+        (tmp_path / "config.json").write_text(broken)
+        with pytest.raises(InputError, match=r"config\.json: cannot be read"):
+            family_of(tmp_path)
 
 
 def test_a_head_that_a_family_lacks_is_refused(models, monkeypatch):

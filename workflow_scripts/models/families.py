@@ -189,7 +189,7 @@ def family_of(model: Any) -> Family:
     a readable ``config.json``.
     """
     if isinstance(model, str | Path):
-        where, config = f"{model}: ", _read(Path(model) / "config.json")
+        where, config = f"{model}: ", config_of(model)
         tokenizer = _read(Path(model) / "tokenizer_config.json", missing_ok=True).get("tokenizer_class")
         kind, declared = config.get("model_type"), f"{config.get('tokenizer_class')} {tokenizer}"
     else:
@@ -202,11 +202,19 @@ def family_of(model: Any) -> Family:
     raise InputError(f"{where}is a model of type {kind!r}, none that Crossgap knows ({titles()}){guess}")
 
 
+def config_of(folder: str | Path) -> dict[str, Any]:
+    """The settings in a model's ``config.json``. Raises `InputError` where they cannot be read."""
+    return _read(Path(folder) / "config.json")
+
+
 def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:
     if missing_ok and not path.exists():
         return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        read = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(read, dict):
+            raise ValueError(f"it has no settings but {json.dumps(read)[:60]}")
+        return read
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); download or copy the model again") from None
 

@@ -11,13 +11,12 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.models.decoding import why_not_on_gpu
-from workflow_scripts.models.families import FAMILIES, family_of
+from workflow_scripts.models.families import FAMILIES, config_of, family_of
 from workflow_scripts.models.tokenisation import TOKENIZER_FILES, load_codec
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
@@ -157,13 +156,6 @@ def _check_weights(folder: Path) -> None:
             raise InputError(f"{index}: {', '.join(lost)} is not there; download or copy the model again")
 
 
-def _read_model_config(folder: Path) -> dict[str, Any]:
-    try:
-        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / 'config.json'}: cannot be read ({error}); download or copy the model again") from None
-
-
 def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str:
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
@@ -218,7 +210,7 @@ def _depth(config: Config, name: str, side: str) -> int | None:
     if not (folder := located(backbone.model or "", backbone.revision)):
         return None
     try:
-        read = _read_model_config(folder)
+        read = config_of(folder)
     except InputError:
         return None
     return read.get(f"{side}_layers") or read.get("num_hidden_layers")
@@ -284,7 +276,7 @@ def shape_of(config: Config, name: str) -> Shape | None:
     model = backbone.model or ""
     if model and (folder := located(model, backbone.revision)):
         try:
-            return Shape(*(_read_model_config(folder)[name] for name in Shape._fields))
+            return Shape(*(config_of(folder)[name] for name in Shape._fields))
         except (InputError, KeyError):
             return None
     return MBART_LARGE if "mbart-large" in model else None
