@@ -11,7 +11,7 @@ from test_report import put
 from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
-from workflow_scripts.report.transfers import against_base, by_seed_interval, transfer
+from workflow_scripts.report.transfers import against_base, by_seed_interval, summed_up, transfer
 from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.stage import read_json, write_json
 from workflow_scripts.tasks.experiment import Published
@@ -130,6 +130,17 @@ def test_the_interval_by_seeds_pairs_them_and_wants_several():
     # differences 1, 2, 3: mean 2, standard error 1/√3, times 4.303
     assert by_seed_interval([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
     assert by_seed_interval([2.0], [1.0]) is None and by_seed_interval([2.0, 4.0], [1.0]) is None
+
+
+def test_the_mean_over_tasks_is_of_models_that_have_all_of_them():
+    def one(corpus, **means):
+        cells = {(model, "average"): {"mean": mean, "values": [mean], "test": None} for model, mean in means.items()}
+        return {"corpus": corpus, "models": list(means), "leading": "average", "cells": cells}
+
+    found = summed_up([one("xnli", base=60.0, cp=62.0, mt=70.0), one("pos", base=80.0, cp=79.0)], ["base", "cp", "mt"], "base")
+    assert found["averages"] == {"base": 70.0, "cp": 70.5} and found["gains"] == {"base": 0.0, "cp": 0.5}
+    assert found["text"]["Markdown"].splitlines()[-2:] == ["| cp | 62.00 | 79.00 | 70.50 |", "| mt | 70.00 | – | – |"]
+    assert not summed_up([one("xnli", cp=62.0)], ["base", "cp"], "base")["gains"]
 
 
 def test_measures_are_ranked_beside_the_mean_over_tasks():
