@@ -876,6 +876,9 @@ def test_results_of_another_configuration_need_snakemakes_record(tmp_path):
     record.mkdir()
     (record / "a file").touch()
     config.check_record(other, made, record)
+    (tmp_path / "results").touch()
+    with pytest.raises(InputError, match="results: is a file where the folder of the results belongs"):
+        config.check_record(loaded, tmp_path / "results/configuration.json", record)
 
 
 def test_what_a_pretext_phase_does_not_heed_is_not_among_its_settings():

@@ -60,7 +60,7 @@ def test_a_dictionary_is_read_in_muse_format_and_folded(tmp_path):
     assert read_dictionary(path, ("de", "en")) == [("haus", "house"), ("new york", "big apple")]
     path.write_text("haus \t house\n")
     assert read_dictionary(path) == read_dictionary(path, ("de", "en")) == [("haus", "house")]
-    for wrong in ("haus", "haus\t", "\thouse", "haus\t \thouse"):
+    for wrong in ("haus", "haus\t", "\thouse", "haus\t \thouse", "haus; house", "haus, house", "haus;house"):
         path.write_text(f"haus house\n{wrong}\n")
         with pytest.raises(InputError, match="line 2: expected two words"):
             read_dictionary(path)

@@ -167,8 +167,13 @@ def dumped(config: Config) -> str:
 def check_record(config: Config, made: Path = Path("results/configuration.json"), record: Path = Path(".snakemake/metadata")) -> None:
     """Raise `InputError` where there are results of another configuration without Snakemake's record of how they were made.
 
-    Without it Snakemake takes every file that is there for what is wanted, whatever its settings were.
+    Without it Snakemake takes every file that is there for what is wanted, whatever its settings were. A file that stands where the
+    folder of the results belongs is refused as well.
     """
+    if made.parent.exists() and not made.parent.is_dir():
+        raise InputError(
+            f"{made.parent}: is a file where the folder of the results belongs; move it away, or take another folder (--directory)"
+        )
     recorded = record.is_dir() and any(record.iterdir())
     if made.exists() and not recorded and made.read_text(encoding="utf-8").strip() != dumped(config):
         raise InputError(

@@ -29,12 +29,12 @@ def read_lexicon(path: Path) -> Iterator[tuple[str, str, float]]:
 def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> list[tuple[str, str]]:
     """Read pairs of words, one per line, separated by a tab or a blank (MUSE's format); lower-cased if `languages` are given.
 
-    Raises `InputError` for a line that is not a pair.
+    Raises `InputError` for a line that is not a pair, or whose words a comma or a semicolon separates.
     """
     pairs = []
     for number, line in enumerate(read_lines(path), 1):
         pair = line.split("\t") if "\t" in line else line.split()
-        if len(pair) != 2 or not all(map(str.strip, pair)):
+        if len(pair) != 2 or not all(map(str.strip, pair)) or (len(pair[0]) > 1 and pair[0].rstrip().endswith((",", ";"))):
             raise InputError(f"{path}, line {number}: expected two words, separated by a tab or a blank: {line[:60]!r}")
         a, b = map(str.strip, pair)
         pairs.append((fold(a, languages[0]), fold(b, languages[1])) if languages else (a, b))
