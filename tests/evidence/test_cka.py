@@ -11,6 +11,7 @@ from workflow_scripts.evidence import cka, separability
 from workflow_scripts.evidence.cka import Cka, Place, compare, groups, model_pairs, pairs_of
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.evidence.states import encoded, hidden_states, open_half, pooled, read_texts
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
 
 
@@ -168,6 +169,17 @@ def test_every_family_is_pooled_as_its_rows_are_made(tmp_path, kind):
         inside = states[:, at : at + len(row) - len(half.form.row) + 1]
         for pooling, expected in enumerate([states.mean(dim=1), inside.mean(dim=1), states[:, 0], states[:, -1]]):
             assert torch.allclose(together[pooling, :, number], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_document_is_read_as_in_training(tmp_path, kind):
+    folder = tiny(tmp_path / "tiny", kind)
+    texts = [" </s> ".join(manual_pairs(2)[0])]
+    ends = [encoded(open_half("model", folder, documents=documents), texts, "de")[0] for documents in (True, False)]
+    codec = load_codec(folder, documents=True)
+    assert ends[0] == codec.encode(texts, "de")[0] != ends[1]
+    eos = codec.tokenizer.eos_token_id if codec.tokenizer.eos_token else codec.tokenizer.sep_token_id
+    assert ends[0].count(eos) == ends[1].count(eos) + 1
 
 
 def test_the_decoder_can_be_chosen_and_an_encoder_has_none(tmp_path):

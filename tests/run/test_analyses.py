@@ -1,6 +1,7 @@
 """Analyses in the configuration: what is wrong with them, what their rules are told, and the languages of backbones that only they use."""
 
 import copy
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from workflow_scripts.run import analyses, inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.parallel import Documents
 
 ARMS = ["bible", "help-de-en/finetune/seed1/finetune", "help-de-en/csr/seed1/pretext"]
 PART = SimpleNamespace(analysis="insides", backbone="other")
@@ -133,6 +135,15 @@ def test_text_with_labels_has_no_translations_line_by_line():
     config = configured(corpus="topics", parallel=False, also={"labelled": labelled})
     assert analyses.texts(config, PART) == ["results/labelled/topics/test/first.en.tsv", "results/labelled/topics/test/german.de.tsv"]
     assert analyses.stage_flags(config, PART, "cka")[-1] == "--labelled"
+
+
+def test_documents_are_read_as_in_training():
+    config = configured()
+    assert "--documents" not in analyses.stage_flags(config, PART, "cka")
+    corpus = config.analyses["insides"].corpus
+    config.corpora[corpus] = dataclasses.replace(config.corpora[corpus], documents=Documents("de"))
+    assert analyses.stage_flags(config, PART, "cka")[-1] == analyses.stage_flags(config, PART, "separability")[-1] == "--documents"
+    assert "--documents" not in analyses.stage_flags(config, PART, "spectra")
 
 
 def test_a_backbone_that_only_analyses_use_knows_their_languages_and_may_be_an_encoder():

@@ -96,12 +96,14 @@ def main(
     side: Side = "encoder",
     parallel: bool = False,
     labelled: bool = False,
+    documents: bool = False,
     threads: int = 0,
     settings: Cka = Cka(),
 ) -> None:
     """Write the similarities of `models`, called `names`, on `texts` in `languages`.
 
-    Without `parallel` texts, languages are not compared; `labelled` files are tables of examples, each of which is a text.
+    Without `parallel` texts, languages are not compared; `labelled` files are tables of examples, each of which is a text, and
+    in those of `documents`, `</s>` stands between sentences.
 
     Raises `InputError` where models that are compared layer by layer have different numbers of layers, where nothing is left to compare,
     and for what `read_texts` and `open_half` refuse.
@@ -115,7 +117,7 @@ def main(
     # one model at a time is held: each block asks for them in order, and reading one again takes less time than a block
     @functools.lru_cache(maxsize=1)
     def half(model: int) -> Half:
-        return open_half(names[model], models[model], side, settings.device)
+        return open_half(names[model], models[model], side, settings.device, documents)
 
     def read(at: slice, model: int, language: int) -> torch.Tensor:
         rows = encoded(half(model), lines[language][at], languages[language], longest)

@@ -72,12 +72,13 @@ def main(
     side: Side = "encoder",
     parallel: bool = False,
     labelled: bool = False,
+    documents: bool = False,
     threads: int = 0,
     settings: Separability = Separability(),
 ) -> None:
     """Write the measures of `models`, called `names`, on `texts` in `languages`; retrieval where the texts are `parallel`.
 
-    `labelled` files are tables of examples, each of which is a text.
+    `labelled` files are tables of examples, each of which is a text; in those of `documents`, `</s>` stands between sentences.
 
     Raises `InputError` for a single language, for fewer texts than folds, and for what `read_texts` and `open_half` refuse.
     """
@@ -88,7 +89,7 @@ def main(
     lines = read_texts(texts, languages, settings.texts, max(2, settings.folds), parallel=parallel, seed=settings.seed, labelled=labelled)
     found, longest = {}, longest_of(models)
     for name, path in zip(names, models, strict=True):
-        half = open_half(name, path, side, settings.device)
+        half = open_half(name, path, side, settings.device, documents)
         states = np.stack(
             [_states(half, side_lines, code, longest, settings) for side_lines, code in zip(lines, languages, strict=True)], axis=1
         )

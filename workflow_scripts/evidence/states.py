@@ -63,15 +63,15 @@ class Half:
         return getattr(config, self.form.size["width"])
 
 
-def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "auto") -> Half:
-    """Load a model of any family, without its head, in float32.
+def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "auto", documents: bool = False) -> Half:
+    """Load a model of any family, without its head, in float32; in the texts of `documents`, `</s>` stands between sentences.
 
     Raises `InputError` where it has no decoder and the decoder is asked for, as of a model that was finetuned with `parts: encoder`, and
     where the folder lacks weights of the half.
     """
     from transformers import AutoModel
 
-    codec = load_codec(folder)
+    codec = load_codec(folder, documents)
     if side not in codec.form.layers:
         raise InputError(f"{name}: {codec.form.title} has no {side}; set `side: encoder`, or leave the model out")
     network, loading_info = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)

@@ -109,6 +109,12 @@ def reads_examples(config: Config, analysis: Analysis) -> bool:
     return labelled is not None and labelled.unit not in ("word", "target")
 
 
+def reads_documents(config: Config, analysis: Analysis) -> bool:
+    """Whether the text are documents with their summaries; `</s>` between sentences is then read as in training."""
+    corpus = None if analysis.text else config.corpora.get(analysis.corpus or "")
+    return corpus is not None and corpus.documents is not None
+
+
 def chosen_text(config: Config, analysis: Analysis) -> dict[str, str]:
     """Language → file, of the languages that are looked at."""
     found = text_of(config, analysis)
@@ -200,6 +206,7 @@ def stage_flags(config: Config, w: Any, stage: Stage) -> list[str]:
     if stage != "spectra":
         flags += ["--languages", *chosen_text(config, analysis), *(["--parallel"] if analysis.parallel else [])]
         flags += ["--labelled"] if reads_examples(config, analysis) else []
+        flags += ["--documents"] if reads_documents(config, analysis) else []
     return flags
 
 
