@@ -98,9 +98,9 @@ def held_out(config: Config, w: Wildcards, side: str) -> list[str]:
 
 
 def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
-    """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, dev
-    and test sets of corpora that are learnt together with it, and those of experiments that start from the model of an arm that was trained
-    on it, that look into such a model, or that switch words by a lexicon that was aligned in it."""
+    """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
+    the dev and test sets of experiments that start from the model of an arm that was trained on it, that look into such a model, or that
+    switch words by a lexicon that was aligned in it."""
     own, arms = paths.corpus_folder(config, w.corpus), {name: config.backbones[name].arm for name in backbones_used(config)}
     trained = {name: config.experiments[arm.experiment] for name, arm in arms.items() if arm}
     learnt = [name for name, e in trained.items() if w.corpus in _corpora_learnt(config, e)]
@@ -109,7 +109,7 @@ def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
         if w.corpus in _corpora_known(config, config.experiments[name]):
             held_out |= {*task_of(config.experiments[name]).held_out_text(config, name)}
     others = {path for path in held_out if not path.startswith(f"{own}/")}
-    return sorted({*translation.held_out_elsewhere(config, w.corpus, getattr(w, side)), *others})
+    return sorted({*translation.zero_shot_references(config, w.corpus, getattr(w, side)), *others})
 
 
 def _corpora_learnt(config: Config, experiment: Any) -> set[str]:

@@ -116,20 +116,16 @@ def zero_shot_tests(config: Config, name: str) -> list[str]:
     return [f"{other}@{testset}" for other in others for testset in config.corpora[config.experiments[other].corpus].test]
 
 
-def held_out_elsewhere(config: Config, corpus: str, code: str) -> list[str]:
-    """Held-out text of other corpora in the language `code`, which no training text of this one may have.
-
-    References that models trained on this corpus translate zero-shot, and, where it is learnt from beside an experiment's own corpus, the
-    dev and test sets of that one.
-    """
+def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
+    """References in the language `code` that models trained on this corpus are measured by elsewhere: no training text may have them."""
     known = translations(config)
     users = [name for name in config.run.experiments if name in known and corpus in (known[name].corpus, *known[name].together_with)]
     users = [name for name in users if known[name].target == code]
     tests = [test.split("@") for name in users for test in zero_shot_tests(config, name)]
     parts = {(config.experiments[other].corpus, f"test/{testset}") for other, testset in tests}
-    # a model that learns from several corpora is chosen by and tested on one of them
+    # a model that learns from several corpora is tested on one of them
     own = {known[name].corpus for name in users if known[name].together_with}
-    parts |= {(other, part) for other in own for part in ("dev", *(f"test/{testset}" for testset in config.corpora[other].test))}
+    parts |= {(other, f"test/{testset}") for other in own for testset in config.corpora[other].test}
     return sorted(paths.corpus_text(config, other, part, code) for other, part in parts if other != corpus)
 
 
