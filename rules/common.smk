@@ -19,7 +19,7 @@ from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses, arms, inputs, searches, transfers
-from workflow_scripts.run.config import MISSING, check_record, dumped, load, missing_files
+from workflow_scripts.run.config import MISSING, check_folder, check_record, dumped, load, missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
 from workflow_scripts.run.loading import check_files
@@ -39,6 +39,8 @@ try:
     alone = workflow.is_main_process and workflow.modifier.is_main_snakefile()
     if alone and "preflight" not in sys.argv and (missing := missing_files(CONFIG)):
         raise InputError("config:\n" + "\n".join(f"  {where}: {path}: {MISSING}" for where, path in missing))
+    if alone:
+        check_folder()
     if alone and not {"--forceall", "-F", "--unlock"} & {*sys.argv}:
         check_record(CONFIG)
 except InputError as error:

@@ -876,9 +876,14 @@ def test_results_of_another_configuration_need_snakemakes_record(tmp_path):
     record.mkdir()
     (record / "a file").touch()
     config.check_record(other, made, record)
+
+
+def test_a_file_in_the_place_of_the_results_is_refused(tmp_path):
+    config.check_folder(tmp_path / "results")
+    config.check_folder(tmp_path)
     (tmp_path / "results").touch()
     with pytest.raises(InputError, match="results: is a file where the folder of the results belongs"):
-        config.check_record(loaded, tmp_path / "results/configuration.json", record)
+        config.check_folder(tmp_path / "results")
 
 
 def test_what_a_pretext_phase_does_not_heed_is_not_among_its_settings():

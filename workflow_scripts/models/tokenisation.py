@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.models.families import FAMILIES, Family, family_of
-from workflow_scripts.stage import InputError, in_one_line, read_json
+from workflow_scripts.models.families import FAMILIES, Family, config_of, family_of
+from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
 
@@ -166,7 +166,7 @@ def load_codec(folder: Path | str, documents: bool = False) -> Codec:
         tokenizer = load_tokenizer(folder)
     except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({in_one_line(error)}); copy the model again") from None
-    if len(tokenizer) > (rows := read_json(Path(folder) / "config.json").get("vocab_size", sys.maxsize)):
+    if len(tokenizer) > (rows := config_of(folder).get("vocab_size", sys.maxsize)):
         raise InputError(
             f"{folder}: its tokenizer has {len(tokenizer):,} pieces, more than the {rows:,} of its embeddings (vocab_size in config.json); "
             "copy tokenizer and weights of the same model there"

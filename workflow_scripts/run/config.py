@@ -164,16 +164,19 @@ def dumped(config: Config) -> str:
     return json.dumps(dataclasses.asdict(config), indent=1, ensure_ascii=False)
 
 
+def check_folder(results: Path = Path("results")) -> None:
+    """Raise `InputError` where a file stands in the place of the results' folder."""
+    if results.exists() and not results.is_dir():
+        raise InputError(
+            f"{results}: is a file where the folder of the results belongs; move it away, or take another folder (--directory)"
+        )
+
+
 def check_record(config: Config, made: Path = Path("results/configuration.json"), record: Path = Path(".snakemake/metadata")) -> None:
     """Raise `InputError` where there are results of another configuration without Snakemake's record of how they were made.
 
-    Without it Snakemake takes every file that is there for what is wanted, whatever its settings were. A file that stands where the
-    folder of the results belongs is refused as well.
+    Without it Snakemake takes every file that is there for what is wanted, whatever its settings were.
     """
-    if made.parent.exists() and not made.parent.is_dir():
-        raise InputError(
-            f"{made.parent}: is a file where the folder of the results belongs; move it away, or take another folder (--directory)"
-        )
     recorded = record.is_dir() and any(record.iterdir())
     if made.exists() and not recorded and made.read_text(encoding="utf-8").strip() != dumped(config):
         raise InputError(
