@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, processor
 
 
 def pick_device(wanted: str) -> torch.device:
@@ -54,6 +54,11 @@ def pick_precision(wanted: str, device: torch.device) -> str:
     if wanted != "auto":
         return wanted
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+
+
+def machine(device: torch.device) -> str:
+    """The machine that computes on `device`: its processor, and the GPU if it is one. Each rounds in its own way."""
+    return processor() + (f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else "")
 
 
 def reading_in(precision: str, device: torch.device) -> torch.autocast:

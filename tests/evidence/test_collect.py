@@ -4,13 +4,13 @@ import csv
 
 import pytest
 
-from workflow_scripts.evidence.collect import COLUMNS, main, processor
-from workflow_scripts.stage import InputError, read_json, write_json
+from workflow_scripts.evidence.collect import COLUMNS, main
+from workflow_scripts.stage import InputError, processor, read_json, write_json
 
 
-def put(results, setting, arm, seed, bleu):
+def put(results, setting, arm, seed, bleu, **trained):
     folder = results / f"runs/{setting}/{arm}/seed{seed}"
-    write_json(folder / "finetune/training.json", {"languages": ["de", "en"]})
+    write_json(folder / "finetune/training.json", {"languages": ["de", "en"], **trained})
     write_json(folder / "pages.scores.json", {"metrics": {"BLEU": {"value": bleu}, "chrF": {"value": 40.0}}})
     write_json(folder / "pages.words.json", {"buckets": {"low": {"f": 0.125}, "high": {"f": None}}})
 
@@ -42,6 +42,19 @@ def test_every_number_has_a_row_and_machines_add_theirs(tmp_path):
     assert first == {"one": "18.5000", "two": "20.0000"}
     main(results, table)
     assert {row["machine"] for row in rows(table)} == {"one", "two", processor()}
+
+
+def test_a_number_names_the_machine_that_trained_its_model(tmp_path):
+    results, table = tmp_path / "results", tmp_path / "study.tsv"
+    put(results, "study-de", "csr", 1, 18.5, machine="EPYC, AVX-512", precision="float32")
+    put(results, "study-de", "csr", 2, 18.5, machine="Xeon, NVIDIA H200", precision="bfloat16")
+    put(results, "study-de", "csr", 3, 18.5)  # as trainings were before they said so
+    main(results, table)
+    assert {row["seed"]: row["machine"] for row in rows(table)} == {
+        "1": "EPYC, AVX-512",
+        "2": "Xeon, NVIDIA H200, bfloat16",
+        "3": processor(),
+    }
 
 
 def test_no_scores_and_another_table_are_refused(tmp_path):

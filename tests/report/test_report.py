@@ -493,6 +493,19 @@ def test_mixed_commits_warn(tmp_path):
     assert "2 different commits" in plain(html) and "def456" in html
 
 
+def test_arms_trained_on_several_machines_warn(tmp_path):
+    root = results(tmp_path / "results")
+    assert "Trained on several machines" not in report(root, tmp_path)[0]
+    trainings = sorted(root.glob("runs/demo/*/seed1/*/training.json"))
+    for path in trainings:
+        put(path, {**read_json(path), "machine": "EPYC", "device": "cpu", "precision": "float32"})
+    assert "Trained on several machines" not in report(root, tmp_path)[0]
+    moved = next(path for path in trainings if "/finetune/seed1" in path.as_posix())
+    put(moved, {**read_json(moved), "machine": "EPYC, NVIDIA H100", "device": "cuda:0", "precision": "bfloat16"})
+    text = plain(report(root, tmp_path)[0])
+    assert "Trained on several machines. Each rounds in its own way" in text and "finetune on EPYC, NVIDIA H100, bfloat16" in text
+
+
 def test_every_file_that_a_stage_read_is_listed_with_its_checksum(tmp_path):
     root = results(tmp_path / "results")
     lexicon = root / "lexicons/help.de-en/own"

@@ -2,19 +2,19 @@
 
     python -m workflow_scripts.evidence.collect --results results --table docs/results/study.tsv
 
-Each row has one number: one metric on one test set, for one arm, one seed and one experiment. It also names the machine that made it,
-the commit of the code and the date. Rows of other machines stay as they are; a number that the same machine
-made again replaces the one before.
+Each row has one number: one metric on one test set, for one arm, one seed and one experiment. It also names the machine that trained the
+model, with the precision unless that is float32, the commit of the code and the date. Rows of other machines stay as they are; a number
+that the same machine made again replaces the one before.
 """
 
 import csv
 import datetime
 import fnmatch
-import platform
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from workflow_scripts.stage import InputError, atomic, read_json, run
+from workflow_scripts.stage import InputError, atomic, processor, read_json, run
 
 KEY = ("machine", "setting", "pair", "arm", "seed", "testset", "metric")
 """The columns that identify a number."""
@@ -24,10 +24,10 @@ COLUMNS = (*KEY, "value", "commit", "date")
 def main(results: Path, table: Path, *, experiments: tuple[str, ...] = ("*",), machine: str = "") -> None:
     """Add the scores in the folder `results` to `table`, a TSV file that is created if it does not exist.
 
-    `experiments` are names or patterns of names. `machine` is the name of this machine in the table, by default that of its processor.
+    `experiments` are names or patterns of names. `machine` names all of them in the table instead of what each training says of its own.
     Raises `InputError` where there is no score, or where the table has other columns.
     """
-    found = list(rows_of(results, experiments, machine or processor()))
+    found = list(rows_of(results, experiments, machine))
     if not found:
         raise InputError(f"{results}/runs: has no scores of {', '.join(experiments)}; run the recipe first")
     known = read_table(table) if table.exists() else []
@@ -59,7 +59,7 @@ def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterat
             values["COMET"] = value
         date = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).date().isoformat()
         trained = read_json(path.parent / "finetune" / "training.json")
-        head = {"machine": machine, "setting": setting, "pair": "-".join(trained["languages"])}
+        head = {"machine": machine or machine_of(trained), "setting": setting, "pair": "-".join(trained["languages"])}
         for metric, value in values.items():
             yield {
                 **head,
@@ -73,6 +73,15 @@ def rows_of(results: Path, experiments: tuple[str, ...], machine: str) -> Iterat
             }
 
 
+def machine_of(trained: dict[str, Any]) -> str:
+    """Where a model was trained, by its `training.json`: processor, GPU, and the precision if it rounds otherwise than float32.
+
+    Before November 2026 no training said so: then it is this machine.
+    """
+    precision = trained.get("precision", "float32")
+    return trained.get("machine", processor()) + ("" if precision == "float32" else f", {precision}")
+
+
 def read_table(path: Path) -> list[dict[str, str]]:
     """Read the rows of a table that `main` wrote. Raises `InputError` if its columns differ."""
     with open(path, encoding="utf-8", newline="") as file:
@@ -80,19 +89,6 @@ def read_table(path: Path) -> list[dict[str, str]]:
         if tuple(reader.fieldnames or ()) != COLUMNS:
             raise InputError(f"{path}, line 1: has the columns {reader.fieldnames}, not {list(COLUMNS)}; name another file")
         return list(reader)
-
-
-def processor() -> str:
-    """The name of this machine's processor, as Linux tells it; elsewhere the kind of processor.
-
-    With AVX-512 a processor rounds otherwise, and virtual machines call those with and without it by one name.
-    """
-    try:
-        found = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        said = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in found)}
-        return said["model name"] + (", AVX-512" if "avx512f" in said.get("flags", "").split() else "")
-    except (OSError, KeyError):
-        return platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What was run in an experiment: arms and their phases, text, backbones, and the settings chosen from a grid."""
 
+from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,20 @@ def what_was_run(study: Study) -> dict[str, Any]:
         "backbones": backbones(study),
         "phases": phases(study),
         "unequal": unequal_updates(study),
+        "machines": machines(study),
         "choices": choices(study),
     }
 
 
 def what_was_classified(study: Study) -> dict[str, Any]:
     """The data of the part "What was run" of a task with labels: arms, labelled text and backbones."""
-    made = {**labels.labelled_text(study), "backbones": backbones(study), "phases": phases(study)}
+    made = {**labels.labelled_text(study), "backbones": backbones(study), "phases": phases(study), "machines": machines(study)}
     return {**made, "choices": choices(study), "unequal": len({row["report"].get("rows") for row in made["phases"]}) > 1}
 
 
 def what_was_generated(study: Study) -> dict[str, Any]:
     """The data of the part "What was run" of a task that writes text in several languages: arms, text, backbones, chosen settings."""
-    made = {"parts": labels.parts(study), "backbones": backbones(study), "phases": phases(study)}
+    made = {"parts": labels.parts(study), "backbones": backbones(study), "phases": phases(study), "machines": machines(study)}
     return {**made, "unequal": unequal_updates(study), "choices": choices(study)}
 
 
@@ -82,6 +84,17 @@ def unequal_updates(study: Study) -> dict[str, list[int]]:
     """Arm → total updates by seed, if these differ between arms or seeds; otherwise empty."""
     made = {arm: updates_in_all(study, arm) for arm in study.arms}
     return made if len({updates for by_seed in made.values() for updates in by_seed}) > 1 else {}
+
+
+def machines(study: Study) -> dict[str, list[str]]:
+    """Machine and precision → the arms that were trained there, if not all were trained on one; otherwise empty."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for arm, seed, phase in ((arm, seed, phase) for arm, mine in study.arms.items() for seed in study.seeds for phase in mine):
+        path = study.seed(arm, seed) / phase.name / "training.json"
+        if path.exists():
+            said = study.json(path)
+            found[f"{said.get('machine', said['device'])}, {said['precision']}"].append(arm)
+    return {where: list(dict.fromkeys(arms)) for where, arms in found.items()} if len(found) > 1 else {}
 
 
 def choices(study: Study) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from workflow_scripts.device import keep_memory
+from workflow_scripts.device import keep_memory, machine
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.stage import is_first_process, processes, write_json
 from workflow_scripts.training.checkpoints import claimed, fingerprint
@@ -69,5 +69,5 @@ def finish(
     save_model(network, tokenizer, job.model)
     write_curve(job.curve, history, columns)
     told = {"start": str(job.start), "from_scratch": job.from_scratch, "seed": job.seed}
-    ran = {"parameters": sum(p.numel() for p in network.parameters()), "device": str(network.device), "processes": processes()}
-    write_json(job.report, {**told, **ran, **about})
+    ran = {"device": str(network.device), "machine": machine(network.device), "processes": processes()}
+    write_json(job.report, {**told, "parameters": sum(p.numel() for p in network.parameters()), **ran, **about})

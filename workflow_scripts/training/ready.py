@@ -39,7 +39,7 @@ def main(backbone: Path, output: Path) -> None:
     write_json(output / "ready.json", kept)
 
 
-RAN_ON = ("device", "processes")
+RAN_ON = ("device", "machine", "processes")
 """What ``backbone.json`` says of where a backbone was pretrained, which is not where a ready-made one is taken."""
 
 
