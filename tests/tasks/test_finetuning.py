@@ -14,7 +14,7 @@ from tiny_models import small_encoder, small_model
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
-from workflow_scripts.tasks.finetuning import phase_settings
+from workflow_scripts.tasks.finetuning import Batches, HeadSettings, phase_settings
 from workflow_scripts.tasks.labelling import Labelling, Tagging
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled, main
@@ -141,6 +141,18 @@ def test_text_in_a_language_without_a_tag_can_be_learnt_from(text, tmp_path):
     given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
     finetune(settings, **given)
     assert read_json(tmp_path / "training.json")["languages"] == ["en", "bg"]
+
+
+def test_an_update_has_rows_of_one_length_and_the_last_of_any():
+    rows = [([0] * length, [0]) for length in range(1, 1203)]
+    batches = Batches(lambda epoch: rows, len(rows), 20, HeadSettings(batch_size=10), seed=1)
+    updates = [[len(source) for source, _ in update] for update in batches]
+    for epoch in (updates[start : start + 121] for start in range(0, len(updates), 121)):
+        assert sorted(length for update in epoch for length in update) == list(range(1, 1203))
+        # rows of a pool of 500 lie 2.4 apart, and those of the smaller one 6
+        assert all(max(update) - min(update) < 300 for update in epoch[:-1])
+    last = [length for update in updates[120::121] for length in update]
+    assert len(last) == 2 * 20 and 300 < sum(last) / len(last) < 900
 
 
 @pytest.mark.parametrize("parts", ["both", "encoder"])

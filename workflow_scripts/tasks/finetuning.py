@@ -262,6 +262,8 @@ class Batches(Sequence[list[Row]]):
         return self.epochs * len(self.epoch_sizes) * self.parts
 
     def __getitem__(self, place: int) -> list[Row]:  # type: ignore[override]  # nothing takes slices
+        if not 0 <= place < len(self):
+            raise IndexError(place)  # which ends a loop over them
         epoch, place = divmod(place, len(self.epoch_sizes) * self.parts)
         if self._current[0] != epoch:
             self._current = epoch, self._updates(epoch)
@@ -269,14 +271,15 @@ class Batches(Sequence[list[Row]]):
         return split_batch(self._current[1][update], self.parts)[part]
 
     def _updates(self, epoch: int) -> list[list[Row]]:
-        """The updates of an epoch: shuffled rows, of similar length within an update. The last update may be smaller."""
+        """The updates of an epoch: shuffled rows, of similar length within an update. The last update has what is left, of any length."""
         rows = self.rows(epoch)
         rng = np.random.default_rng([self.seed, epoch])
-        order, size = rng.permutation(len(rows)), self.size
+        order, size = rng.permutation(len(rows)).tolist(), self.size
+        whole = len(rows) // size * size
         cut = []
-        for start in range(0, len(order), _POOL * size):
-            pool = sorted(order[start : start + _POOL * size].tolist(), key=lambda i: len(rows[i][0]))
+        for start in range(0, whole, _POOL * size):
+            pool = sorted(order[start : min(start + _POOL * size, whole)], key=lambda i: len(rows[i][0]))
             batches = [pool[at : at + size] for at in range(0, len(pool), size)]
-            # whole ones first, as epoch_sizes has them
-            cut += [batches[i] for i in rng.permutation(len(pool) // size)] + batches[len(pool) // size :]
+            cut += [batches[i] for i in rng.permutation(len(batches))]
+        cut += [order[whole:]] * (whole < len(rows))
         return [[rows[i] for i in batch] for batch in cut]
