@@ -4,7 +4,7 @@ import csv
 from html import unescape
 
 import torch
-from test_report import put
+from invented import put
 
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import load

@@ -6,10 +6,10 @@ import shutil
 from dataclasses import replace
 from html import unescape
 
+import invented
 import pytest
-import test_report
 import zstandard
-from test_report import put
+from invented import put
 
 from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.report.__main__ import write_report
@@ -175,13 +175,13 @@ def test_models_of_several_experiments_stand_in_one_table(tmp_path):
 
 
 def test_the_index_lists_what_has_no_scores_and_why(tmp_path):
-    root = test_report.results(tmp_path / "results")
+    root = invented.results(tmp_path / "results")
     for name, folder in itertools.product(("lost", "again"), ("runs", "codeswitch")):
         shutil.copytree(root / folder / "demo", root / folder / name)
     (root / "runs/lost/csr/seed1/pages.scores.json").unlink()
     put(root / "runs/again/mask/seed1/pages.scores.json", {"metrics": {}, "failed": {"BLEU": "1 line & 3 lines"}})
     results(root)
-    config, labelled = test_report.configuration(), configuration()
+    config, labelled = invented.configuration(), configuration()
     config.labelled, config.experiments["labels"] = labelled.labelled, replace(labelled.experiments["labels"], arms=["csr"])
     config.lexicons["given"] = labelled.lexicons["given"]
     config.run.experiments += ["lost", "again", "labels"]
@@ -193,9 +193,9 @@ def test_the_index_lists_what_has_no_scores_and_why(tmp_path):
     navigation = index[index.index("<nav") : index.rindex("</nav>")]
     table = index[index.index('id="overview"') : index.index("</table>")]
     for name in config.run.experiments:
-        arms = 1 if name == "labels" else len(test_report.ARMS)
+        arms = 1 if name == "labels" else len(invented.ARMS)
         assert f'href="report/{name}.html"' in navigation and table.count(f'href="report/{name}.html"') == arms
-    assert table.count("csr/seed1/pages.scores.json is missing") == len(test_report.ARMS) and table.count("1 line &amp; 3 lines") == 1
+    assert table.count("csr/seed1/pages.scores.json is missing") == len(invented.ARMS) and table.count("1 line &amp; 3 lines") == 1
     assert 'href="#cost"' in navigation and "74.50 <" in table and "accuracy" in table
 
 

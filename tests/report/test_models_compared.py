@@ -5,8 +5,8 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
+from invented import put
 from test_labels import RIGHT, configuration, results
-from test_report import put
 
 from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.report.__main__ import write_report

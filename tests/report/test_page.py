@@ -13,8 +13,8 @@ import pytest
 import test_labels
 import warm
 from browser import launch_options
+from invented import BLEU, configuration, put, results
 from playwright.sync_api import sync_playwright
-from test_report import BLEU, configuration, put, results
 
 SEEDS = (1, 2)
 HYPOTHESIS = f"<script>alert(1)</script> & {'Donaudampfschifffahrt' * 12}"

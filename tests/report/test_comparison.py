@@ -1,0 +1,208 @@
+"""How the report compares arms: scores, tests, word accuracy, published numbers."""
+
+import re
+import shutil
+from html import unescape
+
+import pytest
+from invented import ARMS, BLEU, configuration, plain, put, report, results
+
+from workflow_scripts.evidence.comet import Comet
+from workflow_scripts.report.__main__ import section, templates, write_report
+from workflow_scripts.report.comparison import differences, measures
+from workflow_scripts.report.headline import headline
+from workflow_scripts.report.study import configured
+from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.experiment import Published
+
+
+def test_a_lower_error_rate_is_better_and_a_test_the_other_way_round_is_turned(tmp_path):
+    study = configured(tmp_path, "demo", configuration(arms=("finetune", "csr")))
+    rows = [
+        {"testset": "pages", "metric": "TER", "seed": 1, "arm": arm, "value": value} for arm, value in (("finetune", 60.0), ("csr", 58.0))
+    ]
+    tested = {"testset": "pages", "metric": "TER", "arm": "finetune", "other": "csr", "low": 1.0, "high": 3.5, "p": 0.01}
+    (compared,) = headline(study, rows, [tested], ["pages"], ["TER"])
+    assert compared["answers"] == [
+        {
+            "claim": "Yes, by 2.00 TER (lower is better)",
+            "numbers": "csr has 58.00, finetune 60.00, a difference of −2.00 (95 % interval −3.50 to −1.00, p = 0.010).",
+        }
+    ]
+
+
+def test_several_seeds_show_spread_and_each_seed(tmp_path):
+    seeds = (1, 2, 3)
+    root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] + (seed - 2) * (arm == "csr"))
+    html, rows = report(root, tmp_path, seeds=seeds)
+    text = plain(html)
+    # 0.006 for each of the three arms, corrected
+    uncertain = "(+0.25 to +2.25 over 3 seeds, 95 % interval +0.75 to +1.75, p = 0.018)"
+    told = f"csr has 21.25 ± 1.00, finetune 20.00 ± 0.00, a difference of +1.25 {uncertain}."
+    # the bootstrap finds it, but 0.25, 1.25 and 2.25 may well be three draws of nothing
+    assert f"Not shown in BLEU : {told} By the 3 seeds alone, Student's interval is −1.23 to +3.73." in text
+    assert "The tests cover the choice of test sentences and of training seeds." in text and "With one training seed" not in text
+    assert "significant in 3 of 3 seeds" in text and "seed 3: 22.25 ‡" in text
+    assert sum(r["metric"] == "BLEU" for r in rows) == len(seeds) * len(ARMS)
+
+
+@pytest.mark.parametrize("seeds", [(1,), (1, 2)])
+def test_randomization_is_called_what_it_is(tmp_path, seeds):
+    root, config = results(tmp_path / "results", seeds, test="randomization"), configuration(seeds)
+    for folder in ("runs", "codeswitch"):
+        shutil.copytree(root / folder / "demo", root / folder / "again")
+    config.experiments["demo"].scores.test = "randomization"
+    config.experiments["again"] = config.experiments["demo"]
+    config.run.experiments.append("again")
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    covered = "the choice of test sentences, " + ("not of training seeds" if len(seeds) == 1 else "with the training seeds as they are")
+    assert f"a marker for each seed; p covers {covered}." in text and f"The tests cover {covered}." in text
+    assert "bootstrap" not in text.partition("The configuration")[0] and "bars are 95 %" not in text
+
+
+def test_equal_outputs_get_no_marker(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0)
+    study = configured(root, "demo", configuration())
+    rows = measures(study, differences(study))
+    assert {r["marker"] for r in rows} == {""}
+    claims = {answer["claim"] for found in headline(study, rows, differences(study), ["pages"], ["BLEU"]) for answer in found["answers"]}
+    assert claims == {"No difference in BLEU"}
+
+
+def test_pairs_of_equal_scores_stay_in_the_table_of_pairs(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0 + (arm == "random"))
+    text = plain(report(root, tmp_path)[0])
+    assert "mask − csr BLEU 0.00" in text and "random − csr BLEU +1.00" in text
+
+
+def test_the_differences_of_seeds_have_students_interval(tmp_path):
+    seeds = (1, 2, 3)
+    root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] + (seed - 2) * (arm == "csr"))
+    text = plain(report(root, tmp_path, seeds=seeds)[0])
+    assert "+1.25 95 % −1.23 to +3.73 gain significant" in text
+    assert re.search(r"csr − finetune BLEU \+1\.25 †? ?\+0\.75 to \+1\.75 −1\.23 to \+3\.73", text)
+
+
+def test_what_was_not_measured_is_said_beside_what_was(tmp_path):
+    root = results(tmp_path / "results")
+    put(root / "runs/demo/csr/seed1/pages.scores.json", {"metrics": {}, "failed": {"BLEU": "1 line & 3 lines", "chrF": "1 line & 3 lines"}})
+    put(root / "runs/demo/mask/seed1/pages.words.json", {"buckets": {}, "failed": "1 line, 3 lines"})
+    html, rows = report(root, tmp_path)
+    text = plain(html)
+    assert "BLEU of csr on pages, seed 1, chrF of csr on pages, seed 1: 1 line & 3 lines" in text
+    assert "Not known in BLEU : a score is missing (see below)." in text and "csr not measured" in text
+    assert "20.50 ‡" in html and {row["arm"] for row in rows if row["metric"] == "BLEU"} == {"finetune", "mask", "random"}
+    assert "mask, seed 1: 1 line, 3 lines" in text
+
+
+def test_p_values_are_corrected_unless_one_asks_for_none(tmp_path):
+    root = results(tmp_path / "results")
+    assert "p = 0.009 (0.003)" in plain(report(root, tmp_path)[0])
+    config = configuration()
+    config.experiments["demo"].scores.correction = "none"
+    rows = measures(configured(root, "demo", config), [])
+    assert {row["p"] for row in rows if row["arm"] != "finetune" and row["metric"] == "BLEU"} == {0.003}
+
+
+def test_a_comparison_that_shows_no_difference_is_one_of_those_corrected_for(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0 + (arm == "csr"))
+    study = configured(root, "demo", configuration())
+    found = {row["arm"]: row["p"] for row in measures(study, differences(study)) if row["metric"] == "BLEU"}
+    others = len(found) - 1
+    assert others > 1 and found["csr"] == pytest.approx(0.003 * others) and found["finetune"] is None
+    assert {p for arm, p in found.items() if arm not in ("csr", "finetune")} == {1.0}
+
+
+def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
+    root = results(tmp_path / "results")
+    assert "COMET was not measured: the experiment's configuration has no comet" in plain(report(root, tmp_path)[0])
+    config = configuration()
+    config.experiments["demo"].comet = Comet()
+    for arm, value in zip(ARMS, (0.81234, 0.82468, 0.81, None), strict=True):
+        reason = None if value else "there is no <model>"
+        put(root / f"runs/demo/{arm}/seed1/pages.comet.json", {"value": value, "signature": "model:m", "segments": None, "reason": reason})
+    path = root / "runs/demo/significance/pages.json"
+    pair = {"arm": "csr", "other": "finetune", "metric": "COMET", "seeds": 1, "difference": 0.01234, "low": 0.01, "high": 0.02, "p": 0.002}
+    put(path, {**read_json(path), "pairs": [*read_json(path)["pairs"], pair]})
+    write_report(root, tmp_path / "c.html", tmp_path / "c.tsv", settings=config)
+    text = plain((tmp_path / "c.html").read_text(encoding="utf-8"))
+    assert (
+        "COMET, Unbabel/wmt22-comet-da" in text
+        and "| arm | BLEU | chrF | COMET, Unbabel/wmt22-comet-da |" in text
+        and "0.8247 ‡" in text
+        and "+0.0123 p = 0.002" in text
+        and "0.8100" in text
+    )
+    assert "COMET of random on pages, seed 1: there is no <model>" in text
+    rows = (tmp_path / "c.tsv").read_text(encoding="utf-8").splitlines()
+    assert [row.split("\t")[5:10] for row in rows if "COMET" in row][1] == ["csr", "1", "COMET", "0.82468", "model:m"]
+
+
+def test_published_numbers_stand_beside_measured_ones(tmp_path):
+    root = results(tmp_path / "results")
+    config = configuration()
+    config.experiments["demo"].published = [
+        Published(arm="csr", metric="TER", value=39.2, source="Table <II>"),
+        Published(arm="csr", metric="BLEU", value=38.1, source="Table II", backbone="facebook/mbart-large-cc25", updates=30000),
+        Published(arm="finetune", metric="BLEU", value=37.8, source="Table II", backbone="somebody/mbart", updates=100),
+    ]
+    write_report(root, tmp_path / "p.html", tmp_path / "p.tsv", settings=config)
+    text = plain((tmp_path / "p.html").read_text(encoding="utf-8"))
+    assert "39.2 Table <II> – not comparable : not measured here" in text
+    assert "backbone facebook/mbart-large-cc25 there, somebody/mbart here; 30,000 updates there, 100 here" in text
+    assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
+
+
+def test_published_numbers_of_other_text_or_another_rouge_are_not_comparable(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    measured = {"BLEU": {"value": 20, "signature": "tok:13a|s"}, "BLEU, lower-cased": {"value": 22, "signature": "case:lc|tok:13a|s"}}
+    measured |= {"ROUGE-1": {"value": 30, "signature": "case:lc|tok:words|version:rouge-score 0.1"}}
+    path = root / "runs/demo/csr/seed1/pages.scores.json"
+    numbers = {
+        "capitals": Published(arm="csr", metric="BLEU", value=1.0, source="capitals", tokenize="13a"),
+        "folded": Published(arm="csr", metric="BLEU", value=1.0, source="folded", lowercase=True),
+        "words": Published(arm="csr", metric="word_f_all", value=1.0, source="words", lowercase=True),
+        "rouge": Published(arm="csr", metric="ROUGE-1", value=1.0, source="rouge", tokenize="files2rouge"),
+        "unsaid": Published(arm="csr", metric="ROUGE-1", value=1.0, source="unsaid"),
+    }
+    config.experiments["demo"].published = list(numbers.values())
+
+    def told(lowercase, metrics):
+        config.corpora["help"].lowercase = lowercase
+        put(path, {"sentences": 3, "metrics": metrics})
+        study = configured(root, "demo", config)
+        return {row["number"].source: (row["measured"]["mean"], row["differs"]) for row in section(study)["published"]}
+
+    with_capitals, without = told(False, measured), told(True, {key: measured[key] for key in ("BLEU", "ROUGE-1")})
+    other = ["lower-cased text there, text with capitals here"]
+    assert with_capitals["capitals"] == (20, []) and with_capitals["folded"] == (22, []) and with_capitals["words"][1] == other
+    assert without["capitals"] == (20, ["text with capitals there, lower-cased text here"])
+    assert without["folded"] == (20, []) and without["words"][1] == []
+    for found in (with_capitals, without):
+        assert found["rouge"][1] == ["counted by files2rouge there, by rouge-score 0.1 on words here"]
+        assert found["unsaid"][1] == ["counted by what is not stated there, by rouge-score 0.1 on words here"]
+
+
+def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):
+    results(tmp_path, seeds=(1, 2))
+    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    table = page[page.index('id="words-demo"') : page.index('id="curves-demo"')]
+    # csr: 21.25 − 7; the baseline: 20 − 7
+    assert "1,234 words" in table and "14.25" in table and "+1.25" in table and "13.00" in table
+    rows = (tmp_path / "scores.tsv").read_text(encoding="utf-8").splitlines()
+    assert any(row.split("\t")[5:9] == ["csr", "2", "word_f_low", "14.25"] for row in rows)
+
+
+def test_the_main_table_can_be_copied(tmp_path):
+    results(tmp_path, seeds=(1, 2))
+    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(seeds=(1, 2)))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    copied = page[page.index("as Markdown and LaTeX") : page.index('id="words-demo"')]
+    assert "| arm | BLEU | chrF |" in copied and "| csr | 21.25 ± 0.00 ‡(1) ‡(2) |" in copied and r"\begin{tabular}{lrr}" in copied
+
+
+def test_a_tiny_p_is_not_called_zero():
+    asked = "{% from 'macros.html.j2' import bare_p, p_value %}{% for p in (0.0004, 0.25, none) %}{{ bare_p(p) }}, {{ p_value(p) }}; {% endfor %}"
+    assert unescape(templates(configuration()).from_string(asked).render()) == "< 0.001, p < 0.001; 0.250, p = 0.250; –, p –; "

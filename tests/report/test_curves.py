@@ -1,0 +1,74 @@
+"""Learning curves in the report, and what is read from them."""
+
+import itertools
+import re
+
+from invented import ARMS, configuration, plain, put, put_curve, report, results
+
+from workflow_scripts.report.__main__ import write_report
+from workflow_scripts.report.curves import curve, first_below, looks, updates_made
+from workflow_scripts.report.study import configured
+from workflow_scripts.tasks.experiment import Published
+from workflow_scripts.training.curve import write_curve
+
+
+def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page):
+    # evaluations of the baseline at 50 (10 BLEU) and 100 (14); the last fifth begins at 80
+    assert "changed by +1.60 BLEU" in plain(page[0])
+    # five charts of four arms (three with a dashed line), and four of five models by layer
+    assert page[0].count("<polyline") == 5 * 4 + 3 + 4 * 5
+
+
+def test_updates_to_the_baselines_loss():
+    falling = [(10.0, 5.0), (20.0, 3.0), (30.0, 2.0)]
+    assert first_below(falling, 4.0) == 15 and first_below(falling, 2.0) == 30 and first_below(falling, 6.0) == 10
+    assert first_below(falling, 1.0) is None and first_below([], 1.0) is None
+
+
+def put_full_curve(path, updates, looks=8):
+    rows = "".join(f"{updates * n // looks}\t{n}\t\t\t{10 - n}\t{n}\n" for n in range(1, looks + 1))
+    put(path, "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + rows)
+
+
+def test_nothing_is_interpolated_between_few_looks(page):
+    assert "a curve of the dev loss has only 2 points" in plain(page[0]) and "Updates until" not in page[0]
+
+
+def test_the_claim_of_half_the_steps_is_measured(tmp_path):
+    root = results(tmp_path / "results")
+    for arm in ARMS:
+        put_full_curve(root / f"runs/demo/{arm}/seed1/finetune/curve.tsv", 100 if arm == "finetune" else 80)
+    html, _ = report(root, tmp_path)
+    table = html[html.index("Updates until an arm") : html.index('id="distances-demo"')]
+    # 20 updates before, and the baseline's last loss at the 80th of finetuning
+    assert re.search(r"csr</th><td class=\"n\">100</td><td class=\"n\">80</td><td class=\"n\">80.0 %</td><td class=\"n\">8<", table)
+
+
+def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_path):
+    root = results(tmp_path / "results", (1, 2))
+    for arm, seed in itertools.product(ARMS, (1, 2)):
+        made = {("finetune", 1): 100, ("finetune", 2): 50, ("csr", 2): 60}.get((arm, seed), 80)
+        put_full_curve(root / f"runs/demo/{arm}/seed{seed}/finetune/curve.tsv", made, looks=10)
+    put_curve(root / "runs/demo/csr/seed2/pretext/curve.tsv", 10)
+    config = configuration((1, 2))
+    config.experiments["demo"].published = [Published(arm="csr", metric="BLEU", value=1.0, source="x", updates=100)]
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    text = plain(html)
+    assert "Updates in all are not equal: finetune 50 to 100; csr 70 to 100; mask 100; random 100." in text
+    assert "no more training" not in text and "10 to 20 of 20: no better look at the dev set" in text
+    assert "100 updates there, 70 and 100 here" in text
+    # csr's finetuning has the baseline's last loss after 80 and 60 updates; the baseline's took 100 and 50
+    table = plain(html[html.index("Updates until an arm") : html.index('id="distances-demo"')])
+    assert "csr 85 70 to 100, 2 of 2 seeds 70 100.0 % 10" in table
+    study = configured(root, "demo", config)
+    assert [x for x, _ in curve(study, "csr", 2, study.arms["csr"][1], "dev_loss")][-2:] == [64, 70]
+
+
+def test_curves_have_looks_in_the_same_second_and_millions_of_updates(tmp_path):
+    root = results(tmp_path / "results", arms=("finetune",))
+    path = root / "runs/demo/finetune/seed1/finetune/curve.tsv"
+    write_curve(path, [{"step": step, "seconds": 1_000_000.25 + step / 1e6, "eval_loss": 2.0} for step in (999_999, 1_234_567)])
+    study = configured(root, "demo", configuration(arms=("finetune",)))
+    assert [look["updates"] for look in looks(study)] == [999_999, 1_234_567]
+    assert updates_made(study, "finetune", 1, study.arms["finetune"][-1]) == 1_234_567

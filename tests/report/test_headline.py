@@ -1,0 +1,132 @@
+"""The report's first box: does it help, by how much, and how sure is that."""
+
+from dataclasses import replace
+
+import pytest
+from invented import BLEU, configuration, plain, report, results
+
+from workflow_scripts.report.headline import answer, comparisons, headline
+from workflow_scripts.report.study import configured, paired
+
+
+def test_headline_answers_first_and_claims_no_more(page):
+    text = plain(page[0])
+    box = text[: text.index("What was run")]
+    # p = 0.006 of each pair, corrected for three arms against the baseline
+    first = "Yes, by 1.25 BLEU : csr has 21.25, finetune 20.00, a difference of +1.25 (95 % interval +0.75 to +1.75, p = 0.018)."
+    assert f"Does code-switching restore help? csr against the baseline, finetune {first}" in box
+    assert "more than gaps? csr against mask Yes, by 0.75 BLEU : csr has 21.25, mask 20.50" in box
+    assert "more than random ones? csr against random Yes, by 0.50 BLEU" in box and "p = 0.006" in box
+    # chrF is the same in all arms
+    assert box.count("No difference in chrF : csr has 50.00") == 3
+    assert "The tests cover the choice of test sentences" in box and "With one training seed, nothing is known" in box
+
+
+@pytest.mark.parametrize(
+    "scores, p, told",
+    [
+        (20.4, 0.03, ("Not shown in BLEU", "+0.90, p = 0.030). Chance could make such a difference.")),
+        (21.0, 0.0004, ("Yes, by 1.00 BLEU", "p < 0.001).")),
+        (19.0, 0.004, ("No, finetune is better, by 1.00 BLEU", "p = 0.004).")),
+        (21.0, 0.05, ("Not shown in BLEU", "p = 0.050). Chance could make such a difference.")),
+        (21.0, None, ("Not tested in BLEU", "no p-value).")),
+        (20.0, 0.5, ("No difference in BLEU", "csr has 20.00, finetune 20.00.")),
+        (None, 0.5, ("Not known in BLEU", "a score is missing (see below).")),
+    ],
+)
+def test_an_answer_says_no_more_than_its_test(tmp_path, scores, p, told):
+    study = configured(tmp_path, "demo", configuration(arms=("finetune", "csr")))
+    rows = [
+        {"testset": "pages", "metric": "BLEU", "seed": 1, "arm": arm, "value": value}
+        for arm, value in (("finetune", 20.0), ("csr", scores))
+        if value is not None
+    ]
+    tested = {"testset": "pages", "metric": "BLEU", "arm": "csr", "other": "finetune", "low": 0.5, "high": 1.5, "p": p}
+    if scores == 20.4:  # an interval with zero in it
+        tested |= {"low": -0.1, "high": 0.9}
+    (compared,) = headline(study, rows, [tested], ["pages"], ["BLEU"])
+    (answer,) = compared["answers"]
+    assert answer["claim"] == told[0] and answer["numbers"].endswith(told[1])
+
+
+def test_significant_losses_are_not_counted_as_gains(tmp_path):
+    seeds = (1, 2, 3)
+    root = results(tmp_path / "results", seeds, bleu=lambda arm, seed: BLEU[arm] - 3 * (arm == "csr" and seed == 3))
+    assert "gain significant in 2 of 3 seeds, loss in 1" in plain(report(root, tmp_path, seeds=seeds)[0])
+
+
+@pytest.mark.parametrize(
+    "arms, words",
+    [
+        (("finetune",), "nothing to compare"),
+        (("finetune", "mask"), "Does this help? mask against the baseline, finetune Yes, by 0.50 BLEU"),
+    ],
+)
+def test_fewer_arms_say_only_what_can_be_said(tmp_path, arms, words):
+    text = plain(report(results(tmp_path / "results", arms=arms), tmp_path, arms=arms)[0])
+    assert words in text and "right words" not in text
+
+
+def test_a_model_that_is_scored_once_has_no_seeds():
+    rows = [
+        {"arm": arm, "seed": seed, "testset": "x", "metric": "accuracy", "value": value, "once": arm != "trained"}
+        for arm, values in (("base", [50.0]), ("better", [58.0]), ("trained", [60.0, 62.0]))
+        for seed, value in enumerate(values, 1)
+    ]
+    tested = [
+        {"testset": "x", "metric": "accuracy", "arm": arm, "other": "base", "low": 2.0, "high": 14.0, "p": 0.01}
+        for arm in ("better", "trained")
+    ]
+    assert answer(rows, tested, "better", "base", "x", "accuracy") == (
+        "Yes, by 8.00 points of accuracy",
+        "better has 58.00, base 50.00, a difference of +8.00 (95 % interval +2.00 to +14.00, p = 0.010).",
+    )
+    assert paired(rows, "trained", "base", "x", "accuracy") == [(60.0, 50.0), (62.0, 50.0)]
+    assert paired(rows, "base", "trained", "x", "accuracy") == [(50.0, 60.0), (50.0, 62.0)]
+    assert (
+        "trained has 61.00 ± 1.41, base 50.00, a difference of +11.00 (+10.00 to +12.00 over 2 seeds"
+        in answer(rows, tested, "trained", "base", "x", "accuracy")[1]
+    )
+
+
+def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):
+    config = configuration(arms=("finetune", "csr", "mask"))
+    config.arms["other"] = [replace(config.arms["finetune"][0], backbone="other")]
+    config.arms["other-csr"] = [replace(config.arms["csr"][0], backbone="other"), config.arms["csr"][1]]
+    config.run.arms += ["other-csr", "other"]
+    assert comparisons(configured(tmp_path, "demo", config)) == [
+        ("csr", "finetune", "baseline"),
+        ("csr", "mask", "mask"),
+        ("other-csr", "other", "plain"),
+        ("other", "finetune", "other"),
+    ]
+    # one that starts from random weights, or switches words itself, is no plain arm, though it stands first
+    for name, change in (("scratch", {"start": "scratch"}), ("switching", {"switch": 0.35})):
+        config.arms[name] = [replace(config.arms["other"][0], **change)]
+        config.run.arms = ["finetune", name, "other-csr", "other"]
+        assert ("other-csr", "other", "plain") in comparisons(configured(tmp_path, "demo", config))
+    # without a plain arm on its backbone, or where the baseline restores as well, more than restoring differs
+    config.run.arms = ["finetune", "other-csr"]
+    assert comparisons(configured(tmp_path, "demo", config)) == [("other-csr", "finetune", "other")]
+    config.run.arms = ["csr", "finetune", "csr-again"]
+    config.arms["csr-again"] = config.arms["csr"]
+    assert ("csr-again", "csr", "other") in comparisons(configured(tmp_path, "demo", config))
+
+
+def test_a_control_restores_as_long_as_the_arm(tmp_path):
+    config = configuration(arms=("finetune", "csr", "random"))
+    config.run.arms += ["short", "short-mask"]
+    for name, data in (("short", "codeswitch"), ("short-mask", "mask")):
+        config.arms[name] = [replace(config.arms["csr"][0], data=data, updates=3), replace(config.arms["csr"][1], updates=9)]
+    assert comparisons(configured(tmp_path, "demo", config)) == [
+        ("csr", "finetune", "baseline"),
+        ("csr", "random", "random"),
+        ("short", "finetune", "baseline"),
+        ("short", "short-mask", "mask"),
+    ]
+
+
+def test_a_loss_is_called_a_loss(tmp_path):
+    root = results(tmp_path / "results", bleu=lambda arm, seed: 18.0 if arm == "csr" else 20.0)
+    html, _ = report(root, tmp_path)
+    assert "No, finetune is better, by 2.00 BLEU" in plain(html) and "18.00 ‡ worse" in html

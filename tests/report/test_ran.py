@@ -1,0 +1,47 @@
+"""What was run: arms, machines and settings chosen from a grid."""
+
+from typing import get_args, get_type_hints
+
+from invented import ARMS, configuration, plain, put, report, results
+
+from workflow_scripts.report.__main__ import TRAINS_ON, write_report
+from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.experiment import Phase
+
+
+def test_every_kind_of_data_has_words():
+    assert set(get_args(get_type_hints(Phase)["data"])) == set(TRAINS_ON)
+
+
+def test_arms_trained_on_several_machines_warn(tmp_path):
+    root = results(tmp_path / "results")
+    assert "Trained on several machines" not in report(root, tmp_path)[0]
+    trainings = sorted(root.glob("runs/demo/*/seed1/*/training.json"))
+    for path in trainings:
+        put(path, {**read_json(path), "machine": "EPYC", "device": "cpu", "precision": "float32"})
+    assert "Trained on several machines" not in report(root, tmp_path)[0]
+    moved = next(path for path in trainings if "/finetune/seed1" in path.as_posix())
+    put(moved, {**read_json(moved), "machine": "EPYC, NVIDIA H100", "device": "cuda:0", "precision": "bfloat16"})
+    text = plain(report(root, tmp_path)[0])
+    assert "Trained on several machines. Each rounds in its own way" in text and "finetune on EPYC, NVIDIA H100, bfloat16" in text
+
+
+def test_the_grid_and_the_choice_are_shown(tmp_path):
+    results(tmp_path)
+    config = configuration()
+    config.experiments["demo"].grid = {"learning_rate": [0.001, 0.002]}
+    points = [
+        {"settings": {"learning_rate": rate}, "dev_bleu": 10 * rate * 1000, "dev_loss": 3.25, "diverged": ""} for rate in (0.001, 0.002)
+    ]
+    for arm in ARMS:
+        mine = [{**points[0], "diverged": "loss nan at <b>"}, points[1]] if arm == "mask" else points
+        put(tmp_path / f"runs/demo/{arm}/choice.json", {"by": "dev_bleu", "seed": 1, "points": mine, "chosen": 1, "phases": {}})
+    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=config)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    table = page[page.index('id="choices-demo"') : page.index('id="scores-demo"')]
+    assert (
+        "<th>0.002</th>" in table
+        and table.count("<strong>20.00</strong> chosen") == 4
+        and table.count("diverged<small") == 1
+        and "at &lt;b&gt;" in table
+    )
