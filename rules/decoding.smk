@@ -17,11 +17,12 @@ rule decoding:
         gpu=GPU,
     params:
         languages=of(arms.test_direction),
+        learnt_from=of(arms.learnt_source),
         documents=of(arms.documents),
         settings=settings_of("decoding"),
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
-        "--hypotheses {output.hypotheses:q} --languages {params.languages:q} {params.documents} --threads {threads} "
+        "--hypotheses {output.hypotheses:q} --languages {params.languages:q} {params.learnt_from:q} {params.documents} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -42,9 +43,10 @@ rule n_best:
         gpu=GPU,
     params:
         languages=of(arms.test_direction),
+        learnt_from=of(arms.learnt_source),
         documents=of(arms.documents),
         settings=settings_of("decoding"),
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
-        "--n-best {output.n_best:q} --languages {params.languages:q} {params.documents} --threads {threads} "
+        "--n-best {output.n_best:q} --languages {params.languages:q} {params.learnt_from:q} {params.documents} --threads {threads} "
         "--settings {params.settings:q} > {log:q} 2>&1"

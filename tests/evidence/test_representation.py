@@ -64,7 +64,7 @@ def test_the_stage_states_n_and_tags(tmp_path):
     files = (folder, tmp_path / "t.de", tmp_path / "t.en", tmp_path / "r.json", tmp_path / "r.npz")
     representation.main(*files, languages=("de", "en"), settings=Representation(sentences=15))
     assert "unaligned" not in read_json(tmp_path / "r.json")
-    (tmp_path / "more.de").write_text("Ein Satz.\nNoch einer.\n", encoding="utf-8")
+    (tmp_path / "more.de").write_text("Ein Satz.\n\nNoch einer.\n \n", encoding="utf-8")  # blank lines separate documents
     more = (tmp_path / "more.de", tmp_path / "t.en")
     representation.main(*files, languages=("de", "en"), unaligned=more, settings=Representation(sentences=15))
     report = read_json(tmp_path / "r.json")

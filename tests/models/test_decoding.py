@@ -109,6 +109,16 @@ def test_all_that_the_beam_holds_with_scores(model, engine):
     assert [row[3] for row in rows[::3]] == best.read_text().splitlines()
 
 
+def test_a_source_without_a_tag_is_read_under_that_of_what_was_learnt(tmp_path):
+    (tmp_path / "t").write_text("Öffnen Sie die Datei.\n", encoding="utf-8")
+    start, settings = small_model(tmp_path), Decoding(beam_size=1, max_length=5)
+    with pytest.raises(InputError, match="no tag el_GR for 'el'"):
+        decoding.main(start, tmp_path / "t", tmp_path / "none", languages=("el", "en"), threads=1, settings=settings)
+    for code in ("el", "de"):
+        decoding.main(start, tmp_path / "t", tmp_path / code, languages=(code, "en"), learnt_from="de", threads=1, settings=settings)
+    assert (tmp_path / "el").read_text("utf-8") == (tmp_path / "de").read_text("utf-8")
+
+
 def test_an_output_must_be_asked_for(tmp_path):
     with pytest.raises(InputError, match="--n-best"):
         decoding.main(tmp_path, tmp_path, languages=("de", "en"))

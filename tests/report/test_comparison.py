@@ -9,7 +9,7 @@ from invented import ARMS, BLEU, configuration, plain, put, report, results
 
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.report.__main__ import section, templates, write_report
-from workflow_scripts.report.comparison import differences, measures
+from workflow_scripts.report.comparison import differences, measures, published
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.study import configured
 from workflow_scripts.stage import read_json
@@ -152,6 +152,22 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
     assert "39.2 Table <II> – not comparable : not measured here" in text
     assert "backbone facebook/mbart-large-cc25 there, somebody/mbart here; 30,000 updates there, 100 here" in text
     assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
+
+
+def test_a_published_meteor_and_model_are_found_under_their_names_here(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    small = root / "backbones/small/backbone.json"
+    put(root / "backbones/xlmr/backbone.json", {"kind": "hub", "model": "somebody/xlmr"})
+    put(small, {"kind": "converted", "start": "results/backbones/xlmr/model"})
+    study = configured(root, "demo", config)
+    measured = [("", "", "", "pages", "", "csr", 1, "METEOR (exact+stem)", 15.5, "s")]
+    for backbone, differs in (("somebody/xlmr", []), ("somebody/other", ["backbone somebody/other there, somebody/xlmr here"])):
+        study.settings.published = [Published("csr", "METEOR", 15.9, "Table 3", backbone=backbone)]
+        (row,) = published(study, measured)
+        assert row["measured"]["mean"] == 15.5 and row["differs"] == [
+            "a METEOR that is not stated there, METEOR (exact+stem) here",
+            *differs,
+        ]
 
 
 def test_published_numbers_of_other_text_or_another_rouge_are_not_comparable(tmp_path):

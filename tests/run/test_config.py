@@ -404,6 +404,11 @@ def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backb
     assert zero_shot_tests(loaded, "help-de-en") == ["es-en@pages"]
     assert zero_shot_tests(loaded, "es-en") == ["help-de-en@pages"]  # de-en-again has the same test set
     assert zero_shot_tests(loaded, "en-es") == []
+    loaded.run.zero_shot = ["es-en"]
+    assert zero_shot_tests(loaded, "help-de-en") == [] and zero_shot_tests(loaded, "es-en") == ["help-de-en@pages"]
+    raw["run"]["zero_shot"] = ["es-em"]
+    with pytest.raises(InputError, match=r"run\.zero_shot: .*es-em"):
+        config.load(raw)
     loaded.run.zero_shot = False
     assert zero_shot_tests(loaded, "help-de-en") == []
 

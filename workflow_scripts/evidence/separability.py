@@ -1,6 +1,8 @@
 """separability: how well a text's language can be read off its state, and how well its translation can be found; layer by layer.
 
-Ji et al. (2024) argue that translation as continued pretraining makes languages separable. Here it is measured, in every layer:
+Ji et al. (2024) argue that translation as continued pretraining makes a model spread its outputs over a larger space, so that they
+are easier to separate. They measure singular values of weights (`spectra`). Here it is measured, in every layer, how separable
+languages are. None of these measures changes when all states are scaled, so they say nothing of how large that space is:
 
 probe
     the accuracy with which a linear classifier (logistic regression on standardised features, scikit-learn) tells the language of texts

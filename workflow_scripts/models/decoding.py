@@ -31,7 +31,7 @@ from workflow_scripts.text.files import read_lines
 
 @dataclass
 class Decoding:
-    """Settings of beam search. The defaults are the paper's."""
+    """Settings of beam search. The defaults are those of Zan et al.: the beam by their paper, the longest hypothesis by their code."""
 
     beam_size: Positive = 5
     """Hypotheses that are kept."""
@@ -66,13 +66,15 @@ def main(
     n_best: Path | None = None,
     prompts: Path | None = None,
     documents: bool = False,
+    learnt_from: str = "",
     threads: int = 0,
     settings: Decoding = Decoding(),
 ) -> None:
     """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
 
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
-    of `documents`, `</s>` stands between sentences. With a file of `prompts`, `model` is the backbone that they were trained with, which
+    of `documents`, `</s>` stands between sentences. A source language that the model has no tag for is read under that of `learnt_from`, if
+    it is named. With a file of `prompts`, `model` is the backbone that they were trained with, which
     writes texts at once (SGA); the folder of a trained model has its own.
     Raises `InputError` when neither output is asked for, the source is empty, the device cannot compute as wanted, or
     CTranslate2 finds no library for it.
@@ -84,6 +86,7 @@ def main(
     if not (lines := list(read_lines(source))):
         raise InputError(f"{source}: is empty, there is nothing to translate")
     codec = load_codec(model, documents)
+    codec.fallback = learnt_from
     settings = replace(settings, max_length=min(settings.max_length, longest_output_of(model)))
     with translator(model, codec, threads, settings, prompts) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)

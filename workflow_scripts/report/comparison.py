@@ -238,12 +238,17 @@ def published(study: Study, rows: list[tuple]) -> Rows:
         own = [row for row in rows if (row[3], row[5]) == (testset, number.arm)]
         folded = [row for row in own if row[7] == f"{number.metric}, lower-cased"]
         # on lower-cased text the plain metric already is the lower-cased one
-        mine = folded if number.lowercase and folded else [row for row in own if row[7] == number.metric]
+        mine = folded if number.lowercase and folded else [row for row in own if _is_called(row[7], number.metric)]
         found.append(
             {"number": number, "testset": testset, "measured": summary([row[8] for row in mine]) if mine else None}
             | {"differs": list(_other_conditions(study, number, testset, mine[0]) if mine else ["not measured here"])}
         )
     return found
+
+
+def _is_called(metric: str, published: str) -> bool:
+    """Whether a column of `scores.tsv` has the metric that was published; a paper seldom says which METEOR it counted."""
+    return metric == published or (published == "METEOR" and metric.startswith("METEOR "))
 
 
 def _other_conditions(study: Study, number: Published, testset: str, measured: tuple) -> Iterator[str]:
@@ -254,13 +259,15 @@ def _other_conditions(study: Study, number: Published, testset: str, measured: t
         yield f"counted by {number.tokenize or 'what is not stated'} there, by {fields['version']} on {fields['tok']} here"
     elif number.tokenize and fields.get("tok", number.tokenize) != number.tokenize:
         yield f"tokeniser {number.tokenize} there, {fields['tok']} here"
+    if number.metric == "METEOR" != metric:
+        yield f"a METEOR that is not stated there, {metric} here"
     lowercase = metric != number.metric or (testset or study.testsets[0]) in study.lowercased
     if _tells_cases_apart(study, number.metric) and number.lowercase != lowercase:
         cases = {True: "lower-cased text", False: "text with capitals"}
         yield f"{cases[number.lowercase]} there, {cases[lowercase]} here"
     if number.model and number.model not in signature:
         yield f"model {number.model} there, {signature} here"
-    model = study.backbone(number.arm).get("model")
+    model = study.published_model(number.arm)
     if number.backbone and number.backbone != model:
         yield f"backbone {number.backbone} there, {model or study.backbones[number.arm]} here"
     made = updates_in_all(study, number.arm)

@@ -1,7 +1,8 @@
 """The report on whether what is inside models tells how well they transfer: measures of analyses beside the mean over tasks.
 
-Ji et al. (2024) argue that larger singular values and a better separability of languages go with worse transfer, and see no strong
-connection with CKA. Here each measure is ranked beside the mean over tasks (Spearman's ρ over the models).
+Ji et al. (2024) argue that larger singular values, which spread a model's outputs further, go with worse transfer, and see no strong
+connection with CKA. The separability of languages is measured as well. Here each measure is ranked beside the mean over tasks
+(Spearman's ρ over the models).
 """
 
 import statistics

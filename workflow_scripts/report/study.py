@@ -125,6 +125,13 @@ class Study:
         """What was said of the backbone that an arm, or a model that is looked up, starts from."""
         return self.json(under(self.run.parents[1], paths.backbone_folder(self.backbones[arm])) / "backbone.json")
 
+    def published_model(self, arm: str) -> str | None:
+        """The published model that an arm starts from, also in another form; None if the model was pretrained here."""
+        said = self.backbone(arm)
+        while said.get("kind") == "converted":
+            said = self.json(under(self.run.parents[1], said["start"]).with_name("backbone.json"))
+        return said.get("model")
+
     def there(self, path: Path) -> Path:
         """`path`; raises `InputError` where it is missing."""
         if not path.exists():

@@ -281,6 +281,11 @@ def test_direction(config: Config, w: Wildcards) -> list[str]:
     return [_side(config, *_tested(w), side)[1] for side in (0, 1)]
 
 
+def learnt_source(config: Config, w: Wildcards) -> list[str]:
+    """The flag with the language that a model learnt from, for the test set of another experiment, whose language it may not know."""
+    return ["--learnt-from", config.experiments[w.experiment].source] if "@" in w.testset else []
+
+
 def test_text(config: Config, w: Wildcards, side: int) -> str:
     """Source (0) or target (1) side of a test set."""
     return _side(config, *_tested(w), side)[0]

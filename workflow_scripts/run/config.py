@@ -48,8 +48,9 @@ class Run:
     """Names of arms; the first is the baseline that the others are compared with."""
     seeds: list[int]
     """Training seeds; each arm is trained once per seed."""
-    zero_shot: bool = False
-    """Every experiment's models translate the test sets of the others, too, if target and backbone are the same (Table III)."""
+    zero_shot: bool | list[str] = False
+    """Every experiment's models, or those of the experiments that are named, translate the test sets of the others, too, if target and
+    backbone are the same (Table III)."""
     analyses: list[str] = field(default_factory=list)
     """Names of analyses: what is looked into inside the models."""
     transfer: str | None = None

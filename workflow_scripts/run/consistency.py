@@ -54,6 +54,8 @@ def _run_problems(config: Config) -> Iterator[str]:
     """A run names experiments, arms and analyses that are defined; it needs experiments, and arms if any experiment trains."""
     any_trains = any(map(trains, config.experiments.values()))
     yield from _chosen_problems("run.experiments", config.run.experiments, config.experiments, needed=True)
+    if isinstance(config.run.zero_shot, list):
+        yield from _chosen_problems("run.zero_shot", config.run.zero_shot, config.experiments, needed=False)
     yield from _chosen_problems("run.arms", config.run.arms, config.arms, needed=any_trains)
     yield from _chosen_problems("run.analyses", config.run.analyses, config.analyses, needed=False)
 

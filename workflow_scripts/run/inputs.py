@@ -250,19 +250,27 @@ def given_lexicon(config: Config, w: Wildcards) -> list[str]:
 def backbone_users(config: Config, backbone: str) -> list[str]:
     """The names of the experiments that start from the backbone, or from one that is made from it, and of those whose test sets their
     arms translate without having learnt to."""
-    used = experiments_needed(config)
-    starts = {name: backbones_of(config, config.experiments[name]) for name in used}
-    users = [name for name in used if any(backbone in chain(config, own) for own in starts[name])]
+    users = experiments_from(config, backbone)
     trained = [name for name in users if name in translation.translations(config)]
     tested = (other for name in trained for other in translation.zero_shot_experiments(config, name))
     return list(dict.fromkeys([*users, *tested]))
 
 
+def experiments_from(config: Config, backbone: str) -> list[str]:
+    """The names of the experiments that start from the backbone, or from one that is made from it."""
+    used = experiments_needed(config)
+    starts = {name: backbones_of(config, config.experiments[name]) for name in used}
+    return [name for name in used if any(backbone in chain(config, own) for own in starts[name])]
+
+
 def of_users(config: Config, backbone: str, ask: str) -> list[str]:
     """What the tasks of the backbone's experiments answer, each once, sorted."""
-    return sorted(
-        {found for name in backbone_users(config, backbone) for found in getattr(task_of(config.experiments[name]), ask)(config, name)}
-    )
+    return answers_of(config, backbone_users(config, backbone), ask)
+
+
+def answers_of(config: Config, experiments: list[str], ask: str) -> list[str]:
+    """What the tasks of experiments answer, each once, sorted."""
+    return sorted({found for name in experiments for found in getattr(task_of(config.experiments[name]), ask)(config, name)})
 
 
 def backbone_languages(config: Config, w: Wildcards) -> list[str]:
@@ -272,8 +280,13 @@ def backbone_languages(config: Config, w: Wildcards) -> list[str]:
 
 def languages_known(config: Config, backbone: str) -> list[str]:
     """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses; and of
-    the bitext that it, or one that is made from it, is pretrained on."""
-    asked = of_users(config, backbone, "languages") or analyses.languages_for(config, backbone)
+    the bitext that it, or one that is made from it, is pretrained on.
+
+    A published model need not know the languages that its models translate without having learnt to: these are read under the tag of
+    the language that they learnt from.
+    """
+    users = (experiments_from if config.backbones[backbone].kind == "hub" else backbone_users)(config, backbone)
+    asked = answers_of(config, users, "languages") or analyses.languages_for(config, backbone)
     made = [name for name in backbones_used(config) if backbone in chain(config, name)]
     blocks = [config.backbones[name].pretraining for name in made]
     read = {code for block in blocks if block for name in block.bitext for code in config.corpora[name].languages}

@@ -100,8 +100,10 @@ def translations(config: Config) -> dict[str, Translation]:
 
 def zero_shot_experiments(config: Config, name: str) -> list[str]:
     """The run's other experiments whose test sets the arms of `name` translate; of those on one corpus, which have the same, the first."""
-    own, known = config.experiments[name], translations(config)
-    others = {other: known[other] for other in config.run.experiments if config.run.zero_shot and other in known and other != name}
+    own, known, asked = config.experiments[name], translations(config), config.run.zero_shot
+    if not (name in asked if isinstance(asked, list) else asked):
+        return []
+    others = {other: known[other] for other in config.run.experiments if other in known and other != name}
     found: dict[str, str] = {}
     for other, experiment in others.items():
         alike = (experiment.task, experiment.target, experiment.backbone) == (own.task, own.target, own.backbone)

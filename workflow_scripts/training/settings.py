@@ -8,7 +8,7 @@ from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Pos
 
 @dataclass
 class Training:
-    """Settings of one phase. The defaults are the paper's."""
+    """Settings of one phase. The defaults are those of Zan et al., and of their published code where the paper is silent."""
 
     updates: Positive = 25_000
     """Updates of the weights."""

@@ -10,8 +10,8 @@ phase. The commands are
 ``translate``
     the task phase: one side of parallel text is written from the other
 
-The paper's settings (section IV-A): label smoothing 0.2, dropout 0.3, Adam (0.9, 0.98) with eps
-1e-6, linear warm-up and polynomial decay, no gradient clipping.
+The settings of Zan et al. (section IV-A): label smoothing 0.2, dropout 0.3, a learning rate of 3e-5 after 2,500 updates of warm-up. Where
+the paper is silent, their published code is followed: Adam (0.9, 0.98) with eps 1e-6, polynomial decay, no gradient clipping.
 """
 
 import json
