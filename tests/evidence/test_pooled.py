@@ -54,6 +54,14 @@ def test_machines_count_within_seeds_seeds_within_pairs_and_pairs_alike(table, t
     assert float(read(tmp_path / "one.tsv")["de-part", "BLEU"]["effect"]) == -3.75
 
 
+def test_arms_of_different_machines_count_where_one_asks_for_it(table, tmp_path):
+    main(table, tmp_path / "any.tsv", experiments=("de-part",), arms=("finetune", "csr"), metrics=("BLEU",), across_machines=True)
+    # seed 1: the mean of 13, 14 and 99 against that of 10 and 10
+    assert float(read(tmp_path / "any.tsv")["de-part", "BLEU"]["effect"]) == (32 + 4) / 2
+    with pytest.raises(InputError, match="has no BLEU of mask and finetune in de-part with one seed"):
+        main(table, tmp_path / "none.tsv", experiments=("de-part",), arms=("finetune", "mask"), across_machines=True)
+
+
 def test_experiments_of_one_pair_count_together(table, tmp_path):
     """As with one experiment for each seed of a backbone."""
     rows = table.read_text(encoding="utf-8")

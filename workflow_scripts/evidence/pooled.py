@@ -33,18 +33,21 @@ def main(
     arms: tuple[str, ...],
     testset: str = "pages",
     metrics: tuple[str, ...] = ("BLEU", "chrF"),
+    across_machines: bool = False,
 ) -> None:
     """Compare every two of `arms` over all language pairs of `experiments`, and over each pair by itself; write a table of effects.
 
-    A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. Raises
+    A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. With
+    `across_machines` the arms may have been trained on different ones, whose rounding is then a part of their difference. Raises
     `InputError` for a table with other columns, or where two arms have no seed of a pair in common.
     """
     numbers = read_table(table)
-    scores = {
-        (row["setting"], row["metric"], row["arm"], int(row["seed"]), row["machine"]): float(row["value"])
-        for row in numbers
-        if row["testset"] == testset
-    }
+    found: dict[Number, list[float]] = defaultdict(list)
+    for row in numbers:
+        if row["testset"] == testset:
+            machine = "any" if across_machines else row["machine"]
+            found[row["setting"], row["metric"], row["arm"], int(row["seed"]), machine].append(float(row["value"]))
+    scores = {number: float(np.mean(values)) for number, values in found.items()}
     pair_of = {row["setting"]: row["pair"] for row in numbers}
     by_pair: dict[str, list[str]] = defaultdict(list)
     for name in experiments:
@@ -52,10 +55,11 @@ def main(
     rows = []
     for metric in metrics:
         for other, arm in combinations(arms, 2):
-            found = {name: seed_differences(scores, name, metric, arm, other) for name in experiments}
-            pairs = {" ".join(names): [gap for name in names for gap in found[name]] for names in by_pair.values()}
+            gaps = {name: seed_differences(scores, name, metric, arm, other) for name in experiments}
+            pairs = {" ".join(names): [gap for name in names for gap in gaps[name]] for names in by_pair.values()}
             if missing := next((names for names, some in pairs.items() if not some), None):
-                raise InputError(f"{table}: has no {metric} of {arm} and {other} in {missing} by one machine with one seed; run them first")
+                by = "with one seed" if across_machines else "by one machine with one seed"
+                raise InputError(f"{table}: has no {metric} of {arm} and {other} in {missing} {by}; run them first")
             means = [float(np.mean(some)) for some in pairs.values()]
             together = {" ".join(pairs): (means, sum(map(len, pairs.values())))} if len(pairs) > 1 else {}
             for names, (values, seeds) in {**together, **{name: (some, len(some)) for name, some in pairs.items()}}.items():
@@ -64,9 +68,11 @@ def main(
     write_effects(output, COLUMNS, rows)
 
 
-def seed_differences(
-    scores: dict[tuple[str, str, str, int, str], float], experiment: str, metric: str, arm: str, other: str
-) -> list[float]:
+Number = tuple[str, str, str, int, str]
+"""What a score is of: experiment, metric, arm, seed and machine."""
+
+
+def seed_differences(scores: dict[Number, float], experiment: str, metric: str, arm: str, other: str) -> list[float]:
     """The difference between two arms with each seed that a machine has trained both with; the mean where several machines have."""
     found: dict[int, list[float]] = defaultdict(list)
     for (name, measure, mine, seed, machine), value in scores.items():
