@@ -146,6 +146,9 @@ def test_a_command_of_the_documentation_works(command, clone):
     elif program == "make":
         done = subprocess.run(["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0 and done.stdout, done.stderr
+    elif (program, arguments[0]) == ("python", "-c"):
+        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
     else:
         assert program == "python" and arguments[0] == "-m", f"{COMMANDS[command]}: try it here, or say in NOT_TRIED why not"
         try_module(arguments[1], arguments[2:])

@@ -154,6 +154,15 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
     assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
 
 
+def test_arms_that_are_not_above_a_copy_of_the_source_are_named_first(tmp_path):
+    root = results(tmp_path / "results")
+    assert "needs no model" not in report(root, tmp_path)[0]
+    put(root / "runs/demo/trivial/seed0/pages.scores.json", {"sentences": 3, "metrics": {"BLEU": {"value": 20.5, "signature": "b|s"}}})
+    box = plain(report(root, tmp_path)[0]).partition("What was run")[0]
+    said = "the BLEU of finetune, mask (finetune 20.00; mask 20.50) is not above that of a copy of the source, which needs no model: 20.50."
+    assert said in box
+
+
 def test_a_published_meteor_and_model_are_found_under_their_names_here(tmp_path):
     root, config = results(tmp_path / "results"), configuration()
     small = root / "backbones/small/backbone.json"

@@ -13,6 +13,13 @@ def test_every_kind_of_data_has_words():
     assert set(get_args(get_type_hints(Phase)["data"])) == set(TRAINS_ON)
 
 
+def test_restoring_is_explained_where_an_arm_does_it(tmp_path):
+    explained = "Code-switching restore (CSR) puts a short stage between the two"
+    assert explained in plain(report(results(tmp_path / "all"), tmp_path)[0])
+    others = ("finetune", "mask")
+    assert explained not in plain(report(results(tmp_path / "others", arms=others), tmp_path, arms=others)[0])
+
+
 def test_arms_trained_on_several_machines_warn(tmp_path):
     root = results(tmp_path / "results")
     assert "Trained on several machines" not in report(root, tmp_path)[0]

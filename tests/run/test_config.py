@@ -249,6 +249,8 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
         ),
         ("corpora/help/test", {2017: {"held_out": 9}}, r'help\.test\.2017: .*got 2017; YAML takes it for a number: write "2017" in quotes'),
         ("run/arms", [datetime.date(2024, 1, 31)], r'YAML takes it for a date: write "2024-01-31" in quotes'),
+        ("experiments/help-de-en/training", {"batch_tokens": "1e4"}, r"batch_tokens: .*got '1e4'; write it out: 10000"),
+        ("experiments/help-de-en/training", {"learning_rate": 1, 1: None}, "got 1; a comma ends a value in .*decimals with a point"),
         (f"{SUMMARIES}/task", "summarization", "there is no task 'summarization', did you mean 'summarisation'"),
         (f"{SUMMARIES}/task", "translation", "task: translation of corpus 'help-sections', which has some"),
         (f"{SUMMARIES}/corpus", "help", "task: summarisation of corpus 'help', which has none"),

@@ -125,6 +125,14 @@ def test_jobs_that_end_at_the_same_moment_keep_their_own_status():
     assert [failure.message for failure in failures(TOGETHER)] == ["died with <Signals.SIGKILL", "returned non-zero exit status 1"]
 
 
+def test_an_interrupted_job_is_no_bug(tmp_path):
+    log = tmp_path / "own.log"
+    log.write_text("Traceback (most recent call last):\n  File x\nKeyboardInterrupt\n", encoding="utf-8")
+    failure = failures(TOGETHER)[1]
+    why, change = diagnose(failure._replace(logs=[str(log)]), [])
+    assert why == "stopped from outside" and change.startswith("nothing")
+
+
 SLURM = """\
 [Sat Nov 21 21:32:36 2026]
 rule finetune:

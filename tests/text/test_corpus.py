@@ -126,6 +126,12 @@ def test_every_file_that_a_part_is_read_from_has_its_checksum(tmp_path):
     assert read_json(tmp_path / "corpus.json")["checksums"] == checksums(paths.values())
 
 
+def test_text_that_is_all_in_the_test_set_is_told_so(tmp_path):
+    rows = ["Ein Haus steht hier.\tHere is a house.", "Ein Baum steht hier.\tHere is a tree."]
+    with pytest.raises(InputError, match="most are in the dev or test sets as well, so name other text"):
+        clean(tmp_path, rows, others=["Here is a house.", "Here is a tree."])
+
+
 def test_references_of_other_test_sets_do_not_leak(tmp_path):
     rows = ["Ein Haus steht hier.\tHere is a house.", "Ein Baum steht hier.\tHere is a tree."]
     pairs, report = clean(tmp_path, rows, others=["Here is a TREE!"])

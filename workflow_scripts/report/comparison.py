@@ -27,15 +27,16 @@ def scores(study: Study) -> dict[str, Any]:
     for row in over_seeds:
         gap = contrast(rows, row["arm"], row["other"], row["testset"], row["metric"])
         row["by_seed"] = gap["interval"] if gap else None
+    found = trivial(study)
     return {
         "measures": rows,
         "over_seeds": over_seeds,
         "covers": covers(study),
-        "warnings": [],
+        "warnings": list(not_above(study, rows, found)),
         "failures": failures(study),
         "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
-        "trivial": (found := trivial(study)),
+        "trivial": found,
         "trivially": TRIVIALLY[task_of(study.settings).trivial],
         "averages": averages(study, rows, found),
     }
@@ -182,6 +183,23 @@ def trivial(study: Study) -> dict[str, dict[str, float]]:
     """Test set → metric → the score of the trivial baseline: copies of the sources, or their first sentences."""
     files = {testset: study.json(study.run / TRIVIAL / f"{testset}.scores.json") for testset in study.tested}
     return {testset: {metric: found["value"] for metric, found in file["metrics"].items()} for testset, file in files.items()}
+
+
+def not_above(study: Study, rows: Rows, without_model: dict[str, dict[str, float]]) -> Iterator[str]:
+    """A sentence per test set where the leading metric of some arm is not above that of the trivial baseline."""
+    for testset in study.testsets:
+        line = without_model.get(testset, {}).get(study.leading)
+        values = {
+            arm: [row["value"] for row in rows if (row["testset"], row["arm"], row["metric"]) == (testset, arm, study.leading)]
+            for arm in study.arms
+        }
+        lost = {arm: spread(some) for arm, some in values.items() if line is not None and some and sum(some) / len(some) <= line}
+        if lost:
+            worst = "; ".join(f"{arm} {value}" for arm, value in lost.items())
+            yield (
+                f"On the test set {testset} the {study.leading} of {', '.join(lost)} ({worst}) is not above that of "
+                f"{TRIVIALLY[task_of(study.settings).trivial]}, which needs no model: {line:.2f}."
+            )
 
 
 def averages(study: Study, rows: Rows, without_model: dict[str, dict[str, float]]) -> dict[str, Any]:

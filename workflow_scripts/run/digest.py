@@ -166,7 +166,7 @@ _SIGNS = (
     (r"^error: ", "bad input", "{error}"),
     (r"NODE_FAIL|node failure", "its node failed", "{again}"),
     (
-        r"SIGTERM|exit status 143|CANCELLED|PREEMPTED|SIGINT|exit status 130",
+        r"SIGTERM|exit status 143|CANCELLED|PREEMPTED|SIGINT|exit status 130|\bKeyboardInterrupt\b",
         "stopped from outside",
         "nothing; the same command continues the run",
     ),

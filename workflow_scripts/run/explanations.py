@@ -56,10 +56,23 @@ def explain(problem: ErrorDetails, config: type) -> str:
     elif problem["type"] == "string_type" and isinstance(problem["input"], int | float | datetime.date):
         what = "date" if isinstance(problem["input"], datetime.date) else "number"
         near = f'; YAML takes it for a {what}: write "{problem["input"]}" in quotes'
+    elif problem["type"] == "int_parsing" and (whole := _whole_number(problem["input"])) is not None:
+        near = f"; write it out: {whole}"
+    elif problem["type"] == "invalid_key" and isinstance(problem["input"], int):
+        near = "; a comma ends a value in { }: write decimals with a point"
     if problem["type"] == "literal_error" and isinstance(problem["input"], str):
         found = _nearest(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]))
         near = f"; did you mean {found!r}?" if found else ""
     return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}{near}"
+
+
+def _whole_number(text: object) -> int | None:
+    """The whole number that a text such as 1e4 means, which YAML takes for no number; None if it means none."""
+    try:
+        number = float(str(text))
+        return int(number) if number.is_integer() else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _keys(problem: ErrorDetails) -> list[str]:

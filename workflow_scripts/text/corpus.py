@@ -190,9 +190,14 @@ def kept_pairs(settings: Corpus, leaks_a: set[str], leaks_b: set[str], tally: Ta
         tally.words.update(dict(zip(languages, measured.lengths, strict=True)))
         yield pair.a, pair.b
     if not tally.sample:
+        held_out = tally.removed["equals dev or test"] > tally.read / 2
         raise InputError(
             f"{_describe(settings.train)}: no training pair left of {tally.read} ({dict(tally.removed)}); "
-            "is the file empty, do its lines end in \\n, are the filters too strict?"
+            + (
+                "most are in the dev or test sets as well, so name other text for one of them"
+                if held_out
+                else "is the file empty, do its lines end in \\n, are the filters too strict?"
+            )
         )
     check_languages(tally.sample, languages, _describe(settings.train))
 
