@@ -154,12 +154,12 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
     assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
 
 
-def test_arms_that_are_not_above_a_copy_of_the_source_are_named_first(tmp_path):
+def test_arms_that_are_not_better_than_a_copy_of_the_source_are_named_first(tmp_path):
     root = results(tmp_path / "results")
     assert "needs no model" not in report(root, tmp_path)[0]
     put(root / "runs/demo/trivial/seed0/pages.scores.json", {"sentences": 3, "metrics": {"BLEU": {"value": 20.5, "signature": "b|s"}}})
     box = plain(report(root, tmp_path)[0]).partition("What was run")[0]
-    said = "the BLEU of finetune, mask (finetune 20.00; mask 20.50) is not above that of a copy of the source, which needs no model: 20.50."
+    said = "the BLEU of finetune, mask (finetune 20.00; mask 20.50) is not better than that of a copy of the source, which needs no model: 20.50."
     assert said in box
 
 

@@ -27,6 +27,10 @@ def test_arms_trained_on_several_machines_warn(tmp_path):
     for path in trainings:
         put(path, {**read_json(path), "machine": "EPYC", "device": "cpu", "precision": "float32"})
     assert "Trained on several machines" not in report(root, tmp_path)[0]
+    old = trainings[0]
+    put(old, {key: value for key, value in read_json(old).items() if key != "machine"})  # from before trainings named their machine
+    assert "Trained on several machines" not in report(root, tmp_path)[0]
+    put(old, {**read_json(old), "machine": "EPYC"})
     moved = next(path for path in trainings if "/finetune/seed1" in path.as_posix())
     put(moved, {**read_json(moved), "machine": "EPYC, NVIDIA H100", "device": "cuda:0", "precision": "bfloat16"})
     text = plain(report(root, tmp_path)[0])

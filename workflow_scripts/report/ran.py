@@ -87,13 +87,21 @@ def unequal_updates(study: Study) -> dict[str, list[int]]:
 
 
 def machines(study: Study) -> dict[str, list[str]]:
-    """Machine and precision → the arms that were trained there, if not all were trained on one; otherwise empty."""
+    """Machine and precision → the arms that were trained there, if not all were trained on one; otherwise empty.
+
+    Where some trainings are from before they named their machine, that of the others is not compared either, only the device.
+    """
+    paths = {
+        study.seed(arm, seed) / phase.name / "training.json": arm
+        for arm, phases in study.arms.items()
+        for seed in study.seeds
+        for phase in phases
+    }
+    said = [(arm, study.json(path)) for path, arm in paths.items() if path.exists()]
+    key = "machine" if all("machine" in one for _, one in said) else "device"
     found: dict[str, list[str]] = defaultdict(list)
-    for arm, seed, phase in ((arm, seed, phase) for arm, mine in study.arms.items() for seed in study.seeds for phase in mine):
-        path = study.seed(arm, seed) / phase.name / "training.json"
-        if path.exists():
-            said = study.json(path)
-            found[f"{said.get('machine', said['device'])}, {said['precision']}"].append(arm)
+    for arm, one in said:
+        found[f"{one[key]}, {one['precision']}"].append(arm)
     return {where: list(dict.fromkeys(arms)) for where, arms in found.items()} if len(found) > 1 else {}
 
 
