@@ -187,16 +187,13 @@ def trivial(study: Study) -> dict[str, dict[str, float]]:
 
 def not_above(study: Study, rows: Rows, without_model: dict[str, dict[str, float]]) -> Iterator[str]:
     """A sentence per test set where some arm is not better than the trivial baseline by the leading metric."""
-    sign = -1 if study.leading in LOWER_IS_BETTER else 1
     for testset in study.testsets:
         line = without_model.get(testset, {}).get(study.leading)
         values = {
             arm: [row["value"] for row in rows if (row["testset"], row["arm"], row["metric"]) == (testset, arm, study.leading)]
             for arm in study.arms
         }
-        lost = {
-            arm: spread(some) for arm, some in values.items() if line is not None and some and sign * sum(some) / len(some) <= sign * line
-        }
+        lost = {arm: spread(some) for arm, some in values.items() if line is not None and some and sum(some) / len(some) <= line}
         if lost:
             worst = "; ".join(f"{arm} {value}" for arm, value in lost.items())
             yield (
