@@ -79,7 +79,7 @@ def machine_of(trained: dict[str, Any]) -> str:
     Before November 2026 no training said so: then it is this machine.
     """
     precision = trained.get("precision", "float32")
-    return trained.get("machine", processor()) + ("" if precision == "float32" else f", {precision}")
+    return (trained.get("machine") or processor()) + ("" if precision == "float32" else f", {precision}")
 
 
 def read_table(path: Path) -> list[dict[str, str]]:

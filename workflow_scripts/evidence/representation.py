@@ -16,7 +16,6 @@ Two more measures are the mean cosine of the pairs, and retrieval: how often the
 among the sentences of the other language is its translation.
 """
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -78,8 +77,7 @@ def main(
         torch.set_num_threads(threads)
     codec = load_codec(model, documents)
     network = AutoModel.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
-    sides = zip((source, target), languages, strict=True)
-    rows = [read_rows(read_lines(path), path, code, codec, network, settings.sentences) for path, code in sides]
+    rows = [read_rows(path, code, codec, network, settings.sentences) for path, code in zip((source, target), languages, strict=True)]
     if len(rows[0]) != len(rows[1]):
         raise InputError(f"{source} has {len(rows[0])} lines, {target} {len(rows[1])}; they must be aligned")
     layers, kept = measure(network, codec.tokenizer.pad_token_id, rows, settings)
@@ -99,8 +97,7 @@ def main(
     }
     if unaligned:
         sides = zip(unaligned, languages, strict=True)
-        # blank lines, which separate documents in text such as CC-100, are no sentences
-        more = [read_rows(filter(str.strip, read_lines(path)), path, code, codec, network, settings.sentences) for path, code in sides]
+        more = [read_rows(path, code, codec, network, settings.sentences, aligned=False) for path, code in sides]
         centres = [mean_vector(network, codec.tokenizer.pad_token_id, side, settings.batch_tokens) for side in more]
         report["unaligned"] = {
             "means": float(np.linalg.norm(centres[0] - centres[1])),
@@ -123,8 +120,12 @@ def tag_format(codec: Codec) -> str:
     return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row))}" if codec.form.decoder else "")
 
 
-def read_rows(lines: Iterable[str], path: Path, code: str, codec: Codec, network: "PreTrainedModel", sentences: int) -> list[list[int]]:
-    """Ids of the first lines of a file; raises `InputError` where there are none."""
+def read_rows(path: Path, code: str, codec: Codec, network: "PreTrainedModel", sentences: int, *, aligned: bool = True) -> list[list[int]]:
+    """Ids of the first lines of a file; raises `InputError` where there are none.
+
+    Blank lines, which separate documents in text such as CC-100, are no sentences; in `aligned` text they keep the others in step.
+    """
+    lines = read_lines(path) if aligned else filter(str.strip, read_lines(path))
     rows = codec.encode(list(islice(lines, sentences)), code, longest_row(network.config))
     if not rows:
         raise InputError(f"{path} has no line to represent")

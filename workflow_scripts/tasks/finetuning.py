@@ -275,11 +275,12 @@ class Batches(Sequence[list[Row]]):
         rows = self.rows(epoch)
         rng = np.random.default_rng([self.seed, epoch])
         order, size = rng.permutation(len(rows)).tolist(), self.size
-        whole = len(rows) // size * size
+        full = len(rows) // size * size
+        whole, rest = order[:full], order[full:]
         cut = []
-        for start in range(0, whole, _POOL * size):
-            pool = sorted(order[start : min(start + _POOL * size, whole)], key=lambda i: len(rows[i][0]))
+        for start in range(0, len(whole), _POOL * size):
+            pool = sorted(whole[start : start + _POOL * size], key=lambda i: len(rows[i][0]))
             batches = [pool[at : at + size] for at in range(0, len(pool), size)]
             cut += [batches[i] for i in rng.permutation(len(batches))]
-        cut += [order[whole:]] * (whole < len(rows))
+        cut += [rest] * bool(rest)
         return [[rows[i] for i in batch] for batch in cut]

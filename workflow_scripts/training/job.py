@@ -69,5 +69,6 @@ def finish(
     save_model(network, tokenizer, job.model)
     write_curve(job.curve, history, columns)
     told = {"start": str(job.start), "from_scratch": job.from_scratch, "seed": job.seed}
-    ran = {"device": str(network.device), "machine": machine(network.device), "processes": processes()}
-    write_json(job.report, {**told, "parameters": sum(p.numel() for p in network.parameters()), **ran, **about})
+    size = {"parameters": sum(p.numel() for p in network.parameters())}
+    ran_on = {"device": str(network.device), "machine": machine(network.device), "processes": processes()}
+    write_json(job.report, {**told, **size, **ran_on, **about})
