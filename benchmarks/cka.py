@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+from workflow_scripts.device import chip, pick_device
 from workflow_scripts.evidence.cka import NEEDED, Cka, compare, pairs_of
 from workflow_scripts.evidence.states import encoded, open_half, pooled, read_texts
 
@@ -49,7 +50,7 @@ def main(model: str, other: str, text: str, code: str, texts: str = "10000", thr
     _wait()
     whole, whole_cpu = time.perf_counter() - started, time.process_time() - begun
     told = {"texts": len(lines), "layers": [half.depth for half in halves], "width": [half.width for half in halves], "pairs": len(pairs)}
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    device = chip(pick_device("auto"))
     memory = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
     line = {"case": "cka", "unit": "s", "ours": round(whole, 2), "peer": round(passes, 2), "ratio": round(whole / passes, 3)}
     line["ratio_cpu"] = round(whole_cpu / passes_cpu, 3)

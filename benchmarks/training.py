@@ -23,7 +23,7 @@ from statistics import mean, median
 import numpy as np
 import torch
 
-from workflow_scripts.device import keep_memory, pick_precision
+from workflow_scripts.device import chip, keep_memory, pick_device, pick_precision
 from workflow_scripts.text.files import read_lines, write_lines
 
 ROUNDS, DEV, MAX_LENGTH = 3, 16, 128
@@ -172,7 +172,7 @@ def case(which: str, *arguments: str) -> dict:
     found = {"ours": ours, "peer": peer}[which](model, text, source, target, *map(int, numbers))
     cuda = torch.cuda.is_available()
     peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {**found, "peak_gb": round(peak, 2), "device": torch.cuda.get_device_name() if cuda else "cpu"}
+    return {**found, "peak_gb": round(peak, 2), "device": chip(pick_device("auto"))}
 
 
 if __name__ == "__main__":

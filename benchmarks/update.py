@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from workflow_scripts.device import keep_memory, pick_device, pick_precision
+from workflow_scripts.device import chip, keep_memory, pick_device, pick_precision
 from workflow_scripts.models import products
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
@@ -113,8 +113,7 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
     spent = sum(batch["labels"].numel() + batch["input_ids"].numel() for batch in batches[:updates])
     counted = sum(len(labels) for rows in planned[:updates] for _, labels in rows)
     read = sum(len(ids) for rows in planned[:updates] for ids, _ in rows)
-    name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
-    told = {"device": name, "threads": threads, "precision": precision, "padding": round(1 - (counted + read) / spent, 3)}
+    told = {"device": chip(device), "threads": threads, "precision": precision, "padding": round(1 - (counted + read) / spent, 3)}
     return {"speed": round(counted / taken), "warm_up": round(warm_up, 2), "told": told}
 
 

@@ -56,9 +56,14 @@ def pick_precision(wanted: str, device: torch.device) -> str:
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
 
 
+def chip(device: torch.device) -> str:
+    """The GPU's name, or `cpu`."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
 def machine(device: torch.device) -> str:
     """The machine that computes on `device`: its processor, and the GPU if it is one. Each rounds in its own way."""
-    return processor() + (f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else "")
+    return processor() + (f", {chip(device)}" if device.type == "cuda" else "")
 
 
 def reading_in(precision: str, device: torch.device) -> torch.autocast:

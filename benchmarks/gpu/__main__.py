@@ -34,7 +34,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu.updates import Size, mbart, our_loop, stock_loop, updates_of, wait, xlmr
-from workflow_scripts.device import pick_device
+from workflow_scripts.device import chip, pick_device
 from workflow_scripts.stage import provenance
 
 LARGE = Size(1024, 4096, 12, 250_027, 8_192)
@@ -214,9 +214,8 @@ def tried(measure: Callable[[], dict[str, Any]], device: torch.device) -> dict[s
 
 def machine(device: torch.device) -> dict[str, Any]:
     """Device, driver and versions."""
-    name, driver = "cpu", ""
+    driver = ""
     if device.type == "cuda":
-        name = torch.cuda.get_device_name()
         query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
         with suppress(OSError):
             driver = subprocess.run(query, capture_output=True, text=True).stdout.split("\n")[0]
@@ -226,7 +225,7 @@ def machine(device: torch.device) -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             versions[package] = None
-    return {"device": name, "driver": driver, "cuda": torch.version.cuda, "versions": versions, "commit": provenance()["commit"]}
+    return {"device": chip(device), "driver": driver, "cuda": torch.version.cuda, "versions": versions, "commit": provenance()["commit"]}
 
 
 if __name__ == "__main__":

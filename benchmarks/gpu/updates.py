@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_precision
+from workflow_scripts.device import chip, pick_precision
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.training.dropout import quick_dropout
@@ -176,7 +176,7 @@ def speeds(size: Size | None, updates: list[list[Row]], seconds: float, device: 
     if size:
         flops = sum(training_flops(size, rows) for rows in updates) / seconds
         found["tflops"] = round(flops / 1e12, 3)
-        if device.type == "cuda" and precision == "bfloat16" and (peak := peak_of(torch.cuda.get_device_name())):
+        if device.type == "cuda" and precision == "bfloat16" and (peak := peak_of(chip(device))):
             found["mfu"] = round(flops / peak / 1e12, 3)
     return found
 

@@ -16,9 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-import torch
-
-from workflow_scripts.device import pick_device
+from workflow_scripts.device import chip, pick_device
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.scores import metrics as metrics_of
 from workflow_scripts.limits import Natural, Positive
@@ -105,7 +103,7 @@ def main(
             "rows": rows,
             "sentences": len(lines),
             "text": str(source),
-            "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+            "device": chip(device),
             "threads": threads,
             "metrics": [*measures, *failed],
             "failed": failed,

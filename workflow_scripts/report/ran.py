@@ -13,26 +13,25 @@ from workflow_scripts.training.settings import DEV_LOSSES, DEV_SCORES
 
 def what_was_run(study: Study) -> dict[str, Any]:
     """The data of the part "What was run": arms, corpus, backbones, and the settings chosen from a grid."""
-    return {
-        "corpus": study.json(study.corpus / "corpus.json"),
-        "backbones": backbones(study),
-        "phases": phases(study),
-        "unequal": unequal_updates(study),
-        "machines": machines(study),
-        "choices": choices(study),
-    }
+    return {"corpus": study.json(study.corpus / "corpus.json"), **trained(study), "unequal": unequal_updates(study)}
 
 
 def what_was_classified(study: Study) -> dict[str, Any]:
     """The data of the part "What was run" of a task with labels: arms, labelled text and backbones."""
-    made = {**labels.labelled_text(study), "backbones": backbones(study), "phases": phases(study), "machines": machines(study)}
-    return {**made, "choices": choices(study), "unequal": len({row["report"].get("rows") for row in made["phases"]}) > 1}
+    made = {**labels.labelled_text(study), **trained(study)}
+    return {**made, "unequal": len({row["report"].get("rows") for row in made["phases"]}) > 1}
 
 
 def what_was_generated(study: Study) -> dict[str, Any]:
     """The data of the part "What was run" of a task that writes text in several languages: arms, text, backbones, chosen settings."""
-    made = {"parts": labels.parts(study), "backbones": backbones(study), "phases": phases(study), "machines": machines(study)}
-    return {**made, "unequal": unequal_updates(study), "choices": choices(study)}
+    return {"parts": labels.parts(study), **trained(study), "unequal": unequal_updates(study)}
+
+
+def trained(study: Study) -> dict[str, Any]:
+    """How the arms were trained, in every task: backbones, phases, whether a phase restores code-switched text, machines, choices."""
+    made = phases(study)
+    restores = any(row["data"] == "codeswitch" for row in made)
+    return {"backbones": backbones(study), "phases": made, "restores": restores, "machines": machines(study), "choices": choices(study)}
 
 
 def backbones(study: Study) -> dict[str, dict[str, Any]]:

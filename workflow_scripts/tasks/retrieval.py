@@ -27,7 +27,7 @@ from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import Significance, compare_folders, interval
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
 from workflow_scripts.limits import Positive
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.families import family_of
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, run, write_json
@@ -323,7 +323,7 @@ def search(
     """
     if threads:
         set_threads(threads)
-    half = open_half("retrieval", model, settings.part if load_codec(model).form.decoder else "encoder", settings.device)
+    half = open_half("retrieval", model, settings.part if family_of(model).decoder else "encoder", settings.device)
     layers, device = chosen_layers(half.depth, settings), next(half.network.parameters()).device
     for at, name in enumerate(testsets):
         codes = languages[at].split("-")
