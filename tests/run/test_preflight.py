@@ -80,6 +80,7 @@ def folder(tmp_path_factory):
     (folder / "empty.en").touch()
     (folder / "latin1").write_bytes("Grüße aus Köln.\n".encode("latin-1") * 300)
     (folder / "seed.txt").write_text("haus house\nhaus\n")
+    (folder / "turned.txt").write_text("the die\nand und\nfile datei\nopens öffnet\n")
     (folder / "de.vec").write_text("2 3\nhaus 1 2 3\nbaum 1 2\n")
     (folder / "model").mkdir()
     small_model(folder / "model")
@@ -109,6 +110,12 @@ def moses(folder, de, en):
         ("corpora/help/train/columns/en", lambda f: 9, "corpora.help.train", "line 1: 4 column(s), but `columns` asks for column 9"),
         ("lexicons/unsupervised/gold/de-en", lambda f: str(f / "seed.txt"), "lexicons.unsupervised.gold", "line 2: expected two words"),
         ("lexicons/unsupervised/gold/de-en", lambda f: str(f / "empty"), "lexicons.unsupervised.gold", "empty: is empty"),
+        (
+            "lexicons/unsupervised/gold/de-en",
+            lambda f: str(f / "turned.txt"),
+            "lexicons.unsupervised.gold",
+            "the first word of a line has to be German, the second English",
+        ),
         ("lexicons/unsupervised/vectors/de", lambda f: str(f / "de.vec"), "lexicons.unsupervised.vectors.de", "line 3: 'baum' needs 3"),
         (
             "lexicons/unsupervised/mapping",

@@ -21,8 +21,7 @@ from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.languages import language
-from workflow_scripts.text.word_lists import both_ways, read_dictionary, write_lexicon
+from workflow_scripts.text.word_lists import check_order, read_dictionary, write_lexicon
 from workflow_scripts.text.words import count_pieces, count_words
 
 ALIGNED_PAIRS = 2_000_000
@@ -211,21 +210,6 @@ def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
         word: [(words_z[j], score) for j, score in zip(row, scores, strict=True)]
         for word, row, scores in zip(words_x, top.indices.tolist(), top.values.tolist(), strict=True)
     }
-
-
-def check_order(path: Path, pairs: list[tuple[str, str]], languages: tuple[str, str], counts: list[Counter[str]]) -> None:
-    """Raise `InputError` if more pairs of a dictionary occur in the text when they are read the other way round.
-
-    A pair occurs in the text of both languages with both words; in text of one alone, such as text with labels, with the word of this one.
-    """
-    every = {word for pair in pairs for word in pair}
-    here, turned = both_ways(pairs, *(side or every for side in counts))
-    if turned > here:
-        looked_at = "both words" if all(counts) else f"their {language(languages[0 if counts[0] else 1]).name} word"
-        raise InputError(
-            f"{path}: {here} of {len(pairs)} pairs have {looked_at} in the text, and {turned} when they are read the other way round; the "
-            f"first word of a line has to be {language(languages[0]).name}, the second {language(languages[1]).name}"
-        )
 
 
 def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:

@@ -39,7 +39,8 @@ from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Pair, Source, read_pairs
 from workflow_scripts.text.tagged import INNER_BLANK
-from workflow_scripts.text.word_lists import read_dictionary
+from workflow_scripts.text.word_lists import check_order, read_dictionary
+from workflow_scripts.text.words import count_words
 
 
 def data(config: Config) -> Iterator[Finding]:
@@ -268,7 +269,7 @@ def lexicons(config: Config) -> Iterator[Finding]:
         block, codes = config.lexicons[name], config.corpora[corpus].languages
         for kind in ("dictionary", "gold"):
             if (path := getattr(block, kind).get("-".join(codes))) and not is_awaited(path):
-                yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path))
+                yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path), config.corpora[corpus])
         for code in codes:
             if (path := block.vectors.get(code)) and not is_awaited(path):
                 yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
@@ -354,9 +355,15 @@ def _plain_text(path: str) -> str:
     return f"{path}, {'at least ' if found == _HEAD else ''}{found:,} lines of text"
 
 
-def _word_list(path: str) -> str:
-    if not (pairs := read_dictionary(Path(path))):
+def _word_list(path: str, corpus: Corpus | None = None) -> str:
+    """What is in a word list; the text of `corpus` tells whether its words stand in the right order."""
+    if not (pairs := read_dictionary(Path(path), corpus.languages if corpus else None)):
         raise InputError(f"{path}: is empty; two words a line are expected, separated by a tab or a blank")
+    if corpus and not is_awaited(*corpus.train.paths()):
+        text = beginning(read_pairs, source_at_hand(corpus.train), corpus.languages, corpus.documents)
+        sides = [[pair.a for pair in text], [pair.b for pair in text]]
+        counts = [count_words(lines, code) for lines, code in zip(sides, corpus.languages, strict=True)]
+        check_order(Path(path), pairs, corpus.languages, counts)
     return f"{path}, {len(pairs):,} pairs of words"
 
 

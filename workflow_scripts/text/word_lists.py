@@ -1,10 +1,12 @@
 """word_lists: reads and writes lexicons and dictionaries: files with one pair of words per line."""
 
+from collections import Counter
 from collections.abc import Container, Iterator
 from pathlib import Path
 
 from workflow_scripts.stage import InputError, atomic
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import fold
 
 
@@ -44,3 +46,19 @@ def read_dictionary(path: Path, languages: tuple[str, str] | None = None) -> lis
 def both_ways(pairs: list[tuple[str, str]], first: Container[str], second: Container[str]) -> tuple[int, int]:
     """How many pairs have their words in `first` and `second`, in this order, and how many when they are read the other way round."""
     return sum(a in first and b in second for a, b in pairs), sum(b in first and a in second for a, b in pairs)
+
+
+def check_order(path: Path, pairs: list[tuple[str, str]], languages: tuple[str, str], counts: list[Counter[str]]) -> None:
+    """Raise `InputError` if more pairs of a dictionary occur in the text when they are read the other way round.
+
+    `counts` has the words of the text in each of the `languages`, lower-cased like `pairs`; it is empty where there is no text. A pair
+    occurs in the text of both languages with both words; in text of one alone, such as text with labels, with the word of this one.
+    """
+    every = {word for pair in pairs for word in pair}
+    here, turned = both_ways(pairs, *(side or every for side in counts))
+    if turned > here:
+        looked_at = "both words" if all(counts) else f"their {language(languages[0 if counts[0] else 1]).name} word"
+        raise InputError(
+            f"{path}: {here} of {len(pairs)} pairs have {looked_at} in the text, and {turned} when they are read the other way round; the "
+            f"first word of a line has to be {language(languages[0]).name}, the second {language(languages[1]).name}"
+        )
