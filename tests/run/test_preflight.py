@@ -48,6 +48,12 @@ def test_an_experiment_that_is_defined_but_not_run_is_told():
     assert [str(finding) for finding in findings.experiments(config.load(raw))] == ["ok     run.experiments: mine"]
 
 
+def test_an_experiment_that_asks_for_more_seeds_than_the_run_has_is_told():
+    said = [str(finding) for finding in findings.few_seeds(config.load(changed("experiments/help-de-en/seeds", 3)))]
+    assert said == ["note   experiments.help-de-en.seeds: 3, but run.seeds has 1; name more of them there"]
+    assert not list(findings.few_seeds(config.load(changed("experiments/help-de-en/seeds", 1))))
+
+
 def test_what_a_lexicon_does_not_read_is_noted():
     raw = changed("lexicons/unsupervised/dictionary", {"de-en": "resources/wiktionary/de-en.tsv.xz"})
     raw["lexicons"]["unsupervised"]["vectors"] = {"fr": "fr.vec"}

@@ -134,6 +134,15 @@ def experiments(config: Config) -> Iterator[Finding]:
         yield Finding("ok", "run.experiments", ", ".join(wanted))
 
 
+def few_seeds(config: Config) -> Iterator[Finding]:
+    """Experiments that ask for more seeds than the run has."""
+    of_run = len(config.run.seeds)
+    for name in config.run.experiments:
+        wanted = getattr(config.experiments[name], "seeds", None)
+        if isinstance(wanted, int) and wanted > of_run:
+            yield Finding("note", f"experiments.{name}.seeds", f"{wanted}, but run.seeds has {of_run}; name more of them there")
+
+
 def few_pairs(config: Config) -> Iterator[Finding]:
     """Where finetuning reads a part of the text, which an experiment that is `like` the demo's has from there."""
     for experiment in translated(config):
