@@ -220,6 +220,16 @@ def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
         text_findings._labelled_text(source, replace(block, unit="query", labels=["0", "1"], train=source))
 
 
+def test_a_header_that_is_an_example_is_told(tmp_path):
+    for first, notes in (("no\ta sentence", 1), ("label\ttext", 0)):
+        (tmp_path / "x.tsv").write_text(f"{first}\n" + "yes\tanother\n" * 50)
+        source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2}, header=True)
+        block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
+        said = [str(finding) for finding in text_findings._no_header("labelled.x.train", source, block)]
+        assert len(said) == notes and all("line 1 has the label 'no', so it looks like an example" in line for line in said)
+    assert not list(text_findings._no_header("labelled.x.train", replace(source, header=False), block))
+
+
 def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
     for files, wrong in ((moses(folder, "de", "en"), False), (moses(folder, "en", "de"), True)):
         raw = changed("run/experiments", ["pairs"])

@@ -218,6 +218,7 @@ def labelled(config: Config) -> Iterator[Finding]:
                 yield from _ragged(f"labelled.{name}.{part}", source)
                 if block.unit == "text":
                     yield from _quoted(f"labelled.{name}.{part}", examples)
+                    yield from _no_header(f"labelled.{name}.{part}", source, block)
 
 
 def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:
@@ -225,6 +226,14 @@ def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:
     quoted = [text for example in examples for text in example.texts if _in_quotation_marks(text) and '""' in text]
     if len(quoted) > 1:
         yield Finding("note", about, f"{len(quoted):,} texts have their quotation marks doubled, as {quoted[0][:60]!r}; set `quoted: true`")
+
+
+def _no_header(about: str, source: LabelledSource, block: Labelled) -> Iterator[Finding]:
+    """A note where the line that is passed over as the header is an example, since its label is one."""
+    first = beginning(_examples, dataclasses.replace(source, header=False), block)[:1] if source.header else []
+    if first and first[0].line == 1:
+        said = f"line 1 has the label {first[0].label!r}, so it looks like an example; without a header, leave `header: true` out"
+        yield Finding("note", about, said)
 
 
 def aligned(config: Config) -> Iterator[Finding]:
