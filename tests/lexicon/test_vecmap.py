@@ -192,8 +192,17 @@ def test_the_gpu_is_asked_for_where_it_is_wanted(tmp_path, clone):
     x = torch.randn(50, 4)
     words = [str(i) for i in range(50)]
     for device in ("cpu", "auto", "cuda"):
-        vecmap.map_embeddings(words, x, words, x, start="identical", dictionary=[], seed=1, clone=str(clone), device=device)
+        program = vecmap.Program(str(clone), device=device)
+        vecmap.map_embeddings(program, words, x, words, x, start="identical", dictionary=[], seed=1)
     assert [call["cuda"] for call in calls(clone)] == [False, False, True]
+
+
+def test_more_options_are_handed_on(tmp_path, vectors, clone):
+    mapped(tmp_path, vectors, clone, mode="numerals", vecmap_options="--vocabulary_cutoff 700 --normalize unit")
+    (call,) = calls(clone)
+    assert (call["vocabulary_cutoff"], call["normalize"], call["csls"], call["seed"]) == (700, ["unit"], 10, 3)
+    with pytest.raises(InputError, match="mapping.vecmap_options: '--log \"one' is no part of a command line .No closing quotation"):
+        mapped(tmp_path, vectors, clone, vecmap_options='--log "one')
 
 
 def test_every_mode_that_maps_has_options(tmp_path):

@@ -50,9 +50,11 @@ class Mapping:
     for lexicons that never see which sentences are translations of each other."""
     engine: Literal["own", "vecmap"] = "own"
     """The program that maps: Crossgap's `own`, or `vecmap`: VecMap's program, from a clone that you have. Of the settings below only
-    `restarts`, `fallback`, `on_failure`, `max_words` and `device` apply to VecMap's program, and those of the verdict."""
+    `vecmap`, `vecmap_options`, `restarts`, `fallback`, `on_failure`, `max_words` and `device` apply to VecMap's program."""
     vecmap: str | None = None
     """`engine: vecmap`: the folder of the clone. Without it, the environment variable VECMAP names the folder."""
+    vecmap_options: str = ""
+    """`engine: vecmap`: more options for its program, such as `--vocabulary_cutoff 1500`, as on its command line."""
     restarts: Natural = 2
     """Number of further attempts with other seeds if the unsupervised solution is bad."""
     fallback: list[Literal["identical", "numerals"]] = field(default_factory=lambda: ["identical", "numerals"])
@@ -237,7 +239,8 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
         return Mapped(sides.a, sides.b, judge(sides.a, sides.b, Attempt(start, seed)))
     if settings.engine == "vecmap":
         rows = () if start == "unsupervised" else zip(*(side.tolist() for side in dictionary_of(sides, start, pairs)), strict=True)
-        found = vecmap.solve(*sides, start=start, dictionary=list(rows), seed=seed, clone=settings.vecmap, device=settings.device)
+        program = vecmap.Program(settings.vecmap, settings.vecmap_options, settings.device)
+        found = vecmap.solve(program, *sides, start=start, dictionary=list(rows), seed=seed)
         return Mapped(found.a, found.b, judge(*found.judged, Attempt(start, seed), witnesses=found.witnesses))
     a, b = normalise(sides.a), normalise(sides.b)
     cutoff = min(settings.cutoff, max(len(a), len(b)))

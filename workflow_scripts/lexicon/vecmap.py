@@ -34,6 +34,17 @@ RECOMMENDED = (
 option for numerals, so they are written out."""
 
 
+class Program(NamedTuple):
+    """VecMap's program, and how it is to be run."""
+
+    clone: str | None = None
+    """The folder that VecMap is in; if it is None, the environment variable VECMAP names the folder."""
+    more_options: str = ""
+    """Options beside those for the mode and the seed, as on a command line."""
+    device: str = "auto"
+    """Whether it computes on a GPU: `auto` does if the vectors are there and CuPy is installed, `cuda` insists on it, `cpu` does not."""
+
+
 class Solution(NamedTuple):
     """What VecMap found, and what the mapping is judged by."""
 
@@ -46,6 +57,7 @@ class Solution(NamedTuple):
 
 
 def solve(
+    program: Program,
     words_a: list[str],
     words_b: list[str],
     a: torch.Tensor,
@@ -54,8 +66,6 @@ def solve(
     start: str,
     dictionary: list[tuple[int, int]],
     seed: int,
-    clone: str | None,
-    device: str = "auto",
 ) -> Solution:
     """Map `a` and `b` by VecMap; `dictionary` has rows, the rest is as in `map_embeddings`.
 
@@ -65,7 +75,7 @@ def solve(
 
     def mapped(rows: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
         pairs = [(words_a[x], words_b[z]) for x, z in rows]
-        return map_embeddings(words_a, a, words_b, b, start=start, dictionary=pairs, seed=seed, clone=clone, device=device)
+        return map_embeddings(program, words_a, a, words_b, b, start=start, dictionary=pairs, seed=seed)
 
     whole = mapped(dictionary)
     if start != "supervised":
@@ -74,6 +84,7 @@ def solve(
 
 
 def map_embeddings(
+    program: Program,
     words_a: list[str],
     a: torch.Tensor,
     words_b: list[str],
@@ -82,18 +93,14 @@ def map_embeddings(
     start: str,
     dictionary: list[tuple[str, str]],
     seed: int,
-    clone: str | None,
-    device: str = "auto",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """`a` and `b` (words × dimensions) in one space, by VecMap.
 
-    `start` is a `mapping.mode`, `dictionary` the pairs of words for the modes that start from one. VecMap is in the folder `clone`
-    or, if that is None, in the folder that the environment variable VECMAP names. `device` decides whether VecMap computes on a GPU:
-    `auto` does if there are a GPU and CuPy, `cuda` insists on it.
+    `start` is a `mapping.mode`, `dictionary` the pairs of words for the modes that start from one.
 
     Raises `InputError` if there is no VecMap, if it fails, or if it does not return the same words.
     """
-    program = find_program(clone)
+    script = find_program(program.clone)
     with tempfile.TemporaryDirectory(prefix="vecmap-") as name:
         folder = Path(name)
         inputs, outputs = ([folder / f"{side}.{what}.vec" for side in "ab"] for what in ("input", "output"))
@@ -101,13 +108,21 @@ def map_embeddings(
             write_vectors(path, words, vectors.cpu().numpy())
         pairs = folder / "dictionary"
         pairs.write_text("".join(f"{x} {z}\n" for x, z in dictionary), encoding="utf-8")
-        cuda = ["--cuda"] if device == "cuda" or (device == "auto" and a.is_cuda and importlib.util.find_spec("cupy")) else []
+        on_gpu = program.device == "cuda" or (program.device == "auto" and a.is_cuda and importlib.util.find_spec("cupy"))
+        more = [*_words(program.more_options), *(["--cuda"] if on_gpu else [])]
         # `--seed` stands last, since `--normalize` would take the files for its own values
-        line = [sys.executable, program, *options(start, pairs), *cuda, "--seed", seed, *inputs, *outputs]
+        line = [sys.executable, script, *options(start, pairs), *more, "--seed", seed, *inputs, *outputs]
         _run([str(part) for part in line], folder, threads=torch.get_num_threads())
         mapped = [_read(path, words) for path, words in zip(outputs, (words_a, words_b), strict=True)]
     mapped_a, mapped_b = (torch.from_numpy(side).to(a.device) for side in mapped)
     return mapped_a, mapped_b
+
+
+def _words(more_options: str) -> list[str]:
+    try:
+        return shlex.split(more_options)
+    except ValueError as error:
+        raise InputError(f"mapping.vecmap_options: {more_options!r} is no part of a command line ({error})") from None
 
 
 def find_program(clone: str | None) -> Path:
