@@ -201,7 +201,7 @@ def test_more_options_are_handed_on(tmp_path, vectors, clone):
     mapped(tmp_path, vectors, clone, mode="numerals", vecmap_options="--vocabulary_cutoff 700 --normalize unit")
     (call,) = calls(clone)
     assert (call["vocabulary_cutoff"], call["normalize"], call["csls"], call["seed"]) == (700, ["unit"], 10, 3)
-    with pytest.raises(InputError, match="mapping.vecmap_options: '--log \"one' is no part of a command line .No closing quotation"):
+    with pytest.raises(InputError, match=r"mapping\.vecmap_options: '--log \"one' is no part of a command line \(No closing quotation"):
         mapped(tmp_path, vectors, clone, vecmap_options='--log "one')
 
 
