@@ -50,7 +50,8 @@ class Mapping:
     for lexicons that never see which sentences are translations of each other."""
     engine: Literal["own", "vecmap"] = "own"
     """The program that maps: Crossgap's `own`, or `vecmap`: VecMap's program, from a clone that you have. Of the settings below only
-    `vecmap`, `vecmap_options`, `restarts`, `fallback`, `on_failure`, `max_words` and `device` apply to VecMap's program."""
+    `vecmap`, `vecmap_options`, `restarts`, `fallback`, `on_failure`, `max_words` and `device` apply to VecMap's program, and those of the
+    verdict."""
     vecmap: str | None = None
     """`engine: vecmap`: the folder of the clone. Without it, the environment variable VECMAP names the folder."""
     vecmap_options: str = ""

@@ -109,7 +109,7 @@ def map_embeddings(
         pairs = folder / "dictionary"
         pairs.write_text("".join(f"{x} {z}\n" for x, z in dictionary), encoding="utf-8")
         on_gpu = program.device == "cuda" or (program.device == "auto" and a.is_cuda and importlib.util.find_spec("cupy"))
-        more = [*_words(program.more_options), *(["--cuda"] if on_gpu else [])]
+        more = [*_split(program.more_options), *(["--cuda"] if on_gpu else [])]
         # `--seed` stands last, since `--normalize` would take the files for its own values
         line = [sys.executable, script, *options(start, pairs), *more, "--seed", seed, *inputs, *outputs]
         _run([str(part) for part in line], folder, threads=torch.get_num_threads())
@@ -118,7 +118,7 @@ def map_embeddings(
     return mapped_a, mapped_b
 
 
-def _words(more_options: str) -> list[str]:
+def _split(more_options: str) -> list[str]:
     try:
         return shlex.split(more_options)
     except ValueError as error:

@@ -230,7 +230,9 @@ def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:
 
 def _no_header(about: str, source: LabelledSource, block: Labelled) -> Iterator[Finding]:
     """A note where the line that is passed over as the header is an example, since its label is one."""
-    first = beginning(_examples, dataclasses.replace(source, header=False), block)[:1] if source.header else []
+    if not source.header:
+        return
+    first = beginning(itertools.islice, _examples(dataclasses.replace(source, header=False), block), 1)
     if first and first[0].line == 1:
         said = f"line 1 has the label {first[0].label!r}, so it looks like an example; without a header, leave `header: true` out"
         yield Finding("note", about, said)
@@ -370,8 +372,7 @@ def _word_list(path: str, corpus: Corpus | None = None) -> str:
         raise InputError(f"{path}: is empty; two words a line are expected, separated by a tab or a blank")
     if corpus and not is_awaited(*corpus.train.paths()):
         text = beginning(read_pairs, source_at_hand(corpus.train), corpus.languages, corpus.documents)
-        sides = [[pair.a for pair in text], [pair.b for pair in text]]
-        counts = [count_words(lines, code) for lines, code in zip(sides, corpus.languages, strict=True)]
+        counts = [count_words([(pair.a, pair.b)[side] for pair in text], code) for side, code in enumerate(corpus.languages)]
         check_order(Path(path), pairs, corpus.languages, counts)
     return f"{path}, {len(pairs):,} pairs of words"
 
