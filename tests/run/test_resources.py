@@ -1,0 +1,132 @@
+"""What preflight says of memory, disk and what the profile asks of Slurm."""
+
+from pathlib import Path
+
+import pytest
+from looks import found
+from test_config import DEFAULT, changed
+from test_partitions import CLUSTER
+
+from workflow_scripts.run import config, partitions, resources
+
+pytestmark = pytest.mark.usefixtures("no_cluster")
+
+
+def test_what_cannot_be_written_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("results").symlink_to("nowhere")
+    (found,) = resources.disk(config.load(changed("corpora/help/seed", 1)))
+    assert found.verdict == "WRONG" and "a link to nowhere" in found.said
+
+
+def test_memory_is_held_against_what_the_jobs_ask_for():
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192, "micro_batch_tokens": None}
+    for job, verdict, said in (
+        ({"gpu": 1, "gpu_model": "t4", "mem_mb": 64000}, "WRONG", "a GPU t4 has 16 GB"),
+        ({"gpu": 1, "gpu_model": "a100", "mem_mb": 64000}, "ok", "a GPU a100 has 40 GB"),
+        ({"gres": "gpu:h100:1", "mem_mb": 64000}, "ok", "a GPU h100 has 80 GB"),
+        ({"gpu": 1, "slurm_partition": "gpu"}, "note", "a GPU of the partition has as much"),
+        ({"slurm_partition": "cpu", "mem_mb": 8000}, "WRONG", "the profile's mem_mb is 8.0 GB"),
+    ):
+        line = found(raw, "memory of finetune", {"pretext": job, "finetune": job})
+        assert line.startswith(verdict) and said in line, line
+    raw["experiments"]["help-de-en"]["training"] |= {"micro_batch_tokens": "auto"}
+    line = found(raw, "memory of finetune", {"finetune": {"gpu": 1, "gpu_model": "t4", "mem_mb": 64000}})
+    assert line.startswith("ok") and "so it goes through it in parts" in line
+
+
+def test_the_phase_that_will_not_fit_is_told_and_not_a_larger_one_that_goes_in_parts():
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 30_000, "micro_batch_tokens": 30_000}
+    raw["experiments"]["more"] = {"like": "help-de-en", "training": {"batch_tokens": 40_000, "micro_batch_tokens": "auto"}}
+    raw["run"]["experiments"] = ["help-de-en", "more"]
+    line = found(raw, "memory of finetune", {"finetune": {"gpu": 1, "gpu_model": "a100", "mem_mb": 640_000}})
+    assert line.startswith("WRONG") and "experiments.help-de-en.training" in line
+
+
+def test_a_node_needs_the_memory_of_its_own_gpus_alone(monkeypatch):
+    monkeypatch.setattr(resources, "_text_bytes", lambda corpus: 5e9)
+    job = {"gpu": 16, "gpu_model": "a100", "mem_mb": 144_000}
+    about = "node memory of finetune"
+    assert "ask for more" in found(DEFAULT, about, {"finetune": job})
+    told = [finding.about for finding in resources.memory(config.load(DEFAULT), {"finetune": {**job, "nodes": 2}})]
+    assert "memory of finetune" in told and about not in told
+
+
+def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of_the_node(monkeypatch):
+    raw = changed("backbones/bible/small/training/batch_tokens", 100_000)
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 100_000}
+    needs = {}
+    for gpus in (1, 8):
+        jobs = {rule: {"gpu": gpus, "gpu_model": "a100", "mem_mb": 6000} for rule in ("backbone", "finetune")}
+        needs[gpus] = [found(raw, f"memory of {rule}", jobs).partition(" for ")[0] for rule in jobs]
+    assert needs[1][0] != needs[8][0] and needs[1][1] != needs[8][1]
+    for rule in jobs:
+        assert "beside its GPUs, but the profile's mem_mb is 6.0 GB" in found(raw, f"node memory of {rule}", jobs)
+    # each process holds the text as well
+    monkeypatch.setattr(resources, "_text_bytes", lambda corpus: 4e9)
+    told = [found(raw, f"node memory of {rule}", jobs) for rule in ("backbone", "finetune")]
+    assert "about 16 GB" in told[0] and "about 80 GB" in told[1]
+    raw["backbones"]["bible"]["small"]["bitext"] = ["help"]
+    assert "about 80 GB" in found(raw, "node memory of backbone", jobs)
+
+
+def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("help-de-en/csr/seed1", "help-de-en/csr/seed2", "help-de-en/csr-other/seed1", "other/csr/seed1"):
+        folder = Path("results/runs", name)
+        folder.mkdir(parents=True)
+        (folder / "model").write_bytes(bytes(10**8))
+    assert "of which 0.1 GB are there" in found(changed("run/seeds", [1]), "disk")
+
+
+def test_what_the_profile_asks_of_slurm_is_looked_up(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)\ngpu|1-00:00:00|32+|128000+|gpu:a100:4(S:0-1)\ngpu|1-00:00:00|8|500000|gpu:v100:2")
+    commands("sacctmgr", "physics\nlinguistics")
+    assert partitions.read_partitions() == CLUSTER
+    jobs = {
+        "scores": {"slurm_partition": "cpu", "slurm_account": "Physics", "runtime": 60},
+        "corpus": {"slurm_partition": "cpu", "slurm_account": "Physics"},
+        "finetune": {"slurm_partition": "gpu", "slurm_account": "chemistry", "gpu": 8},
+        "backbone": {"slurm_partition": "gpu", "gpu": 8, "nodes": 2},
+    }
+    lines = [str(finding) for finding in resources.slurm(jobs)]
+    assert lines[1].startswith("WRONG  Slurm job backbone: nodes 2: Snakemake's plugin starts a job on one node alone; set nodes: 1")
+    assert lines[2] == "ok     Slurm: cpu can take scores, corpus" and "ok     slurm_account: Physics" in lines
+    assert "Slurm job finetune: GPUs 8 is more than gpu has (4)" in lines[0]
+    assert any("chemistry is not yours; sacctmgr knows linguistics, physics" in line for line in lines)
+    commands("sacctmgr", "You are not running a supported accounting_storage plugin", 1)
+    assert any(line.startswith("note") and "no accounting" in line for line in map(str, resources.slurm(jobs)))
+
+
+def test_the_gpus_of_a_partition_with_one_model_are_known(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)\ngpu|1-00:00:00|32|64000|gpu:t4:4\nmixed|1:00|8|64000|gpu:t4:1,gpu:a100:1")
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192, "micro_batch_tokens": None}
+    for partition, said in (("gpu", "but a GPU t4 has 16 GB"), ("mixed", "of the partition has as much")):
+        assert said in found(raw, "memory of finetune", {"finetune": {"gpu": 1, "slurm_partition": partition}})
+
+
+def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_told(commands):
+    commands("sinfo", "cpu|2:00:00|16|64000|(null)")
+    cpu = {"slurm_partition": "cpu", "runtime": 90}
+    jobs = {
+        "finetune": {**cpu, "mem_mb": 32_000, "last_mem_mb": 96_000},
+        "decoding": {**cpu, "group": "evaluation.{arm}"},
+        "scores": {**cpu, "runtime": 60, "group": "evaluation.{arm}"},
+    }
+    notes = [str(finding) for finding in resources.slurm(jobs) if finding.verdict != "ok"]
+    assert len(notes) == 2 and all(note.startswith("note") for note in notes)
+    assert "the last attempt will be refused, as mem_mb 96000 is more than cpu has (64000), of finetune" in notes[0]
+    assert "Slurm group evaluation: its rules one after the other: runtime 150 is more than cpu has (120)" in notes[1]
+    jobs["finetune"]["last_mem_mb"], jobs["scores"]["runtime"] = 64_000, 30
+    assert [finding.verdict for finding in resources.slurm(jobs)] == ["ok"]
+
+
+def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
+    monkeypatch.setattr(partitions, "said", lambda *command: None)
+    assert ["WRONG" in str(finding) and "login node" in str(finding) for finding in resources.slurm({"x": {"slurm_partition": "a"}})] == [
+        True
+    ]
+    assert list(resources.slurm({"x": {"mem_mb": 5}})) == []
