@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from workflow_scripts.evidence.average import AVERAGE, Significance, compare_everywhere, mean_score, side_by_side
+from workflow_scripts.evidence.significance import compare
 
 
 def share(sums: np.ndarray) -> float:
@@ -72,11 +73,11 @@ def test_models_that_are_the_same_for_all_seeds_are_tested_by_sentences_alone():
     assert found["covers"]["seeds"] != found["covers"]["seed"]
 
 
-def test_over_several_seeds_both_tails_count_for_every_pair():
+def test_both_tails_count_with_one_seed_as_with_several():
     draw = np.random.default_rng(2)
-    once = {arm: answers(*(draw.random(100) < chance)) for arm, chance in (("base", 0.5), ("near", 0.56))}
-    counts = {(arm, "de", seed): right for arm, right in once.items() for seed in (1, 2)}
-    counts |= {("trained", "de", seed): answers(*(draw.random(100) < 0.7)) for seed in (1, 2)}
-    found = compare_everywhere(counts, share, ["base", "near", "trained"], ["de"], [1, 2], Significance(samples=1000))
-    p = {row["seed"]: row["p"] for row in found["pairs"] if (row["arm"], row["other"]) == ("near", "base")}
-    assert 0.02 < p[1] < p[None] / 1.5
+    counts = {(arm, "de", 1): answers(*(draw.random(100) < chance)) for arm, chance in (("base", 0.5), ("near", 0.56))}
+    found = compare_everywhere(counts, share, ["base", "near"], ["de"], [1], Significance(samples=1000))
+    p = {row["seed"]: row["p"] for row in found["pairs"]}
+    statistics = {(arm, seed): rows for (arm, _, seed), rows in counts.items()}
+    one_tail = compare(statistics, mean_score(share, 1), [("near", "base")], Significance(samples=1000), one_sided=True)
+    assert 0.02 < one_tail["near", "base"]["p"] < p[1] / 1.5 and p[1] == p[None]

@@ -123,7 +123,7 @@ def test_it_is_scored_and_tested_like_the_others(tmp_path):
     settings = Scores(metrics=["METEOR"], samples=100)
     main(tmp_path / "good", tmp_path / "ref", tmp_path / "s.json", language="en", settings=settings)
     scored = read_json(tmp_path / "s.json")["metrics"]["METEOR (exact+stem)"]
-    assert "modules:exact+stem|parameters:2005|agg:corpus" in scored["signature"]
+    assert "modules:exact+stem|parameters:2005|alignment:1.5|agg:corpus" in scored["signature"]
     files = tmp_path / "poor", tmp_path / "good"
     per_seed(files, tmp_path / "ref", tmp_path / "one.json", names=("poor", "good"), language="en", settings=settings)
     found = read_json(tmp_path / "one.json")["systems"]["good"]["METEOR (exact+stem)"]

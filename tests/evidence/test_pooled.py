@@ -54,6 +54,16 @@ def test_machines_count_within_seeds_seeds_within_pairs_and_pairs_alike(table, t
     assert float(read(tmp_path / "one.tsv")["de-part", "BLEU"]["effect"]) == -3.75
 
 
+def test_arms_of_different_commits_are_told(table, tmp_path, capsys):
+    main(table, tmp_path / "same.tsv", experiments=("de-part",), arms=("finetune", "csr"))
+    assert "commit" not in capsys.readouterr().out
+    lines = table.read_text().splitlines(keepends=True)
+    changed = [line.replace("\tc\t", "\td\t") if "\tcsr\t2\t" in line else line for line in lines]
+    table.write_text("".join(changed))
+    main(table, tmp_path / "other.tsv", experiments=("de-part",), arms=("finetune", "csr"))
+    assert capsys.readouterr().out.count("of different commits: de-part, seed 2: csr at d, finetune at c\n") == 1
+
+
 def test_arms_of_different_machines_count_where_one_asks_for_it(table, tmp_path):
     main(table, tmp_path / "any.tsv", experiments=("de-part",), arms=("finetune", "csr"), metrics=("BLEU",), across_machines=True)
     # seed 1: the mean of 13, 14 and 99 against that of 10 and 10

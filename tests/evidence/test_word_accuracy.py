@@ -50,6 +50,11 @@ def test_counts_by_hand():
     assert found["low"]["f"] == 0 and found["all"]["f"] == 0.5
 
 
+def test_a_bucket_without_a_word_in_the_references_has_no_measure():
+    found = by_bucket([["the", "cat"]], [["the", "the"]], Counter({"the": 500}), [10, 100])
+    assert found["mid"]["f"] is None and found["low"]["f"] is None and found["high"]["f"] == pytest.approx(2 / 3)
+
+
 @pytest.mark.parametrize(
     "code, line, words", [("en", "Don't open it.", ["Don't", "open", "it", "."]), ("zh", "打开文件", ["打", "开", "文", "件"])]
 )

@@ -3,10 +3,11 @@
 import itertools
 import re
 
+import pytest
 from invented import ARMS, configuration, plain, put, put_curve, report, results
 
 from workflow_scripts.report.__main__ import write_report
-from workflow_scripts.report.curves import curve, first_below, looks, updates_made
+from workflow_scripts.report.curves import curve, first_below, last_fifth, looks, updates_made
 from workflow_scripts.report.study import configured
 from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.training.curve import write_curve
@@ -17,6 +18,19 @@ def test_curves_start_after_the_pretext_phase_and_the_last_fifth_is_stated(page)
     assert "changed by +1.60 BLEU" in plain(page[0])
     # five charts of four arms (three with a dashed line), and four of five models by layer
     assert page[0].count("<polyline") == 5 * 4 + 3 + 4 * 5
+
+
+def test_the_last_fifth_is_that_of_finetuning_alone(tmp_path):
+    root = results(tmp_path / "results", arms=("csr",))
+    folder = root / "runs/demo/csr/seed1"
+    put_curve(folder / "pretext/curve.tsv", 10_000)
+    scores = "".join(f"{update}\t{update}\t\t\t2\t{score}\n" for update, score in ((500, 10), (1000, 18), (1500, 20), (2000, 21)))
+    put(folder / "finetune/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + scores)
+    study = configured(root, "demo", configuration(arms=("csr",)))
+    assert last_fifth(study)["mean"] == pytest.approx(0.8)  # of 20.2 after 1,600 of its 2,000 updates
+    late = "".join(f"{update}\t{update}\t\t\t2\t{score}\n" for update, score in ((1900, 20), (2000, 21)))
+    put(folder / "finetune/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + late)
+    assert last_fifth(study) is None
 
 
 def test_updates_to_the_baselines_loss():

@@ -12,11 +12,13 @@ import zstandard
 from invented import put
 
 from workflow_scripts.evidence.accuracy import score
+from workflow_scripts.report import labels
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.drawing import dot_chart
 from workflow_scripts.report.labels import scores
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
+from workflow_scripts.stage import read_json
 
 ARMS = ("plain", "csr", "random")
 LABELS = ["yes", "<no> & co."]
@@ -98,6 +100,24 @@ def results(root, seeds=(1,), name="labels"):
 def made(folder, config):
     write_report(folder / "results", folder / "report.html", folder / "scores.tsv", settings=config)
     return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_model_that_is_the_same_for_all_seeds_is_compared_with_the_mean_of_the_baseline(tmp_path, monkeypatch):
+    root = results(tmp_path / "results", (1, 2))
+    tested = read_json(root / "runs/labels/significance.json")
+    for row in tested["pairs"]:
+        if row["seed"] is None:
+            row |= {"difference": -3.0, "p": 0.3}
+    put(root / "runs/labels/significance.json", tested)
+    called = labels.measure(configured(root, "labels", configuration((1, 2))))
+    once = called._replace(same_for_all_seeds=lambda arm: arm == "csr")
+    for module in ("labels", "measures"):
+        monkeypatch.setattr(f"workflow_scripts.report.{module}.measure", lambda study: once)
+    found = scores(configured(root, "labels", configuration((1, 2))))
+    mine = [row for row in found["measures"] if row["arm"] == "csr" and row["testset"] == "de"]
+    assert [(row["seed"], row["difference"], row["marker"]) for row in mine] == [(1, -3.0, "")] and mine[0]["p"] >= 0.3
+    trained = [row["difference"] for row in found["measures"] if row["arm"] == "random" and row["testset"] == "de"]
+    assert trained == [2.0, 2.0]
 
 
 @pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])

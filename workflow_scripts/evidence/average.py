@@ -72,15 +72,19 @@ def compare_everywhere(
         some = testsets if testset == AVERAGE else [testset]
         statistics = {(name, seed): side_by_side([counts[name, one, seed] for one in some]) for name in names for seed in seeds}
         blocks = sizes_of([counts[names[0], one, seeds[0]] for one in some])
-        for seed in [*seeds, None]:
-            mine = {key: found for key, found in statistics.items() if seed in (None, key[1])}
-            found_for = compare(mine, mean_score(score, len(some)), pairs, settings, blocks=blocks)
-            if seed is None and len(seeds) > 1:
-                # two models that are the same for all seeds, such as backbones, say nothing of other trainings
-                first = {key: found for key, found in statistics.items() if key[1] == seeds[0]}
-                same = [pair for pair in pairs if all(is_one(statistics, name, seeds) for name in pair)]
-                found_for |= compare(first, mean_score(score, len(some)), same, settings, blocks=blocks, one_sided=False) if same else {}
-            rows += [{"testset": testset, "seed": seed, "arm": arm, "other": other, **found} for (arm, other), found in found_for.items()]
+        mean = mean_score(score, len(some))
+        by_seed: dict[int | None, dict] = {}
+        for seed in seeds:
+            alone = {key: found for key, found in statistics.items() if key[1] == seed}
+            by_seed[seed] = compare(alone, mean, pairs, settings, blocks=blocks)
+        # two models that are the same for all seeds, such as backbones, say nothing of other trainings
+        same = [pair for pair in pairs if all(is_one(statistics, name, seeds) for name in pair)]
+        by_seed[None] = compare(statistics, mean, pairs, settings, blocks=blocks) | {pair: by_seed[seeds[0]][pair] for pair in same}
+        rows += [
+            {"testset": testset, "seed": seed, "arm": arm, "other": other, **found}
+            for seed, pairs_found in by_seed.items()
+            for (arm, other), found in pairs_found.items()
+        ]
     several = any(row["seeds"] > 1 for row in rows)
     covers = {"seed": COVERS["seed"], "seeds": COVERS[settings.test if several else "seed"]}
     return {"baseline": names[0], "pairs": rows, "covers": covers, "settings": asdict(settings)}

@@ -33,7 +33,8 @@ from typing import Any, cast
 import numpy as np
 from scipy import stats
 
-from workflow_scripts.evidence.scores import Scores, metrics
+from workflow_scripts.evidence.scores import Scores
+from workflow_scripts.evidence.scores import metrics as metrics_of
 from workflow_scripts.evidence.significance import Key, Score, drawn_scores, mean_of_drawn, p_value, readable, sentence_statistics
 from workflow_scripts.stage import InputError, atomic, read_json, run
 
@@ -140,7 +141,7 @@ def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str
         raise InputError(next(iter(failed.values())))
     own = block["scores"]
     wanted = Scores(metrics=[cast(Any, metric.split()[0])], tokenize=own["tokenize"], meteor_jar=own.get("meteor_jar"))
-    known = metrics(block["target"], wanted)
+    known = metrics_of(block["target"], wanted)
     # METEOR's full name says how it was counted
     name = next((name for name in known if metric in (name, name.split()[0])), None)
     if name is None:

@@ -6,7 +6,9 @@ Two programs, whose scores must not be compared; each has its own name in tables
 
 `METEOR (exact+stem)` is the first METEOR (Banerjee and Lavie 2005), without its synonyms: words match if they are equal or, in
 languages that have a Snowball stemmer, if their stems are equal. Where there is no stemmer it is `METEOR (exact)`. The alignment
-has as many matches as possible and then as few chunks as possible. With m matches in c chunks, precision P and recall R,
+is that of METEOR 1.5: of exact matches and stems together as many as possible, and then as few chunks as possible. The paper aligns
+exact matches first, then stems among the words left over, each with as few crossings as possible, so that a sentence whose words
+are inflected in the wrong places gets less there. With m matches in c chunks, precision P and recall R,
 
     F = 10·P·R / (R + 9·P),    penalty = 0.5·(c / m)³,    METEOR = 100·F·(1 − penalty)
 
@@ -82,7 +84,7 @@ class _Meteor(Metric):
 
 
 class Meteor(_Meteor):
-    """METEOR of 2005 with the modules exact and stem, for one language.
+    """METEOR of 2005 with the modules exact and stem, aligned as METEOR 1.5 does, for one language.
 
     The counts of a sentence are its matches and chunks, and the words of hypothesis and reference.
     """
@@ -97,7 +99,14 @@ class Meteor(_Meteor):
         """The settings that a score depends on, in the format of sacreBLEU's signatures."""
         signature = Signature(self.__dict__)
         modules = self.name[self.name.index("(") + 1 : -1]
-        signature.info |= {"case": "lc", "tok": self.tokenizer.unit, "modules": modules, "parameters": "2005", "agg": "corpus"}
+        signature.info |= {
+            "case": "lc",
+            "tok": self.tokenizer.unit,
+            "modules": modules,
+            "parameters": "2005",
+            "alignment": "1.5",
+            "agg": "corpus",
+        }
         signature.update("version", f"nltk {importlib.metadata.version('nltk')}")
         return signature
 

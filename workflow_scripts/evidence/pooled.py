@@ -3,16 +3,17 @@
 A long study is trained in pieces, on several machines and at several times, and what is kept of a piece is its scores. So the
 bootstrap of `hierarchy`, which needs all translations in one folder, cannot take the pieces together. This does: one training
 seed of one pair gives a difference between two arms, the mean over the machines that trained both; a pair's effect is the mean
-over its seeds, and the effect the mean over the pairs. Experiments of one pair, such as those that differ in the seed of their
-backbone, count together: each of their seeds is one more of the pair. Student's t of the pairs' effects says whether other pairs,
-with other seeds and sentences, would differ so. Of each pair by itself, and so of a study of one pair, it is t of the seeds' differences,
-which knows nothing of other test sentences.
+over its seeds, and the effect the mean over the pairs. A pair is two languages, whatever the text: experiments of one pair,
+such as those that differ in the seed of their backbone, count together, and each of their seeds is one more of the pair.
+Student's t of the pairs' effects says whether other pairs, with other seeds and sentences, would differ so. Of each pair by
+itself, and so of a study of one pair, it is t of the seeds' differences, which knows nothing of other test sentences.
 
     python -m workflow_scripts.evidence.pooled --table docs/results/study.tsv --output docs/results/pooled.tsv \\
         --experiments study-de-part study-ru-part --arms finetune-6k csr-6k random-6k
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
@@ -38,15 +39,19 @@ def main(
     """Compare every two of `arms` over all language pairs of `experiments`, and over each pair by itself; write a table of effects.
 
     A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. With
-    `across_machines` the arms may have been trained on different ones, whose rounding is then a part of their difference. Raises
-    `InputError` for a table with other columns, or where two arms have no seed of a pair in common.
+    `across_machines` the arms may have been trained on different ones, whose rounding is then a part of their difference. What it prints
+    names the differences between arms that were trained at different commits. Raises `InputError` for a table with other columns, or
+    where two arms have no seed of a pair in common.
     """
     numbers = read_table(table)
     found: dict[Number, list[float]] = defaultdict(list)
+    commits: dict[Number, set[str]] = defaultdict(set)
     for row in numbers:
         if row["testset"] == testset:
             machine = "any" if across_machines else row["machine"]
-            found[row["setting"], row["metric"], row["arm"], int(row["seed"]), machine].append(float(row["value"]))
+            number = row["setting"], row["metric"], row["arm"], int(row["seed"]), machine
+            found[number].append(float(row["value"]))
+            commits[number].add(row["commit"])
     scores = {number: float(np.mean(values)) for number, values in found.items()}
     pair_of = {row["setting"]: row["pair"] for row in numbers}
     by_pair: dict[str, list[str]] = defaultdict(list)
@@ -66,6 +71,8 @@ def main(
                 head = {"experiments": names, "arm": arm, "other": other, "testset": testset, "metric": metric, "seeds": seeds}
                 rows.append({**head, "effect": float(np.mean(values)), **student(values)})
     write_effects(output, COLUMNS, rows)
+    for line in sorted(set(at_other_commits(commits, experiments, arms, metrics))):
+        print(line)
 
 
 Number = tuple[str, str, str, int, str]
@@ -79,6 +86,18 @@ def seed_differences(scores: dict[Number, float], experiment: str, metric: str, 
         if (name, measure, mine) == (experiment, metric, arm) and (theirs := (name, measure, other, seed, machine)) in scores:
             found[seed].append(value - scores[theirs])
     return [float(np.mean(found[seed])) for seed in sorted(found)]
+
+
+def at_other_commits(
+    commits: dict[Number, set[str]], experiments: tuple[str, ...], arms: tuple[str, ...], metrics: tuple[str, ...]
+) -> Iterator[str]:
+    """A line for each difference whose arms were trained at different commits: what changed between these is a part of it."""
+    for (name, metric, arm, seed, machine), mine in commits.items():
+        for other in arms if name in experiments and arm in arms and metric in metrics else ():
+            theirs = commits.get((name, metric, other, seed, machine), mine)
+            if arms.index(other) < arms.index(arm) and mine != theirs:
+                at = ", ".join(f"{each} at {' and '.join(sorted(some))}" for each, some in ((arm, mine), (other, theirs)))
+                yield f"of different commits: {name}, seed {seed}: {at}"
 
 
 if __name__ == "__main__":

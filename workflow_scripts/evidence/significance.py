@@ -110,6 +110,7 @@ def over_seeds(
     arms and each metric the difference, averaged over seeds, its 95 % interval (bootstrap only) and its p-value.
     """
     keys = [(name, seed) for name in names for seed in seeds]
+    one_sided = len(seeds) == 1  # so that p is that of `per_seed`
     hypotheses, reference, failed = readable(dict(zip(keys, systems, strict=True)), references)
     pairs = [(mine, other) for at, mine in enumerate(names) for other in names[:at]]
     differences = {}
@@ -122,10 +123,11 @@ def over_seeds(
             reasons[name] = in_one_line(error)
             continue
         score = lambda sums, m=metric: m._compute_score_from_stats(list(sums)).score  # noqa: E731
-        differences[name] = compare(statistics, score, pairs, settings, seeds[0])
+        differences[name] = compare(statistics, score, pairs, settings, seeds[0], one_sided=one_sided)
     segments = {key: found for key, path in zip(keys, comet, strict=True) if (found := _segments(path)) is not None} if comet else {}
     if segments:
-        differences["COMET"] = compare(segments, lambda sums: float(sums[0] / sums[1]), pairs, settings, seeds[0])
+        of_corpus = lambda sums: float(sums[0] / sums[1])  # noqa: E731
+        differences["COMET"] = compare(segments, of_corpus, pairs, settings, seeds[0], one_sided=one_sided)
     write_json(
         output,
         {
@@ -166,14 +168,13 @@ def compare(
     settings: TestSettings,
     seed: int = 1,
     blocks: Sequence[int] = (),
-    one_sided: bool | None = None,
+    one_sided: bool = False,
 ) -> dict[tuple[str, str], dict[str, float | int | None]]:
     """Test the difference between the arms of each pair.
 
-    With one training seed, the bootstrap's resamples and p-values equal sacreBLEU's; the randomization draws others. With several
-    seeds, the p-value is the share of the
-    resamples whose difference is at least as far from the mean of all resamples (bootstrap), or from zero (randomization), as the
-    observed difference is from zero.
+    The p-value is the share of the resamples whose difference is at least as far from the mean of all resamples (bootstrap), or from
+    zero (randomization), as the observed difference is from zero. `one_sided`, and with one training seed, the bootstrap's resamples
+    and p-values equal sacreBLEU's; the randomization draws others.
 
     Args:
         statistics: (arm, training seed) → counts of each sentence (sentences × counts).
@@ -182,7 +183,7 @@ def compare(
         settings: Method and number of resamples.
         seed: Seed of the resamples.
         blocks: Where the rows are the sentences of several texts, one text after the other: how many each has.
-        one_sided: Whether the bootstrap's p-value counts one tail, as sacreBLEU's does; by default with one training seed.
+        one_sided: Whether the bootstrap's p-value counts one tail, as sacreBLEU's does.
 
     Returns:
         For each pair the number of seeds that both arms have, the difference averaged over them, its 95 % interval (`low` and `high`;
@@ -190,8 +191,6 @@ def compare(
     """
     observed = {key: score(counts.sum(axis=0)) for key, counts in statistics.items()}
     bootstrap = settings.test == "bootstrap"
-    if one_sided is None:
-        one_sided = len({s for _, s in statistics}) == 1
     drawn = drawn_scores(statistics, score, settings.samples, np.random.default_rng(seed), blocks) if bootstrap else {}
     result: dict[tuple[str, str], dict[str, float | int | None]] = {}
     for mine, other in pairs:

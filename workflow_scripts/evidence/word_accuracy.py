@@ -89,7 +89,8 @@ def by_bucket(hypothesis: list[list[str]], reference: list[list[str]], counts: C
     """The measures of each bucket, and of all words together, counted by compare-mt.
 
     `matches` is the number of words in the hypotheses that are also in their reference; `hypothesis` and `reference` are the numbers of
-    words on each side. Words of a hypothesis are assigned to buckets by their own frequency.
+    words on each side. Words of a hypothesis are assigned to buckets by their own frequency. `f` is None for a bucket of which the
+    references have no word.
     """
     from compare_mt.bucketers import FreqWordBucketer
 
@@ -101,7 +102,7 @@ def by_bucket(hypothesis: list[list[str]], reference: list[list[str]], counts: C
     return {name: measures(*cell) for name, cell in cells.items()}
 
 
-def measures(matches: int, reference: int, hypothesis: int) -> dict[str, float | int]:
+def measures(matches: int, reference: int, hypothesis: int) -> dict[str, float | int | None]:
     """Precision (of the hypotheses' words), recall (of the references') and their harmonic mean, from 0 to 1."""
     return {
         "matches": matches,
@@ -109,7 +110,7 @@ def measures(matches: int, reference: int, hypothesis: int) -> dict[str, float |
         "hypothesis": hypothesis,
         "precision": matches / hypothesis if hypothesis else 0.0,
         "recall": matches / reference if reference else 0.0,
-        "f": 2 * matches / (reference + hypothesis) if matches else 0.0,
+        "f": 2 * matches / (reference + hypothesis) if reference else None,
     }
 
 

@@ -307,20 +307,24 @@ def word_accuracy(study: Study) -> dict[str, Any]:
 
 
 def bucket_accuracy(study: Study, testset: str) -> dict[str, Any]:
-    """F-measure in per cent per arm and frequency bucket, over the seeds, with each bucket's limits and its number of reference words."""
+    """F-measure in per cent per arm and frequency bucket, over the seeds, with each bucket's limits and its number of reference words.
+
+    A bucket of which the references have no word is left out.
+    """
     reports = {(arm, seed): study.json(study.seed(arm, seed) / f"{testset}.words.json") for arm in study.arms for seed in study.seeds}
     for (arm, seed), report in reports.items():
         if report.get("failed"):
             raise ValueError(f"{arm}, seed {seed}: {report['failed']}")
     first = reports[study.baseline, study.seeds[0]]
-    buckets = ("all", "high", "mid", "low")
+    counted = {bucket: first["buckets"][bucket]["reference"] for bucket in ("all", "high", "mid", "low")}
+    buckets = {bucket: words for bucket, words in counted.items() if words}
     values = {
         (arm, bucket): [100 * reports[arm, seed]["buckets"][bucket]["f"] for seed in study.seeds]
         for arm in study.arms
         for bucket in buckets
     }
     return {
-        "buckets": {bucket: first["buckets"][bucket]["reference"] for bucket in buckets},
+        "buckets": buckets,
         "low": first["settings"]["low"],
         "high": first["settings"]["high"],
         "cells": {(arm, bucket): summary(values[arm, bucket]) for arm, bucket in values},

@@ -148,12 +148,14 @@ def first_below(points: list[tuple[float, float]], goal: float) -> float | None:
 
 
 def last_fifth(study: Study) -> dict[str, Any] | None:
-    """Gain in dev score over the last fifth of the baseline's updates; scores between two looks are interpolated."""
-    phase = study.arms[study.baseline][-1]
+    """Gain in dev score over the last fifth of the baseline's finetuning; scores between two looks are interpolated."""
+    *before, phase = study.arms[study.baseline]
     found = []
     for seed in study.seeds:
         points = curve(study, study.baseline, seed, phase, DEV_SCORES[study.dev_metric])
         if len(points) > 1:
             x, y = zip(*points, strict=True)
-            found.append(float(y[-1] - np.interp(x[-1] * 0.8, x, y)))
+            start = sum(updates_made(study, study.baseline, seed, earlier) or 0 for earlier in before)
+            if x[0] <= (begin := start + 0.8 * (x[-1] - start)):
+                found.append(float(y[-1] - np.interp(begin, x, y)))
     return summary(found) if found else None

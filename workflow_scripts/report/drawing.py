@@ -43,13 +43,15 @@ def line_chart(
     parts += [_text((left + width - right) / 2, height - 8, x_label, "middle")]
     parts += [f'<g transform="translate(13 {(top + height - bottom) / 2}) rotate(-90)">{_text(0, 0, y_label, "middle")}</g>']
     for s in series:
-        for line, dash in [(line, "") for line in s["lines"]] + [(line, ' stroke-dasharray="5 3"') for line in s.get("dashed", [])]:
+        names_of = s.get("labels", [""] * len(s["lines"]))
+        solid = [(line, name, "") for line, name in zip(s["lines"], names_of, strict=True)]
+        for line, name, dash in [*solid, *((line, "", ' stroke-dasharray="5 3"') for line in s.get("dashed", []))]:
             path = " ".join(f"{x_at(x):.1f},{y_at(y):.1f}" for x, y in line)
             parts.append(f'<polyline points="{path}" fill="none" stroke="{_colour(s)}" stroke-width="1.8"{dash}/>')
-            if len(line) == 1 and s.get("labels"):
+            if len(line) == 1 and name:
                 (x, y) = line[0]
                 parts.append(f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="4.5" fill="{_colour(s)}"/>')
-                parts.append(_text(x_at(x) + 8, y_at(y) + 4, s["labels"][s["lines"].index(line)], "start"))
+                parts.append(_text(x_at(x) + 8, y_at(y) + 4, name, "start"))
             elif len(line) <= 25:
                 parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.4" fill="{_colour(s)}"/>' for x, y in line]
     return _svg(title, width, height, parts + names)
@@ -67,6 +69,7 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tup
     every += [line[1]] if line else []
     xs = ticks(min(every), max(every))
     left, right, step = 24 + 7 * max(len(r["name"]) for r in rows), 70, 26
+    width = max(width, left + 200 + right)
     bottom = 12 + step * len(rows)
     at = _scale(xs[0], xs[-1], left, width - right)
     parts = [_line(at(x), 8, at(x), bottom, "grid") + _text(at(x), bottom + 16, label(x, xs), "middle") for x in xs]

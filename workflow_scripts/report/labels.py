@@ -72,7 +72,6 @@ def language_names(study: Study, testset: str) -> str:
 def scores(study: Study) -> dict[str, Any]:
     """The data of the part "Scores" (or "Accuracy"), and of the page's first box."""
     tested = study.json(study.run / "significance.json")
-    rows = measures(study, tested["pairs"])
     metric = measure(study).metric
     over_seeds = [{**row, "metric": metric, "family": family(row["testset"])} for row in tested["pairs"] if row["seed"] is None]
     for row in over_seeds:
@@ -80,6 +79,8 @@ def scores(study: Study) -> dict[str, Any]:
     correct(study, [row for row in over_seeds if row["other"] == study.baseline], "family")
     for row in over_seeds:
         row["marker"] = marker(row["p"], row["difference"] or 0.0)
+    rows = measures(study, tested["pairs"], over_seeds)
+    for row in over_seeds:
         gap = contrast(rows, row["arm"], row["other"], row["testset"], metric)
         row["by_seed"] = gap["interval"] if gap else None
     return {
@@ -95,10 +96,11 @@ def scores(study: Study) -> dict[str, Any]:
     }
 
 
-def measures(study: Study, pairs: Rows) -> Rows:
+def measures(study: Study, pairs: Rows, over_seeds: Rows) -> Rows:
     """One row per test set (and their average), seed and arm: score, 95 % interval, chance, difference from the baseline, p, marker.
 
-    An arm that is scored `once` for all seeds has rows of the first.
+    An arm that is scored `once` for all seeds has rows of the first, with the difference from the baseline's mean over its seeds
+    (`over_seeds`).
     `p` is corrected, as configured, for the comparisons of all arms and test sets with that seed, and by itself for those of the average.
     """
     tested = {(row["testset"], row["arm"], row["seed"]): row for row in pairs if row["other"] == study.baseline}
@@ -107,22 +109,26 @@ def measures(study: Study, pairs: Rows) -> Rows:
     for seed, arm in itertools.product(study.seeds, study.arms):
         if seed not in seeds_scored(study, arm):
             continue
-        once = {"once": measure(study).same_for_all_seeds(arm)}
+        once = measure(study).same_for_all_seeds(arm)
         found = {testset: found_scores(study, arm, testset, seed) for testset in study.testsets}
         if len(found) > 1:
             mean = {key: sum(one[key] for one in found.values()) / len(found) for key in (metric, *others, "chance")}
             found[AVERAGE] = {**mean, "low": None, "high": None, "at_chance": all(one["at_chance"] for one in found.values())}
         for testset, one in found.items():
-            against = tested.get((testset, arm, seed), {})
+            against = {} if once else tested.get((testset, arm, seed), {})
             rows.append(
                 {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": family(testset), "value": one[metric]}
                 | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
-                | once
+                | {"once": once}
                 | {"difference": against.get("difference"), "p_single": with_ties(against.get("p"), against.get("difference"))}
             )
     correct(study, rows, "family", "seed")
     for row in rows:
         row["marker"] = marker(row["p"], row["difference"] or 0.0)
+    overall = {(row["testset"], row["arm"]): row for row in over_seeds if row["other"] == study.baseline}
+    for row in rows:
+        if row["once"] and (test := overall.get((row["testset"], row["arm"]))):
+            row |= {key: test[key] for key in ("difference", "p_single", "p", "marker")}
     return rows
 
 
