@@ -1,7 +1,6 @@
 """Learning curves in the report, and what is read from them."""
 
 import itertools
-import re
 
 import pytest
 from invented import ARMS, configuration, plain, put, put_curve, report, results
@@ -55,7 +54,7 @@ def test_the_claim_of_half_the_steps_is_measured(tmp_path):
     html, _ = report(root, tmp_path)
     table = html[html.index("Updates until an arm") : html.index('id="distances-demo"')]
     # 20 updates before, and the baseline's last loss at the 80th of finetuning
-    assert re.search(r"csr</th><td class=\"n\">100</td><td class=\"n\">80</td><td class=\"n\">80.0 %</td><td class=\"n\">8<", table)
+    assert "csr 100 80 80.0 % 8" in plain(table)
 
 
 def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_path):
