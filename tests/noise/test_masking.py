@@ -1,6 +1,7 @@
 """BERT's masks: how many, of which kinds, and the same again from the same seed."""
 
 import numpy as np
+import pytest
 
 from workflow_scripts.noise import philox
 from workflow_scripts.noise.masking import Masking, mask_pieces, span_length
@@ -53,3 +54,23 @@ def test_spans_are_as_long_as_spanberts():
     philox.start(state, 1, 0, 0)
     lengths = [span_length(state) for _ in range(20_000)]
     assert abs(np.mean(lengths) - 3.797) < 0.06 and (min(lengths), max(lengths)) == (1, 10)
+
+
+@pytest.mark.parametrize("unit", ["word", "span"])
+def test_no_more_is_guessed_than_the_rate_allows(unit):
+    """A row of Chinese is one word: a part of it is guessed. A long word among short ones stays to be read."""
+    lengths = [40] * 300
+    ids, before = rows(lengths)
+    starts = np.zeros(1000, bool)
+    masking = Masking(rate=0.15, masked=1.0, replaced=0.0, unit=unit)
+    _, labels = mask_pieces(ids, before, PIECES, MASK, masking, 1, 0, starts=starts)
+    hits = [labels[start:end] != -100 for start, end in zip(before, before[1:], strict=False)]
+    assert {int(hit.sum()) for hit in hits} == {6} and len({tuple(hit) for hit in hits}) > 20
+    # pieces 4 to 499 begin a word; the last 30 of each row are one
+    starts[:500] = True
+    for start in before[:-1]:
+        ids[start + 1 : start + 12] = ids[start + 1 : start + 12] % 400 + 4
+        ids[start + 12 : start + 41] = ids[start + 12 : start + 41] % 400 + 500
+    _, labels = mask_pieces(ids, before, PIECES, MASK, masking, 1, 0, starts=starts)
+    hits = [labels[start:end] != -100 for start, end in zip(before, before[1:], strict=False)]
+    assert {int(hit.sum()) for hit in hits} <= set(range(1, 7)) and not any(hit[11:].any() for hit in hits)

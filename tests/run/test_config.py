@@ -788,6 +788,7 @@ EXPERIMENT = "experiments/help-modules"
         (f"{MODULES}/train/held_out", 0.1, "is for dev and test sets"),
         (f"{MODULES}/train/columns", {"text": 3}, "say nothing about label"),
         (f"{MODULES}/train/columns/txt", 3, "'txt' is not defined, did you mean 'text'"),
+        (f"{MODULES}/train/columns/pair", 2, r"modules\.test\.de\.columns: have no `pair`, but those of `train` have; give it in all"),
         (f"{MODULES}/train/label_pattern", "(", "is no regular expression"),
         (f"{MODULES}/train/label_pattern", "scalc", "needs a group that is the label"),
         (f"{MODULES}/train/file", "{x}.tsv", "'{x}.tsv' has braces"),

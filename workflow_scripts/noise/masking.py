@@ -27,7 +27,8 @@ class Masking:
     """Share of these that are read as another piece, drawn from the vocabulary; the others stay as they are."""
     unit: Literal["piece", "word", "span"] = "piece"
     """What is guessed together: single pieces, all pieces of a word, or spans of words, whose length is drawn from a geometric
-    distribution (0.2, at most 10 words, as in SpanBERT). The fate of a span (`masked`, `replaced`) is that of all its pieces."""
+    distribution (0.2, at most 10 words, as in SpanBERT). The fate of a span (`masked`, `replaced`) is that of all its pieces. A word of
+    more pieces than `rate` allows stays whole to read, as in BERT; of a row of such words alone a part of one is guessed."""
 
 
 _ENDS, _LONGEST = 0.2, 10
@@ -106,7 +107,7 @@ def _mask(ids, ordinary, before, pieces, mask, rate, masked, replaced, seed, str
 def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, replaced, in_spans, seed, stream):
     read, labels = ids.copy(), np.full(len(ids), -100, ids.dtype)
     state = np.empty(philox.STATE, np.uint64)
-    words = np.empty(len(ids) + 1, np.int64)
+    words, ends = np.empty(len(ids) + 1, np.int64), np.empty(len(ids) + 1, np.int64)
     order = np.empty(len(ids), np.int64)
     for row in range(len(before) - 1):
         philox.start(state, seed, stream, row)
@@ -119,8 +120,9 @@ def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, repla
                     words[number] = place
                     order[number] = number
                     number += 1
+                ends[number - 1] = place + 1
         budget = min(count, max(1, int(rate * count + 0.5)))
-        # words in random order are the beginnings of spans; what would go over the budget is left out, but for the first
+        # words in random order are the beginnings of spans; what would go over the budget is left out
         spent = 0
         for turn in range(number):
             other = turn + philox.integer(state, number - turn)
@@ -130,16 +132,20 @@ def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, repla
             length = span_length(state) if in_spans else 1
             fate = philox.random(state)
             for word in range(order[turn], min(number, order[turn] + length)):
-                end = words[word]
-                while end < before[row + 1] and ordinary[end] and (end == words[word] or word + 1 == number or end < words[word + 1]):
-                    end += 1
-                size = end - words[word]
-                if labels[words[word]] != -100 or (spent and spent + size > budget):
+                size = ends[word] - words[word]
+                if labels[words[word]] != -100 or spent + size > budget:
                     break
                 spent += size
-                for place in range(words[word], end):
+                for place in range(words[word], ends[word]):
                     labels[place] = ids[place]
                     if not in_spans:
                         fate = philox.random(state)
                     read[place] = _instead(ids[place], fate, pieces, mask, masked, replaced, state)
+        # every word is longer than the budget, as where a script has no blanks: a part of one is guessed
+        if number and not spent:
+            word = order[0]
+            begin = words[word] + philox.integer(state, ends[word] - words[word] - budget + 1)
+            for place in range(begin, begin + budget):
+                labels[place] = ids[place]
+                read[place] = _instead(ids[place], philox.random(state), pieces, mask, masked, replaced, state)
     return read, labels

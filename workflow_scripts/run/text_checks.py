@@ -242,6 +242,16 @@ def labelled_problems(where: str, labelled: Labelled) -> Iterator[str]:
     yield from _label_problems(where, labelled)
     yield from _test_problems(where, labelled, "average")
     yield from _same_text_problems(where, labelled)
+    yield from _lacking_pair_problems(where, labelled)
+
+
+def _lacking_pair_problems(where: str, labelled: Labelled) -> Iterator[str]:
+    """Either all texts are pairs, or none is: a model reads the two in different forms."""
+    given = {part: source for part, source in sources_of(labelled).items() if source.columns} if labelled.unit == "text" else {}
+    paired = [part for part, source in given.items() if "pair" in source.columns]
+    for part in given if paired else ():
+        if part not in paired:
+            yield f"{where}.{part}.columns: have no `pair`, but those of `{paired[0]}` have; give it in all of them, or in none"
 
 
 def _translator_problems(where: str, labelled: Labelled) -> Iterator[str]:

@@ -142,7 +142,9 @@ _QUOTES = '"«»„“”‟‹›'
 """Quotation marks, most of which open in one language and close in another."""
 _ELIDED = r"\p{L}|qu|jusqu|lorsqu|puisqu|un|all|coll|dall|dell|nell|sull|quell"
 """What French and Italian words are without the vowel for which an apostrophe stands."""
-_NO_BLANK_AFTER = regex.compile(rf"[\p{{Ps}}\p{{Pi}}¿¡{_UNSPACED}]$|\p{{L}}\p{{Pd}}$|\b({_ELIDED})['’]$", regex.IGNORECASE)
+_NO_BLANK_AFTER = regex.compile(
+    rf"[\p{{Ps}}\p{{Pi}}¿¡{_UNSPACED}]$|[\p{{L}}\p{{Nd}}]\p{{Pd}}$|\S[/=]$|\b({_ELIDED})['’]$", regex.IGNORECASE
+)
 _NO_BLANK_BEFORE = regex.compile(rf"(?![&#@¿¡])[\p{{Po}}\p{{Pe}}\p{{Pf}}{_UNSPACED}]|\p{{Pd}}\p{{L}}")
 _MARKED = regex.compile(rf"{regex.escape(MARKS[0])}\s*(.*?)\s*{regex.escape(MARKS[1])}")
 
