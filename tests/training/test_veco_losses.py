@@ -145,7 +145,7 @@ def test_each_part_of_an_update_weighs_what_its_update_has_of_the_losses(tiny, t
 def test_what_a_part_takes_is_what_is_read_of_it(tiny):
     rows = tiny[2][1].rows
     batch = veco_losses.collate(Batch(rows, parallel=True), 1, 0, Veco())
-    read = batch["ids"].numel() + batch["ids"][batch["asking"]].numel() + batch["joined_ids"].numel()
+    read = batch["ids"].numel() + batch["ids"][batch["decoder_segments"]].numel() + batch["joined_ids"].numel()
     assert veco_losses.cells(rows, 0) == read
 
 
@@ -191,7 +191,7 @@ def test_segments_alone_can_be_tried_as_the_part_that_takes_the_most_memory(tiny
     _, _, dev = tiny
     alone = Batch([row for row in dev[0].rows if second(row[0], 0) == len(row[0])], parallel=True, cross_alone=False)
     batch = veco_losses.collate(alone, 1, 0, Veco())
-    assert "is_mlm_places" in batch and "joined_ids" not in batch and "asking" not in batch
+    assert "is_mlm_places" in batch and "joined_ids" not in batch and "decoder_segments" not in batch
 
 
 def test_several_processes_find_a_gradient_of_every_weight_where_segments_are_alone(tiny, monkeypatch):

@@ -53,41 +53,45 @@ LOSSES = ("is_mlm", "cs_mlm", "tlm")
 def collate(batch: Batch, pad: int, start: int, veco: Veco) -> dict[str, Any]:
     """The tensors of a batch.
 
-    `ids` (segments × longest) are all x, then all y, `other` the number of a segment's partner. What a loss reads of them is given by
-    `asking`: the segments that the decoder reads. `places` are the masked positions of the segments, of those that the decoder reads, and
-    of the joined rows, each counted through all cells of its batch. `labels` (1 × pieces to guess) are those of one loss after the other.
+    Rows are pairs of segments, x and y, or segments that are alone. Of three rows, x0 y0, x1, x2 y2:
+
+        ids                segments × longest           x0, x1, x2, y0, y2; `seen` is false where there is padding
+        decoder_segments   which of them it reads       0, 2, 3, 4: both sides of every pair
+        memory_segments    whose states it looks at     3, 4, 0, 2: the other side of the same pair
+        joined_ids         pairs × longest              x0 y0, x2 y2; `joined_counted` has the positions, which begin anew with y
+
+    `is_mlm_places`, `cs_mlm_places` and `tlm_places` are the masked positions of `ids`, of what the decoder reads, and of the joined rows,
+    each counted through all cells of its batch. `labels` (1 × pieces to guess) are those of one loss after the other.
     """
     first, then = [], []
-    for number, (read, labels) in enumerate(batch.rows):
+    for number, (read, wanted) in enumerate(batch.rows):
         at = second(read, start)
-        wanted = torch.full((len(read),), -100)
-        wanted[: len(labels)] = torch.tensor(labels)
+        labels = torch.full((len(read),), -100)
+        labels[: len(wanted)] = torch.tensor(wanted)
         row = torch.tensor(read)
-        first.append((number, row[:at], wanted[:at]))
+        first.append((number, row[:at], labels[:at]))
         if at < len(read):
-            then.append((number, row[at:], wanted[at:]))
+            then.append((number, row[at:], labels[at:]))
     segments = [*first, *then]
-    ids, seen, goals = _padded([segment[1:] for segment in segments], pad)
+    ids, seen, labels_of = _padded([segment[1:] for segment in segments], pad)
     made: dict[str, Any] = {"ids": ids, "seen": seen}
-    places: dict[str, Tensor] = {}
-    found: dict[str, Tensor] = {}
+    guessed: dict[str, Tensor] = {}
     if veco.is_mlm and not batch.cross_alone:
-        places["is_mlm"], found["is_mlm"] = _guessed(goals)
+        made["is_mlm_places"], guessed["is_mlm"] = _guessed(labels_of)
     if veco.cs_mlm and then:
         # of a segment's number, that of the other one of its pair
         partner = {number: len(first) + place for place, (number, *_) in enumerate(then)}
-        asking = torch.tensor([*partner, *partner.values()])
-        made |= {"asking": asking, "other": torch.tensor([*partner.values(), *partner])}
-        places["cs_mlm"], found["cs_mlm"] = _guessed(goals[asking])
+        made["decoder_segments"] = torch.tensor([*partner, *partner.values()])
+        made["memory_segments"] = torch.tensor([*partner.values(), *partner])
+        made["cs_mlm_places"], guessed["cs_mlm"] = _guessed(labels_of[made["decoder_segments"]])
     if veco.tlm and batch.parallel and then and not batch.cross_alone:
-        joined = [(torch.cat([first[number][1], row]), torch.cat([first[number][2], goal])) for number, row, goal in then]
-        made["joined_ids"], made["joined_seen"], joined_goals = _padded(joined, pad)
+        joined = [(torch.cat([first[number][1], row]), torch.cat([first[number][2], labels])) for number, row, labels in then]
+        made["joined_ids"], made["joined_seen"], joined_labels = _padded(joined, pad)
         counted = [torch.cat([torch.arange(len(side)) for side in (first[number][1], row)]) + pad + 1 for number, row, _ in then]
         made["joined_counted"] = pad_sequence(counted, batch_first=True, padding_value=pad)
-        places["tlm"], found["tlm"] = _guessed(joined_goals)
-    made |= {f"{name}_places": some for name, some in places.items()}
-    goal = torch.cat([*found.values(), torch.empty(0, dtype=torch.long)])
-    return {**made, "labels": goal[None], "weight": torch.tensor(batch.weight)}
+        made["tlm_places"], guessed["tlm"] = _guessed(joined_labels)
+    labels = torch.cat([*guessed.values(), torch.empty(0, dtype=torch.long)])
+    return {**made, "labels": labels[None], "weight": torch.tensor(batch.weight)}
 
 
 def share(update: Batch, start: int, veco: Veco) -> float:
@@ -112,14 +116,14 @@ def cells(rows: "Sequence[Row]", start: int) -> int:
 
 def _padded(rows: Sequence[tuple[Tensor, Tensor]], pad: int) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, where there are some, and labels."""
-    ids, goals = (pad_sequence([row[side] for row in rows], batch_first=True, padding_value=fill) for side, fill in ((0, pad), (1, -100)))
+    ids, labels = (pad_sequence([row[side] for row in rows], batch_first=True, padding_value=fill) for side, fill in ((0, pad), (1, -100)))
     lengths = torch.tensor([len(row[0]) for row in rows])
-    return ids, torch.arange(ids.shape[1]) < lengths[:, None], goals
+    return ids, torch.arange(ids.shape[1]) < lengths[:, None], labels
 
 
-def _guessed(goals: Tensor) -> tuple[Tensor, Tensor]:
+def _guessed(labels: Tensor) -> tuple[Tensor, Tensor]:
     """The masked positions, counted through all cells, and their labels."""
-    flat = goals.flatten()
+    flat = labels.flatten()
     places = (flat != -100).nonzero()[:, 0]
     return places, flat[places]
 
@@ -140,16 +144,15 @@ class Guesses(NamedTuple):
 def guesses(network: Any, batch: dict[str, Any], causal: bool) -> dict[str, Tensor]:
     """The states (pieces to guess × width) of each loss of a batch."""
     found = {}
-    if "is_mlm_places" in batch or "asking" in batch:
+    if "is_mlm_places" in batch or "decoder_segments" in batch:
         # where cross-attention alone learns, nothing does through the encoder
         with torch.set_grad_enabled(torch.is_grad_enabled() and "is_mlm_places" in batch):
             encoded = encode(network, batch["ids"], batch["seen"])  # the paper's X(N), of x and of y; its Y is the decoder's
     if "is_mlm_places" in batch:
         found["is_mlm"] = _at(encoded, batch["is_mlm_places"])
-    if "asking" in batch:
-        asking, other = batch["asking"], batch["other"]
-        # what the encoder made of the other segment of the pair is the memory
-        decoded = decode(network, batch["ids"][asking], batch["seen"][asking], encoded[other], batch["seen"][other], causal)
+    if "decoder_segments" in batch:
+        read, memory = batch["decoder_segments"], batch["memory_segments"]
+        decoded = decode(network, batch["ids"][read], batch["seen"][read], encoded[memory], batch["seen"][memory], causal)
         found["cs_mlm"] = _at(decoded, batch["cs_mlm_places"])
     if "joined_ids" in batch:
         joined = encode(network, batch["joined_ids"], batch["joined_seen"], batch["joined_counted"])
@@ -169,7 +172,7 @@ def forward_guesses(network: Any, causal: bool) -> None:
         if not found:  # segments that are alone, where cross-attention alone learns: every weight has a gradient of zero
             nothing = torch.stack([0 * weight.sum() for weight in network.parameters()]).sum()
             found = {"none": nothing.expand(0, network.config.hidden_size)}
-        elif "asking" not in batch and torch.distributed.is_initialized():
+        elif "decoder_segments" not in batch and torch.distributed.is_initialized():
             # several processes wait for the gradient of every weight, and segments that are alone ask no cross-attention
             unasked = [0 * weight.sum() for name, weight in network.named_parameters() if CROSS in name]
             found |= {"none": torch.stack(unasked).sum().expand(0, network.config.hidden_size)} if unasked else {}
@@ -211,10 +214,10 @@ def measured(
             on_device = {name: value.to(network.device) for name, value in batch.items()}
             with reading_in(precision, network.device):
                 found = guesses(network, on_device, veco.causal)
-            goals = on_device["labels"][0].split([len(states) for states in found.values()])
-            for (name, states), goal in zip(found.items(), goals, strict=True):
-                sums[name] += float(linear_smoothed_loss(states[None], *output_layer(network), goal[None], 0.0, 1, states.dtype))
-                counts[name] += len(goal)
+            by_loss = on_device["labels"][0].split([len(states) for states in found.values()])
+            for (name, states), labels in zip(found.items(), by_loss, strict=True):
+                sums[name] += float(linear_smoothed_loss(states[None], *output_layer(network), labels[None], 0.0, 1, states.dtype))
+                counts[name] += len(labels)
     every = {f"{name}_loss": sums[name] / counts[name] for name in LOSSES if counts[name]}
     return {"veco_loss": sum(sums.values()) / max(1, sum(counts.values())), **every}
 
