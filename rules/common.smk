@@ -19,13 +19,14 @@ from workflow_scripts import paths
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses, arms, inputs, searches, transfers
-from workflow_scripts.run.config import MISSING, check_folder, check_record, dumped, load, missing_files
+from workflow_scripts.run.config import check_folder, check_record, dumped, load, missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
-from workflow_scripts.run.loading import check_files
+from workflow_scripts.run.loading import check_files, located
 from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
 from workflow_scripts.tasks.table import task_name, task_of
+from workflow_scripts.text.files import missing_file
 
 if workflow.modifier.path_modifier.prefix:
     raise WorkflowError("Crossgap cannot be used as a module with `prefix`: its stages write under results/ of the working directory")
@@ -33,12 +34,13 @@ try:
     # as a module, Crossgap is given its configuration by the other workflow, whose files are that workflow's business
     files = workflow.configfiles if workflow.modifier.is_main_snakefile() else []
     check_files(files)
-    CONFIG = load(config, files)
+    ours = workflow.config_settings.config
+    CONFIG = load(config, files, ours)
     # Snakemake asks for a missing file only where what is made of it is missing, too: a wrong path would leave results of the old text.
     # Preflight tells it with all else that is wrong, and as a module the other workflow may have a rule that makes the file.
     alone = workflow.is_main_process and workflow.modifier.is_main_snakefile()
     if alone and "preflight" not in sys.argv and (missing := missing_files(CONFIG)):
-        raise InputError("config:\n" + "\n".join(f"  {where}: {path}: {MISSING}" for where, path in missing))
+        raise InputError(located("config:\n" + "\n".join(f"  {where}: {missing_file(path)}" for where, path in missing), files, ours))
     if alone:
         check_folder()
     if alone and not {"--forceall", "-F", "--unlock"} & {*sys.argv}:

@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -24,7 +25,7 @@ from workflow_scripts.run import config
 from workflow_scripts.run.loading import check_files
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.corpus import Corpus, held_out, train
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import missing_file, read_lines
 from workflow_scripts.text.parallel import Documents, Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training import training
@@ -78,13 +79,13 @@ HELP = DEFAULT["corpora"]["help"]
         ("run/arms", "finetune", "arms: input should be a valid list"),
         ("run/experiments", None, "experiments: input should be a valid list"),
         ("run/experiments", ["help-de-en"] * 2, "names something twice"),
-        ("corpora", [], "corpora: input should be a valid dictionary"),
+        ("corpora", [], "corpora: wants a block of names and what they stand for"),
         ("corpora/help/languages", ["de"], "languages.1: is missing"),
-        ("corpora/help/languages", [False, "en"], "languages.0: input should be a valid string, got False"),
+        ("corpora/help/languages", [False, "en"], "languages.0: input should be a valid string, got false"),
         ("corpora/help/languages", "de-en", "languages: input should be a valid tuple"),
-        (EXPERIMENT, None, "help-de-en: input should be a dictionary"),
-        (TRAINING, [], "training: input should be a dictionary"),
-        ("lexicons/unsupervised/gold", "gold.tsv", "gold: input should be a valid dictionary"),
+        (EXPERIMENT, None, "help-de-en: wants a block of keys, got null; leave the key out"),
+        (TRAINING, [], "training: wants a block of keys"),
+        ("lexicons/unsupervised/gold", "gold.tsv", "gold: wants a block of names and what they stand for"),
         ("backbones/bible/small", None, "kind small needs `small`"),
         ("backbones/bible/kind", "hub", "kind hub needs `model`"),
         # names that nothing has
@@ -121,7 +122,7 @@ def test_bad_configuration(path, value, said):
 
 @pytest.mark.parametrize("raw", [{}, [], None, "text", {"run": 1}, {1: 2}], ids=repr)
 def test_a_configuration_that_is_something_else(raw):
-    with pytest.raises(InputError, match=r"is missing|input should be a dictionary"):
+    with pytest.raises(InputError, match=r"is missing|wants a block of keys"):
         config.load(raw)
 
 
@@ -339,19 +340,48 @@ def test_files_that_are_packed_in_other_ways(tmp_path, packed, said):
         b'{"de": {"x": "y"}, "en": "x"}',
         b'{"de": NaN, "en": "x"}',
         b'["de", "en"]',
-        b"",
         b'{"de": "cut off',
         rb'{"de": "half a pair \ud800", "en": "x"}',
         b"[" * 100_000,
         b'{"de": "a", "en": "b", "n": ' + b"9" * 5000 + b"}",
     ],
-    ids=["null", "number", "deeper", "nan", "list", "blank", "cut", "surrogate", "nested", "huge-number"],
+    ids=["null", "number", "deeper", "nan", "list", "cut", "surrogate", "nested", "huge-number"],
 )
 def test_json_lines_that_are_refused(tmp_path, row):
     path = tmp_path / "x.jsonl"
     path.write_bytes(JSON[: JSON.index(b"\n") + 1] + row + b"\n" + JSON)
     with pytest.raises(InputError, match=r"x\.jsonl, line 2: not a JSON object"):
         clean(tmp_path, Source(file=str(path), columns={"de": "de", "en": "en"}))
+
+
+def test_empty_lines_among_json_lines_are_passed_over(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(JSON[: JSON.index(b"\n") + 1] + b"\n \n" + JSON[JSON.index(b"\n") + 1 :])
+    pairs = list(read_pairs(Source(file=str(path), columns={"de": "de", "en": "en"}), ("de", "en")))
+    assert len(pairs) == 60 and [pair.line for pair in pairs[:2]] == [1, 4]
+
+
+def test_the_columns_of_parallel_text_may_be_named_by_a_header(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_bytes(b"id\tenglish\tgerman\n" + b"".join(b"%d\t%b\t%b\n" % (n, e.encode(), g.encode()) for n, g, e in NUMBERED))
+    source = Source(file=str(path), columns={"de": "german", "en": "english"}, header=True)
+    pairs = list(read_pairs(source, ("de", "en")))
+    assert [(pair.a, pair.b) for pair in pairs] == [(g, e) for _, g, e in NUMBERED] and pairs[0].line == 2
+    with pytest.raises(InputError, match=r"numbers from 1, or names in its first line with `header: true`"):
+        list(read_pairs(replace(source, header=False), ("de", "en")))
+    with pytest.raises(InputError, match="there is no column 'deutsch' for 'de'; the header has id, english, german"):
+        list(read_pairs(replace(source, columns={"de": "deutsch", "en": "english"}), ("de", "en")))
+
+
+NUMBERED = [(1, "Ein Haus.", "A house."), (2, "Ein Baum.", "A tree.")]
+
+
+def test_a_missing_file_is_answered_with_the_nearest_name(tmp_path):
+    (tmp_path / "train.de").touch()
+    assert missing_file(tmp_path / "trian.de").endswith(f"no such file; did you mean {tmp_path / 'train.de'}?")
+    assert "no such file; check the path" in missing_file(tmp_path / "nothing.like.it")
+    assert f"there is no folder {tmp_path / 'data'}" in missing_file(tmp_path / "data/train.de")
+    assert "write / between folders" in missing_file("data\\train.de")
 
 
 DOC = "<doc id=1>\n<Article>\nOne.\n</Article>\n<ZH-REF1>\n一。\n</ZH-REF1>\n</doc>\n"
@@ -401,7 +431,7 @@ def test_documents_without_text_may_be_removed(tmp_path):
     [
         (lambda path: path.mkdir(), "is a folder, a text file was expected"),
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
-        (lambda path: path.symlink_to("nowhere"), "no such file; check the path in the configuration"),
+        (lambda path: path.symlink_to("nowhere"), "x.tsv: no such file; (check the path|did you mean)"),
         (lambda path: path.symlink_to("/dev/null"), "no training pair left of 0"),
         (lambda path: path.symlink_to("/proc/self/mem"), r"after line 0: cannot be read as \.tsv: .*Input/output error"),
     ],

@@ -54,7 +54,8 @@ def test_whitening_survives_missing_variance():
 
 @pytest.mark.parametrize("noise, at_least", [(0.0, 1.0), (0.15, 0.95)])
 @pytest.mark.parametrize("matrix", ["float32", "float16", "blocks"])
-def test_a_rotated_and_shuffled_copy_maps_back_onto_itself(noise, at_least, matrix):
+def test_a_rotated_and_shuffled_copy_maps_back_onto_itself(noise, at_least, matrix, monkeypatch):
+    monkeypatch.setattr("workflow_scripts.lexicon.verdict.LEAST_WORDS", 800)
     sides, order = planted(noise)
     found = map_once(sides, "unsupervised", [], 1, dataclasses.replace(SMALL, matrix=matrix))
     assert p_at_1(found.a, found.b, order) >= at_least and (found.attempt.good or noise)
@@ -107,7 +108,8 @@ def files(tmp_path):
     return [tmp_path / name for name in ("a.vec", "b.vec", "a.mapped.vec", "b.mapped.vec", "mapping.json")]
 
 
-def test_the_stage_writes_vectors_and_report(files):
+def test_the_stage_writes_vectors_and_report(files, monkeypatch):
+    monkeypatch.setattr("workflow_scripts.lexicon.verdict.LEAST_WORDS", 400)
     settings = Mapping(patience=3, initial_words=400, search_cutoff=300)
     (dictionary := files[0].with_name("words")).write_text("a5 b5\n")
     mapping.main(*files, dictionary=dictionary, seed=1, settings=settings)

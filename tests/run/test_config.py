@@ -152,7 +152,7 @@ def test_the_schema_is_generated():
         ("lexicons/unsupervised/mapping/mode", "mapped", "needs the mapped vectors of 'de'"),
         ("lexicons/unsupervised/gold", {"en-de": "x"}, "'en-de' must be in the order of the corpus's languages, 'de-en'"),
         ("run/seeds", [0], "different whole numbers from 1"),
-        ("experiments/help-de-en/training/pairs", True, "pairs: input should be a number, got True"),
+        ("experiments/help-de-en/training/pairs", True, "pairs: input should be a number, got true"),
         ("arms/csr/0/training", {"updates": 9}, "set `updates` of the phase itself instead"),
         ("arms/csr/0/training", {"pairs": 5000}, r"arms\.csr\.training\.pairs: is for the task phase; a pretext phase restores all"),
         ("backbones/bible/small/training/pairs", 5000, r"bible\.small\.training\.pairs: is for a task phase"),
@@ -245,7 +245,7 @@ def test_summaries_are_measured_by_rouge_unless_one_says_otherwise():
         (
             "corpora/help/languages",
             ["en", False],
-            r"languages\.1: input should be a valid string, got False; YAML takes no, yes, on and off",
+            r"languages\.1: input should be a valid string, got false; YAML takes no, yes, on and off",
         ),
         ("corpora/help/test", {2017: {"held_out": 9}}, r'help\.test\.2017: .*got 2017; YAML takes it for a number: write "2017" in quotes'),
         ("run/arms", [datetime.date(2024, 1, 31)], r'YAML takes it for a date: write "2024-01-31" in quotes'),
@@ -745,6 +745,19 @@ def test_a_lexicon_learnt_for_text_with_labels_is_checked():
     assert ("help", "wiktionary") in findings.used_lexicons(loaded) and "help" in findings.used_corpora(loaded)
 
 
+def test_an_error_names_the_file_and_the_line_of_its_key(tmp_path):
+    below, above = tmp_path / "below.yaml", tmp_path / "above.yaml"
+    below.write_text("run:\n  seeds: [1]\nexperiments:\n  mine:\n    source: de\n    training: {updates: 5}\n")
+    above.write_text("experiments:\n  mine:\n    training:\n      lr: 1\n")
+    said = (
+        "config:\n  experiments.mine.training.lr: unknown key\n  experiments.mine.source.0: odd\n  experiments.other: odd\n  run.seeds: odd"
+    )
+    _, lr, source, other, seeds = loading.located(said, (below, above, tmp_path / "gone.yaml"), {"run": {"seeds": 3}}).split("\n")
+    assert lr.endswith(f"unknown key ({above}, line 4)") and source.endswith(f"odd ({below}, line 5)")
+    # one that `each` has made stands in no file, nor does what the command line sets
+    assert other.endswith(": odd") and seeds.endswith(": odd")
+
+
 MODULES = "labelled/modules"
 EXPERIMENT = "experiments/help-modules"
 
@@ -752,6 +765,7 @@ EXPERIMENT = "experiments/help-modules"
 @pytest.mark.parametrize(
     "path, value, message",
     [
+        (f"{EXPERIMENT}/classification/lr", 1e-3, r"classification\.lr: unknown key, did you mean 'learning_rate'"),
         (f"{EXPERIMENT}/clasification", {}, r"experiments\.help-modules\.clasification: unknown key, did you mean 'classification'"),
         (f"{EXPERIMENT}/classification/learning_rate", -1, r"help-modules\.classification\.learning_rate: input should be greater than 0"),
         (f"{EXPERIMENT}/training/learning_rate", [1e-3, 2e-3], r"training\.learning_rate: input should be a valid number"),

@@ -52,6 +52,42 @@ def test_a_header_that_is_an_example_is_told(tmp_path):
     assert not list(text_findings._no_header("labelled.x.train", replace(source, header=False), block))
 
 
+def test_what_dev_and_test_sets_have_in_common_with_training_is_told(folder, tmp_path):
+    raw = changed("corpora/help/test", {"own": moses(folder, "de", "en")})
+    raw["corpora"]["help"]["train"] = moses(folder, "de", "en") | {"unescape": True}  # not the same settings, and the same text
+    said = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.test.own"]
+    assert len(said) == 2 and "of its first 300 examples 300 are among the first 300 of `train`" in said[1]
+    copy = tmp_path / "copy.tsv"
+    copy.write_text("no\ta sentence\nyes\tanother\n")
+    text = LabelledSource(str(copy), {"label": 1, "text": 2})
+    block = Labelled(language="en", labels=["no", "yes"], train=text, dev=LabelledSource(held_out=0.1), test={"own": text})
+    (note,) = text_findings._learnt("labelled.x.test.own", [Example("no", "a sentence", ""), Example("yes", "new", "")], block)
+    assert note.verdict == "note" and "of its first 2 examples 1 are among" in note.said
+
+
+def test_the_first_line_of_texts_to_write_and_what_holds_nothing_out_are_told(tmp_path):
+    (tmp_path / "x.tsv").write_text("sentence\tquestion\n" + "It rains.\tDoes it?\n" * 40)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"text": 1, "target": 2})
+    dev, test = (LabelledSource(held_out=share) for share in (0.0001, 0.4))
+    block = Labelled(language="en", unit="target", train=source, dev=dev, test={"own": test})
+    examples = list(text_findings._examples(source, block))
+    (note,) = text_findings._taken_for_an_example("labelled.x.train", examples)
+    assert "line 1 looks like a header, 'sentence' and 'question'" in note.said
+    assert not list(text_findings._taken_for_an_example("labelled.x.train", examples[1:]))
+    (wrong,) = (one for one in text_findings._nothing_held_out("labelled.x", source, block) if one.about == "labelled.x.dev")
+    assert wrong.verdict == "WRONG" and "held_out 0.0001 takes none of the" in wrong.said
+
+
+def test_a_dictionary_for_labelled_text_that_is_turned_is_found(tmp_path):
+    (tmp_path / "x.tsv").write_text("no\tthe house and the tree\n" * 20)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2})
+    block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
+    (tmp_path / "words").write_text("haus house\nbaum tree\nund and\n")
+    with pytest.raises(InputError, match="0 of 3 pairs have their English word in the text, and 3 when they are read the other way round"):
+        text_findings._given_word_list(str(tmp_path / "words"), "en-de", block)
+    assert text_findings._given_word_list(str(tmp_path / "words"), "de-en", block).endswith("3 pairs of words")
+
+
 def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
     for files, wrong in ((moses(folder, "de", "en"), False), (moses(folder, "en", "de"), True)):
         raw = changed("run/experiments", ["pairs"])
@@ -71,7 +107,7 @@ def test_files_for_another_reader_are_noted(tmp_path):
     assert any("has 1 line(s); if these should be more" in note for note in notes)
     (tmp_path / "dev.tsv").write_text("German\tEN\n" + "<p>Eine <B class='x'>Zeile\t1 < 2 <s> a > b\n" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
-    assert len(notes) == 3 and "line 1 looks like a header, 'German' and 'EN', and is read as a pair; delete it" in notes[1]
+    assert len(notes) == 3 and "line 1 looks like a header, 'German' and 'EN', and is read as a pair; set `header: true`" in notes[1]
     assert '48% of the sentences have HTML tags, as in "<p>Eine' in notes[2]
     (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]

@@ -152,7 +152,7 @@ def test_questions_that_have_no_answer_by_design_are_left_out(tmp_path):
         ([asked(question=" ")], {}, "question 'q1': the question is empty"),
         ([asked()], {"passage": " \u200b"}, "question 'q1': the passage is empty"),
         ([asked(), asked()], {}, "question 'q1': the id 'q1' is there twice \\(before in line 1\\)"),
-        ([{"id": "q1"}], {}, "question 'q1': is not in SQuAD's format: KeyError 'answers'"),
+        ([{"id": "q1"}], {}, "question 'q1': is not in SQuAD's format: 'answers' is missing"),
         (["no"], {}, "article 1: is not in SQuAD's format"),
     ],
 )

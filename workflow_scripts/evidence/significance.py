@@ -209,7 +209,7 @@ def compare(
         else:
             sides = [[statistics[name, s] for s in seeds] for name in (mine, other)]
             found = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
-        if not found.any() or len(next(iter(statistics.values()))) == 1:
+        if not round(difference, 9) or not found.any() or len(next(iter(statistics.values()))) == 1:
             p = 1.0
         elif bootstrap and one_sided:
             # as in sacreBLEU; in effect this is a one-sided test, with about half the p-value of the test below

@@ -5,7 +5,7 @@ properties are independent of it:
 
 - Words that are spelt the same (names, abbreviations, numbers) usually mean the same; a good mapping puts most of them close together.
 - Where there are too few such words, words that translate each other should at least be of similar frequency.
-- One space that is a copy of the other needs no further evidence.
+- One space that is a copy of the other needs no further evidence, unless it has few words, of which any mapping brings most near others.
 
 The thresholds were set on some corpora and tested on others (docs/mapping.md).
 """
@@ -117,10 +117,10 @@ def _objection(judged: Attempt, words: int, cosine: float) -> str:
             return ""
         what = "pairs of the dictionary that were held out" if judged.start == "supervised" else "words spelt the same"
         return f"of {judged.witnesses} {what} only {judged.witnesses_found:.0%} are found; a good mapping finds {LEAST_FOUND:.0%} or more"
-    if cosine >= COPY:
-        return ""
     if judged.start == "unsupervised" and words < LEAST_WORDS:
         return f"{words} words are too few to map without a dictionary; at least {LEAST_WORDS} are needed"
+    if cosine >= COPY:
+        return ""
     if judged.frequency_correlation < LEAST_FREQUENCY_CORRELATION:
         return (
             f"the frequencies of paired words correlate by only {judged.frequency_correlation:.2f}; "

@@ -12,7 +12,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_type_hints
@@ -25,7 +25,7 @@ from workflow_scripts.lexicon.mapping import Mapping
 from workflow_scripts.limits import Positive
 from workflow_scripts.run.analyses import Analysis, sources_read
 from workflow_scripts.run.explanations import explained
-from workflow_scripts.run.loading import ALIKE, DEFINITIONS, stands_alone, written_out
+from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, stands_alone, written_out
 from workflow_scripts.stage import InputError, read_json, resource
 from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used
 from workflow_scripts.tasks.table import TASKS, task_name
@@ -131,15 +131,16 @@ class Config:
 # reading
 
 
-def load(raw: dict[str, Any], files: Iterable[Path | str] = ()) -> Config:
+def load(raw: dict[str, Any], files: Sequence[Path | str] = (), ours: Any = ()) -> Config:
     """The typed configuration; raises one `InputError` that lists everything that is wrong.
 
-    `files` are those that `raw` was read from. Where it is wrong, one among them that is laid over a file that is not named may be why.
+    `files` are those that `raw` was read from, and `ours` is what the command line has set. Where it is wrong, one of the files that is
+    laid over a file that is not named may be why.
     """
     try:
         return _load(raw)
     except InputError as error:
-        raise InputError("\n".join((str(error), *stands_alone(files)))) from None
+        raise InputError("\n".join((located(str(error), files, ours), *stands_alone(files)))) from None
 
 
 def _load(raw: dict[str, Any]) -> Config:
@@ -375,10 +376,6 @@ def missing_files(config: Config) -> list[tuple[str, str]]:
         for where, path in paths_used(config)
         if path != "task" and not path.startswith("results/") and not os.path.exists(resource(path))
     ]
-
-
-MISSING = "no such file; correct the path, or put the file there"
-"""What is said of a missing file."""
 
 
 if __name__ == "__main__":

@@ -49,9 +49,14 @@ def explain(problem: ErrorDetails, config: type) -> str:
         task = task_name(problem["input"]) if isinstance(problem["input"], dict) else problem["input"]
         return f"{where}.task: there is no task {task!r}{instead(task, TASKS)}"
     if problem["type"] == "dataclass_type":
-        return f"{where}: input should be a dictionary, got {problem['input']!r}"
-    near = ""
-    if problem["type"] == "string_type" and isinstance(problem["input"], bool):
+        return f"{where}: wants a block of keys, got {_as_yaml(problem['input'])}{_default(problem['input'])}"
+    if problem["type"] == "dict_type":
+        empty = "; for none of them write {}" if problem["input"] is None else ""
+        return f"{where}: wants a block of names and what they stand for, got {_as_yaml(problem['input'])}{empty}"
+    near = _default(problem["input"])
+    if problem["type"] == "list_type" and isinstance(problem["input"], str | int | float):
+        near = f"; write [{problem['input']}]"
+    elif problem["type"] == "string_type" and isinstance(problem["input"], bool):
         near = '; YAML takes no, yes, on and off for false and true: write "no" in quotes'
     elif problem["type"] == "string_type" and isinstance(problem["input"], int | float | datetime.date):
         what = "date" if isinstance(problem["input"], datetime.date) else "number"
@@ -63,7 +68,16 @@ def explain(problem: ErrorDetails, config: type) -> str:
     if problem["type"] == "literal_error" and isinstance(problem["input"], str):
         found = _nearest(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]))
         near = f"; did you mean {found!r}?" if found else ""
-    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}{near}"
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {_as_yaml(problem['input'])}{near}"
+
+
+def _default(value: object) -> str:
+    return "; leave the key out for its default" if value is None else ""
+
+
+def _as_yaml(value: object) -> str:
+    """A value as a configuration file has it; YAML has other words than Python for nothing, true and false."""
+    return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else repr(value)
 
 
 def _whole_number(text: object) -> int | None:
@@ -97,13 +111,32 @@ def _known_key(loc: tuple[int | str, ...], config: type) -> str:
     if len(loc) - (loc[0] == "experiments") == 3:
         own |= {"like"} if loc[0] in ALIKE else set()
         own |= {"each"} if loc[0] in DEFINITIONS else set()
-    near = _nearest(key, own)
+    near = called if (called := ELSEWHERE.get(key)) in own else _nearest(key, own)
     hint = f", did you mean {near!r}?" if near else ""
     places = list(dict.fromkeys(place for place, name in _places(config) if name == key))
     if _nearest(key, own, 0.8) or not places:
         return hint
     elsewhere = f"{' and '.join(places[:3])} {'has' if len(places) == 1 else 'have'} a key of this name"
     return f"{hint} ({elsewhere})" if hint else f"; {elsewhere}"
+
+
+ELSEWHERE = {
+    "lr": "learning_rate",
+    "steps": "updates",
+    "max_steps": "updates",
+    "max_updates": "updates",
+    "warmup_steps": "warmup_updates",
+    "warmup_ratio": "warmup",
+    "max_tokens": "batch_tokens",
+    "num_beams": "beam_size",
+    "beam": "beam_size",
+    "early_stopping": "patience",
+    "early_stopping_patience": "patience",
+    "num_train_epochs": "epochs",
+    "max_seq_length": "max_length",
+    "hidden_size": "d_model",
+}
+"""What other programs call a setting, and its name here."""
 
 
 def _nameless(problem: ErrorDetails, config: type) -> str | None:

@@ -59,6 +59,51 @@ def _repeated_keys(path: Path) -> Iterator[str]:
             waiting.append(value)
 
 
+def located(said: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
+    """A message of problems, a line each that begins with a key's path, with the file and line where that key stands.
+
+    Of several files that have the key the last one counts, as it is laid over the others. `ours` has the keys that a command line sets,
+    which stand in no file.
+    """
+    places: dict[str, str] = {}
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                root = yaml.compose(file, Loader=yaml.SafeLoader)
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            continue
+        if isinstance(root, yaml.MappingNode):
+            places |= {key: f"{path}, line {line}" for key, line in _lines_of(root, "")}
+    given = {key for key, _ in _dotted(ours)}
+
+    def placed(line: str) -> str:
+        keys = line.strip().partition(": ")[0].split(".") if line.startswith("  ") else []
+        for length in range(len(keys), 1 if len(keys) > 1 else 0, -1):
+            key = ".".join(keys[:length])
+            if key in given:
+                return line
+            if key in places:
+                return f"{line} ({places[key]})"
+        return line
+
+    return "\n".join(map(placed, said.split("\n")))
+
+
+def _lines_of(node: yaml.MappingNode, above: str) -> Iterator[tuple[str, int]]:
+    """The path of each key of a block, as `experiments.NAME.training`, and its line."""
+    for key, value in node.value:
+        path = f"{above}{key.value}"
+        yield path, key.start_mark.line + 1
+        if isinstance(value, yaml.MappingNode):
+            yield from _lines_of(value, f"{path}.")
+
+
+def _dotted(values: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items() if hasattr(values, "items") else ():
+        yield f"{above}{key}", value
+        yield from _dotted(value, f"{above}{key}.")
+
+
 def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
     """What to tell of recipes that are laid `over` another one where it is not among `paths`, the files that were named."""
     named = [Path(path) for path in paths]

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.run import amounts, findings, model_findings, resources, text_findings
-from workflow_scripts.run.config import MISSING, Config, load, missing_files
+from workflow_scripts.run.config import Config, load, missing_files
 from workflow_scripts.run.findings import Finding, Jobs
 from workflow_scripts.run.loading import check_files
 from workflow_scripts.stage import InputError, run
+from workflow_scripts.text.files import missing_file
 
 
 def main(*configfiles: Path) -> None:
@@ -44,7 +45,7 @@ def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findi
         yield finding
     for where, path in missing_files(config):
         if not any(path in said for said in told):
-            yield Finding("WRONG", where, f"{path}: {MISSING}")
+            yield Finding("WRONG", where, missing_file(path))
 
 
 def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:

@@ -195,7 +195,8 @@ def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> I
     """The columns, or the files, must be those of the corpus's two languages, each with a text of its own."""
     columns = source.columns if source.format else source.files or source.columns
     if missing := [code for code in corpus.languages if code not in columns]:
-        example = f"; for example those of `train`, {dict(corpus.train.columns)}" if source.file and part != "train" else ""
+        known = corpus.train.columns if part != "train" else {}
+        example = f"; for example those of `train`, {dict(known)}" if source.file and known else ""
         given = f"it has {dict(columns)}" if columns else f"give `columns`{example}"
         yield f"{where}.{part}: nothing is said about {', '.join(missing)}; {given}"
     elif columns[corpus.languages[0]] == columns[corpus.languages[1]]:
@@ -205,6 +206,8 @@ def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> I
             f"{where}.{part}: {twice[0]} is column {columns[twice[0]]!r}, from which a language is read; a recipe keeps the keys of "
             f"what it is laid over: set {twice[0]} to null, or give the corpus a name of its own"
         )
+    if source.header and (source.files or source.format or kind_of(source.file or "") == ".jsonl"):
+        yield f"{where}.{part}.header: is for a TSV file"
     extra = ["document", *(["heading"] if source.summary == "heading" else [])] if source.columns else []
     if unknown := columns.keys() - {*corpus.languages, *extra}:
         yield f"{where}.{part}: {', '.join(sorted(unknown))} is no language of the corpus" + "".join(f" nor `{name}`" for name in extra)

@@ -35,7 +35,7 @@ from workflow_scripts.text.fetching import Unreachable, cache_folder, is_offline
 from workflow_scripts.text.files import kind_of, read_lines
 from workflow_scripts.text.hub import download_command
 from workflow_scripts.text.identification import check_languages, reads_as
-from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.labelled import Labelled, is_of
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Pair, Source, read_pairs
 from workflow_scripts.text.tagged import INNER_BLANK
@@ -97,6 +97,9 @@ def corpora(config: Config) -> Iterator[Finding]:
                 pairs = beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
                 yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages)
                 yield from _ragged(f"corpora.{name}.{part}", source)
+                if part != "train" and not is_awaited(*corpus.train.paths()):
+                    learnt = beginning(read_pairs, source_at_hand(corpus.train), corpus.languages, corpus.documents)
+                    yield from _in_both(f"corpora.{name}.{part}", *([[pair.a, pair.b] for pair in some] for some in (pairs, learnt)))
                 for side, code in enumerate(corpus.languages):
                     yield from foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
 
@@ -106,7 +109,8 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str]) -> Iterator[
     lines otherwise."""
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
     if pairs and pairs[0].line == 1 and {text.lower() for text in cells[:2]} <= _HEADER | {*languages, *map(_english_name, languages)}:
-        yield Finding("note", about, f"line 1 looks like a header, {cells[0]!r} and {cells[1]!r}, and is read as a pair; delete it")
+        said = f"line 1 looks like a header, {cells[0]!r} and {cells[1]!r}, and is read as a pair; set `header: true`, or delete it"
+        yield Finding("note", about, said)
     if sum(map(_in_quotation_marks, cells)) > len(cells) / 2:
         yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
     if (lag := out_of_step(pairs)) is not None:
@@ -126,6 +130,9 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str]) -> Iterator[
 
 _HEADER = {"source", "target", "src", "tgt", "trg", "text", "sentence", "sentence1", "sentence2"}
 """What a table's first line calls its sides, besides their languages."""
+_TARGETS = {"answer", "article", "body", "context", "document", "headline", "input", "output", "passage", "prompt", "query", "question"}
+_TARGETS |= {"story", "summary", "title", *_HEADER}
+"""What it calls texts and what is written from them."""
 _TAG = regex.compile(r"</?(?:b|i|u|p|br|a|div|span|td|tr|li|ul|ol|font|strong|em|h[1-6])\b[^<>]*>", regex.IGNORECASE)
 
 
@@ -216,9 +223,48 @@ def labelled(config: Config) -> Iterator[Finding]:
                 lines = [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
                 yield from foreign(f"labelled.{name}.{part}", lines, block.language_of(part.replace(".", "/")))
                 yield from _ragged(f"labelled.{name}.{part}", source)
+                yield from _taken_for_an_example(f"labelled.{name}.{part}", examples)
+                if part == "train":
+                    yield from _nothing_held_out(f"labelled.{name}", source, block)
+                elif not part.startswith("translations"):
+                    yield from _learnt(f"labelled.{name}.{part}", examples, block)
                 if block.unit == "text":
                     yield from _quoted(f"labelled.{name}.{part}", examples)
                     yield from _no_header(f"labelled.{name}.{part}", source, block)
+
+
+def _taken_for_an_example(about: str, examples: list[Example]) -> Iterator[Finding]:
+    """A note where the line that names the columns is read as the first example."""
+    if examples and examples[0].line == 1 and {text.lower() for text in (*examples[0].texts, examples[0].label)} <= _TARGETS:
+        said = f"line 1 looks like a header, {examples[0].text!r} and {examples[0].label!r}, and is read as an example; set `header: true`"
+        yield Finding("note", about, said)
+
+
+def _nothing_held_out(about: str, source: LabelledSource, block: Labelled) -> Iterator[Finding]:
+    """Parts that are to be held out of training text that has no document for them."""
+    try:
+        documents = {example.document for example in itertools.islice(_examples(source, block), _HEAD)}
+    except InputError:
+        return
+    for part, of in sources_of(block).items():
+        if of.held_out is not None and not of.file and not any(is_of(block, part.replace(".", "/"), each) for each in documents):
+            said = f"held_out {of.held_out} takes none of the {len(documents):,} documents, which without a column `document` are blocks of"
+            yield Finding("WRONG", f"{about}.{part}", f"{said} lines; raise it, change `seed`, or give the part a file")
+
+
+def _learnt(about: str, examples: list[Example], block: Labelled) -> Iterator[Finding]:
+    """A note where a good part of a dev or test set is in the training text as well."""
+    if not is_awaited(*block.train.paths()):
+        learnt = beginning(_examples, block.train, block)
+        yield from _in_both(about, [example.texts for example in examples], [example.texts for example in learnt])
+
+
+def _in_both(about: str, texts: list[list[str]], learnt: list[list[str]]) -> Iterator[Finding]:
+    known = {tuple(each) for each in learnt}
+    both = sum(tuple(each) in known for each in texts)
+    if both > len(texts) / 10:
+        looked_at = f"of its first {len(texts):,} examples {both:,} are among the first {len(learnt):,} of `train`"
+        yield Finding("note", about, f"{looked_at}; training leaves out what a dev or test set has: see that it is not the training text")
 
 
 def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:
@@ -286,10 +332,10 @@ def lexicons(config: Config) -> Iterator[Finding]:
                 yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
         if block.mapping.engine == "vecmap":
             yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
-    given = {key for name in with_labels(config) for key in given_lexicons(config, name)}
-    for name, pair in sorted(key for key in given if not is_learnt(config.lexicons[key[0]])):
-        if not is_awaited(path := config.lexicons[name].dictionary[pair]):
-            yield judged(f"lexicons.{name}.dictionary.{pair}", _word_list, resource(path))
+    given = {key: config.experiments[name].corpus for name in with_labels(config) for key in given_lexicons(config, name)}
+    for (name, pair), text in sorted(given.items()):
+        if not is_learnt(config.lexicons[name]) and not is_awaited(path := config.lexicons[name].dictionary[pair]):
+            yield judged(f"lexicons.{name}.dictionary.{pair}", _given_word_list, resource(path), pair, config.labelled[text])
     yield from _unread(config)
 
 
@@ -375,6 +421,17 @@ def _word_list(path: str, corpus: Corpus | None = None) -> str:
         counts = [count_words([(pair.a, pair.b)[side] for pair in text], code) for side, code in enumerate(corpus.languages)]
         check_order(Path(path), pairs, corpus.languages, counts)
     return f"{path}, {len(pairs):,} pairs of words"
+
+
+def _given_word_list(path: str, pair: str, block: Labelled) -> str:
+    """What is in a word list whose words are switched in labelled text, which is in one of its two languages."""
+    said = _word_list(path)
+    if not is_awaited(*block.train.paths()):
+        first, second = pair.split("-")
+        lines = [text.replace(INNER_BLANK, " ") for example in beginning(_examples, block.train, block) for text in example.texts]
+        counts = [count_words(lines, code) if code == block.language else Counter() for code in (first, second)]
+        check_order(Path(path), read_dictionary(Path(path), (first, second)), (first, second), counts)
+    return said
 
 
 def _vectors(path: str) -> str:

@@ -348,7 +348,8 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
     experiment: CrossLingual = config.experiments[name]
     code, into = config.labelled[experiment.corpus].language, switched_into(config, name)
     if not into:
-        yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into"
+        way_out = "give test sets in others their `language`"
+        yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into; {way_out}"
     for used in lexicons_used(config, experiment):
         if (lexicon := config.lexicons.get(used)) is None:
             continue

@@ -5,6 +5,7 @@ as a whole.
 """
 
 import contextlib
+import difflib
 import gzip
 import itertools
 import json
@@ -50,7 +51,7 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
             f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f {encoding} -t utf-8"
         ) from None
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; check the path in the configuration (relative to the working directory)") from None
+        raise InputError(missing_file(path)) from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, a text file was expected") from None
     except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
@@ -140,6 +141,20 @@ def table_rows(
         yield number, {name: cells[some[0]] if len(some) == 1 else " ".join(cells[at] for at in some) for name, some in places.items()}
 
 
+def missing_file(path: Path | str) -> str:
+    """What is said of a file that is not there: the nearest name in its folder, or which folder is not there."""
+    path = Path(path)
+    if "\\" in str(path):
+        way_out = "write / between folders, not \\"
+    elif not path.parent.is_dir():
+        way_out = f"there is no folder {path.parent}; check the path in the configuration (relative to the working directory)"
+    elif near := difflib.get_close_matches(path.name, [each.name for each in path.parent.iterdir() if each.exists()], n=1, cutoff=0.75):
+        way_out = f"did you mean {path.parent / near[0]}?"
+    else:
+        way_out = "check the path in the configuration (relative to the working directory)"
+    return f"{path}: no such file; {way_out}"
+
+
 def whole_characters(text: str) -> str:
     """The same text. Raises `ValueError` for one with half of a surrogate pair, which JSON can write, and which is no character."""
     if not text.isascii():
@@ -150,9 +165,12 @@ def whole_characters(text: str) -> str:
 def json_rows(path: Path, take: Callable[[Any], T], wanted: object) -> Iterator[tuple[int, T]]:
     """The lines of a file of JSON objects: the number of the line, and what `take` makes of its object.
 
-    Raises `InputError`, with what is `wanted` of an object, for a line that is none, or from which `take` cannot take it.
+    Empty lines are passed over. Raises `InputError`, with what is `wanted` of an object, for a line that is none, or from which `take`
+    cannot take it.
     """
     for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
         try:
             taken = take(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -163,7 +163,7 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
         if settings.lowercase:
             target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
             example = example._replace(label=target, text=fold(example.text, code))
-        if not _is_of(settings, part, originals.get(example.id, example.document)):
+        if not is_of(settings, part, originals.get(example.id, example.document)):
             removed["document of another part"] += 1
         elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
             removed["too short"] += 1
@@ -194,7 +194,7 @@ def _documents_of_questions(settings: Labelled) -> dict[str, str]:
     return {example.id: example.document for example in found if example.id}
 
 
-def _is_of(settings: Labelled, part: str, document: str) -> bool:
+def is_of(settings: Labelled, part: str, document: str) -> bool:
     """Whether a document belongs to a part.
 
     Documents are ordered by a hash of their names: test sets have the first ones, dev the last ones, training those between.

@@ -6,6 +6,7 @@ XML and SGML files of IWSLT and WMT.
 
 import functools
 import html
+import json
 import lzma
 import unicodedata
 import zlib
@@ -44,9 +45,9 @@ class Source:
     file: str | None = None
     """A TSV or JSONL file; may end in .gz, .xz or .zst."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column number (from 1, as in `cut -f`), key of a JSON object (`a.b` is key b inside a), or tag (`format: ncls`).
-    Two more entries are possible: `document` is the column that says which page or article a line belongs to, `heading` the column
-    that marks headings."""
+    """Language → column number (from 1, as in `cut -f`) or, with `header`, its name in the first line; key of a JSON object (`a.b` is key b
+    inside a); or tag (`format: ncls`). Two more entries are possible: `document` is the column that says which page or article a line
+    belongs to, `heading` the column that marks headings."""
     files: dict[str, str] = field(default_factory=dict)
     """Language → file with one sentence per line (Moses format), or with the tags of this language (`format: ncls`)."""
     data: str | None = None
@@ -57,6 +58,8 @@ class Source:
     """For TSV files whose lines are parts of documents: which line is the summary. `first`: the first line of each `document`.
     `heading`: each heading is the summary of the lines up to the next heading. A line is a heading if its `heading` column starts with
     h, as in h1 or hd_3155364."""
+    header: bool = False
+    """The first line of a TSV file names its columns."""
     unescape: bool = False
     """Read HTML entities as the characters that they stand for, `It &apos;s` as `It 's`, as in text that Moses has tokenised."""
     held_out: Positive | None = None
@@ -123,9 +126,14 @@ def read_pairs(source: Source, languages: tuple[str, str], documents: Documents 
     elif source.files:
         pairs = _read_moses(source.files, languages, clean)
     elif source.file and source.summary and documents:
-        pairs = _read_grouped(Path(source.file), columns(), source.summary, languages, clean, documents.language)
+        lines = rows(Path(source.file), columns(), source.header)
+        pairs = _read_grouped(lines, source.summary, languages, clean, documents.language)
     elif source.file:
-        pairs = (_read_jsonl if kind_of(source.file) == ".jsonl" else _read_tsv)(Path(source.file), columns(), languages, clean)
+        path = Path(source.file)
+        is_json = kind_of(path) == ".jsonl"
+        pairs = (
+            _read_jsonl(path, columns(), languages, clean) if is_json else _read_tsv(rows(path, columns(), source.header), languages, clean)
+        )
     else:
         raise InputError("a corpus source needs `file` with `columns`, `files`, `data`, or (dev, test) `held_out`")
     if documents and documents.empty == "refuse" and not source.summary:
@@ -246,25 +254,26 @@ def _read_moses(files: dict[str, str], languages: tuple[str, str], clean: Sides)
         yield Pair(block_of(number), clean[0](a), clean[1](b), number)
 
 
-def _read_tsv(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
-    for number, row in rows(path, columns):
+def _read_tsv(lines: Iterator[tuple[int, dict[str, str]]], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
+    for number, row in lines:
         a, b = (make(row[code]) for make, code in zip(clean, languages, strict=True))
         yield Pair(row.get("document", block_of(number)), a, b, number)
 
 
-def rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The lines of a TSV file without a header: line number, and column name → cell. Empty lines are passed over."""
-    if not all(str(column).isdigit() and int(column) >= 1 for column in columns.values()):
-        raise InputError(f"{path}: columns of a TSV file are numbers from 1, got {columns}{what_else(path)}")
-    yield from table_rows(path, columns)
+def rows(path: Path, columns: dict[str, int | str], header: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
+    """The lines of a TSV file: line number, and column name → cell. Empty lines are passed over, and a `header`."""
+    if not header and not all(str(column).isdigit() and int(column) >= 1 for column in columns.values()):
+        ways = "or names in its first line with `header: true`"
+        raise InputError(f"{path}: columns of a TSV file are numbers from 1, {ways}, got {columns}{what_else(path)}")
+    yield from table_rows(path, columns, header)
 
 
 def _read_grouped(
-    path: Path, columns: dict[str, int | str], summary: str, languages: tuple[str, str], clean: Sides, document_language: str
+    lines: Iterator[tuple[int, dict[str, str]]], summary: str, languages: tuple[str, str], clean: Sides, document_language: str
 ) -> Iterator[Pair]:
     """Documents that span several lines of a TSV file: the first line (or each heading) is the summary of the lines after it."""
     place = languages.index(document_language)
-    for start, group in groups(rows(path, columns), summary):
+    for start, group in groups(lines, summary):
         texts = [group[0][languages[1 - place]]]
         texts.insert(place, BREAK.join(row[document_language] for row in group[1:]))
         a, b = (make(text) for make, text in zip(clean, texts, strict=True))
@@ -294,6 +303,8 @@ def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str,
         texts = [dig_text(row, columns[code]) for code in languages]
         if None in texts:
             raise ValueError("null is no text")
+        if number := next((text for text in texts if isinstance(text, int | float)), None):
+            raise TypeError(f"{json.dumps(number)} is no text")
         a, b = (make(text) for make, text in zip(clean, texts, strict=True))
         # its name becomes a column of a TSV file
         return clean_text(dig_name(row, columns["document"])) if "document" in columns else None, a, b

@@ -228,9 +228,13 @@ def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) ->
                 answers: list[tuple[str, int | None]] = [(str(each["text"]), int(each["answer_start"])) for each in entry["answers"]]
                 texts = whole_characters(str(entry["question"])), whole_characters(str(paragraph["context"]))
             except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"{at}: is not in SQuAD's format: {type(error).__name__} {error}; correct it, or delete it") from None
+                raise InputError(f"{at}: is not in SQuAD's format: {_lacking(error)}; correct it, or delete it") from None
             document = str(article.get("title") or f"article {number}")
             yield _Raw(at, key, *texts, answers, document, line, number - 1)
+
+
+def _lacking(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def line_finder(source: str) -> Callable[[str], int]:
@@ -263,7 +267,7 @@ def _entries(path: Path, number: int, article: Any) -> Iterator[tuple[dict[str, 
                 yield paragraph, dict(entry)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}, article {number}: is not in SQuAD's format, `paragraphs` with `context` and `qas`: {type(error).__name__} {error}"
+            f"{path}, article {number}: is not in SQuAD's format, `paragraphs` with `context` and `qas`: {_lacking(error)}"
         ) from None
 
 

@@ -364,7 +364,8 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
     for code, text in lines.items():
         if len(text) < 4 * block.dev_lines:
             source = "the task's own text" if block.text[code] == "task" else block.text[code]
-            raise InputError(f"{source}: {len(text)} lines are left for {code}; at least {4 * block.dev_lines} are needed")
+            wanted = f"at least {4 * block.dev_lines} are needed: give more text, or lower dev_lines"
+            raise InputError(f"{source}: {len(text)} lines are left for {code}; {wanted}")
     train, dev = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines, None), slice(block.dev_lines)))
     begin = {code: [number - block.dev_lines for number in some if number > block.dev_lines] for code, some in breaks.items()}
     dev_breaks = {code: [number for number in some if number < block.dev_lines] for code, some in breaks.items()}
