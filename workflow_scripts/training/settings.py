@@ -42,7 +42,7 @@ class Training:
     max_grad_norm: NotNegative = 0.0
     """Clip gradients to this norm; 0 is off, as in the paper."""
     max_length: Annotated[int, Limits(ge=3)] = 256
-    """Longer rows are cut to so many pieces."""
+    """Longer rows are cut to so many pieces, source and target each by itself. What is decoded may be longer."""
     pairs: Positive | None = None
     """The task phase learns from so many pairs only, chosen at random once for all seeds: a low-resource setting. From as many of each
     text that is learnt from as well. All by default. The experiment's pretext phases read all of the text."""
