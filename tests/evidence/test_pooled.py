@@ -61,7 +61,7 @@ def test_arms_of_different_commits_are_told(table, tmp_path, capsys):
     changed = [line.replace("\tc\t", "\td\t") if "\tcsr\t2\t" in line else line for line in lines]
     table.write_text("".join(changed))
     main(table, tmp_path / "other.tsv", experiments=("de-part",), arms=("finetune", "csr"))
-    assert capsys.readouterr().out.count("of different commits: de-part, seed 2: csr at d, finetune at c\n") == 1
+    assert capsys.readouterr().out.count("of different commits: de-part, seed 2: c: finetune; d: csr\n") == 1
 
 
 def test_arms_of_different_machines_count_where_one_asks_for_it(table, tmp_path):

@@ -40,7 +40,7 @@ def main(
 
     A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. With
     `across_machines` the arms may have been trained on different ones, whose rounding is then a part of their difference. What it prints
-    names the differences between arms that were trained at different commits. Raises `InputError` for a table with other columns, or
+    names the seeds whose arms were trained at different commits. Raises `InputError` for a table with other columns, or
     where two arms have no seed of a pair in common.
     """
     numbers = read_table(table)
@@ -71,7 +71,7 @@ def main(
                 head = {"experiments": names, "arm": arm, "other": other, "testset": testset, "metric": metric, "seeds": seeds}
                 rows.append({**head, "effect": float(np.mean(values)), **student(values)})
     write_effects(output, COLUMNS, rows)
-    for line in sorted(set(at_other_commits(commits, experiments, arms, metrics))):
+    for line in of_other_commits(commits, experiments, arms):
         print(line)
 
 
@@ -88,16 +88,16 @@ def seed_differences(scores: dict[Number, float], experiment: str, metric: str, 
     return [float(np.mean(found[seed])) for seed in sorted(found)]
 
 
-def at_other_commits(
-    commits: dict[Number, set[str]], experiments: tuple[str, ...], arms: tuple[str, ...], metrics: tuple[str, ...]
-) -> Iterator[str]:
-    """A line for each difference whose arms were trained at different commits: what changed between these is a part of it."""
-    for (name, metric, arm, seed, machine), mine in commits.items():
-        for other in arms if name in experiments and arm in arms and metric in metrics else ():
-            theirs = commits.get((name, metric, other, seed, machine), mine)
-            if arms.index(other) < arms.index(arm) and mine != theirs:
-                at = ", ".join(f"{each} at {' and '.join(sorted(some))}" for each, some in ((arm, mine), (other, theirs)))
-                yield f"of different commits: {name}, seed {seed}: {at}"
+def of_other_commits(commits: dict[Number, set[str]], experiments: tuple[str, ...], arms: tuple[str, ...]) -> Iterator[str]:
+    """A line for each seed whose arms were trained at different commits: what changed between these is a part of their difference."""
+    trained: dict[tuple[str, int], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for (name, _, arm, seed, _), some in commits.items():
+        if name in experiments and arm in arms:
+            trained[name, seed][" and ".join(sorted(some))].add(arm)
+    for (name, seed), by_commit in sorted(trained.items()):
+        if len(by_commit) > 1:
+            where = "; ".join(f"{at}: {', '.join(sorted(some))}" for at, some in sorted(by_commit.items()))
+            yield f"of different commits: {name}, seed {seed}: {where}"
 
 
 if __name__ == "__main__":
