@@ -1,6 +1,6 @@
 """Lets preflight look at one thing of a configuration."""
 
-from workflow_scripts.run import config, model_findings, resources, text_findings
+from workflow_scripts.run import config, labelled_findings, lexicon_findings, model_findings, resources, text_findings
 
 
 def found(raw: dict, about: str, jobs: dict | None = None) -> str:
@@ -10,7 +10,8 @@ def found(raw: dict, about: str, jobs: dict | None = None) -> str:
     look = {"experiments": "unaligned"}.get(part, part)
     if part == "memory":
         return next(str(finding) for finding in resources.memory(checked, jobs or {}) if finding.about == about)
-    looks = getattr({"disk": resources, "backbones": model_findings}.get(look, text_findings), look)(checked)
+    others = {"disk": resources, "backbones": model_findings, "labelled": labelled_findings, "lexicons": lexicon_findings}
+    looks = getattr(others.get(look, text_findings), look)(checked)
     return next(str(finding) for finding in looks if finding.about == about)
 
 

@@ -1,91 +1,14 @@
-"""What preflight finds in text, word lists and labels."""
+"""What preflight finds in data and text."""
 
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from looks import found, moses
 from test_config import changed, classified
 
-from workflow_scripts.run import config, model_findings, text_findings
-from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import Example, LabelledSource
-from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.run import config, labelled_findings, model_findings, text_findings
 from workflow_scripts.text.parallel import Pair
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_what_a_lexicon_does_not_read_is_noted():
-    raw = changed("lexicons/unsupervised/dictionary", {"de-en": "resources/wiktionary/de-en.tsv.xz"})
-    raw["lexicons"]["unsupervised"]["vectors"] = {"fr": "fr.vec"}
-    about = {
-        "lexicons.unsupervised.dictionary": "semi_supervised, supervised or dictionary",
-        "lexicons.unsupervised.vectors": "fr: not read",
-    }
-    notes = {finding.about: str(finding) for finding in text_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
-    assert notes.keys() == about.keys() and all(said in notes[key] for key, said in about.items())
-    raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "dictionary"}
-    notes = {finding.about: finding.said for finding in text_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
-    assert notes == {"lexicons.unsupervised.vectors": "are not read with mapping.mode dictionary"}
-
-
-def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
-    (tmp_path / "x.tsv").write_text("no\ta sentence\n" * 50)
-    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2})
-    block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
-    with pytest.raises(InputError, match="no example has the label 'yes', so no model can learn it; take it out of `labels`"):
-        text_findings._labelled_text(source, block)
-    (tmp_path / "x.tsv").write_text("0\ta query\ta document\n" * 50)
-    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2, "pair": 3})
-    with pytest.raises(InputError, match="no example has the label '1'"):
-        text_findings._labelled_text(source, replace(block, unit="query", labels=["0", "1"], train=source))
-
-
-def test_a_header_that_is_an_example_is_told(tmp_path):
-    for first, notes in (("no\ta sentence", 1), ("label\ttext", 0)):
-        (tmp_path / "x.tsv").write_text(f"{first}\n" + "yes\tanother\n" * 50)
-        source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2}, header=True)
-        block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
-        said = [str(finding) for finding in text_findings._no_header("labelled.x.train", source, block)]
-        assert len(said) == notes and all("line 1 has the label 'no', so it looks like an example" in line for line in said)
-    assert not list(text_findings._no_header("labelled.x.train", replace(source, header=False), block))
-
-
-def test_what_dev_and_test_sets_have_in_common_with_training_is_told(folder, tmp_path):
-    raw = changed("corpora/help/test", {"own": moses(folder, "de", "en")})
-    raw["corpora"]["help"]["train"] = moses(folder, "de", "en") | {"unescape": True}  # not the same settings, and the same text
-    said = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.test.own"]
-    assert len(said) == 2 and "of its first 300 examples 300 are among the first 300 of `train`" in said[1]
-    copy = tmp_path / "copy.tsv"
-    copy.write_text("no\ta sentence\nyes\tanother\n")
-    text = LabelledSource(str(copy), {"label": 1, "text": 2})
-    block = Labelled(language="en", labels=["no", "yes"], train=text, dev=LabelledSource(held_out=0.1), test={"own": text})
-    (note,) = text_findings._learnt("labelled.x.test.own", [Example("no", "a sentence", ""), Example("yes", "new", "")], block)
-    assert note.verdict == "note" and "of its first 2 examples 1 are among" in note.said
-
-
-def test_the_first_line_of_texts_to_write_and_what_holds_nothing_out_are_told(tmp_path):
-    (tmp_path / "x.tsv").write_text("sentence\tquestion\n" + "It rains.\tDoes it?\n" * 40)
-    source = LabelledSource(str(tmp_path / "x.tsv"), {"text": 1, "target": 2})
-    dev, test = (LabelledSource(held_out=share) for share in (0.0001, 0.4))
-    block = Labelled(language="en", unit="target", train=source, dev=dev, test={"own": test})
-    examples = list(text_findings._examples(source, block))
-    (note,) = text_findings._taken_for_an_example("labelled.x.train", examples)
-    assert "line 1 looks like a header, 'sentence' and 'question'" in note.said
-    assert not list(text_findings._taken_for_an_example("labelled.x.train", examples[1:]))
-    (wrong,) = (one for one in text_findings._nothing_held_out("labelled.x", source, block) if one.about == "labelled.x.dev")
-    assert wrong.verdict == "WRONG" and "held_out 0.0001 takes none of the" in wrong.said
-
-
-def test_a_dictionary_for_labelled_text_that_is_turned_is_found(tmp_path):
-    (tmp_path / "x.tsv").write_text("no\tthe house and the tree\n" * 20)
-    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2})
-    block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
-    (tmp_path / "words").write_text("haus house\nbaum tree\nund and\n")
-    with pytest.raises(InputError, match="0 of 3 pairs have their English word in the text, and 3 when they are read the other way round"):
-        text_findings._given_word_list(str(tmp_path / "words"), "en-de", block)
-    assert text_findings._given_word_list(str(tmp_path / "words"), "de-en", block).endswith("3 pairs of words")
 
 
 def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
@@ -112,13 +35,6 @@ def test_files_for_another_reader_are_noted(tmp_path):
     (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
-
-
-def test_quotation_marks_of_a_csv_writer_are_noted():
-    doubled, plain = Example("a", '"He said ""no"" ."', "It rains."), Example("a", '"Yes"', '"No"')
-    (note,) = text_findings._quoted("labelled.x.train", [doubled, plain, doubled])
-    assert str(note).startswith('note   labelled.x.train: 2 texts have their quotation marks doubled, as \'"He said ""no"" ."\'; set')
-    assert not [*text_findings._quoted("labelled.x.train", [plain] * 9)]
 
 
 def test_a_tab_inside_a_text_of_a_table_is_noted(tmp_path):
@@ -165,9 +81,9 @@ def test_other_text_in_another_language_is_told():
     assert [(note.verdict, note.about) for note in notes] == [("note", "backbones.bible.small.text.de")]
     assert notes[0].said.startswith("the German text reads as English")
     checked = config.load(classified())
-    assert not [finding for finding in text_findings.labelled(checked) if "reads as" in finding.said]
+    assert not [finding for finding in labelled_findings.labelled(checked) if "reads as" in finding.said]
     checked.labelled["modules"].test["de"].language = "nl"
-    told = [finding.about for finding in text_findings.labelled(checked) if "the Dutch text reads as German" in finding.said]
+    told = [finding.about for finding in labelled_findings.labelled(checked) if "the Dutch text reads as German" in finding.said]
     assert told == ["labelled.modules.test.de"]
 
 
@@ -195,29 +111,6 @@ def test_a_model_that_was_cut_down_to_other_text_is_noted(folder):
         raw["run"] |= {"analyses": ["inside"]}
         told = [str(one) for one in text_findings.analysed(config.load(raw)) if one.verdict == "note"]
         assert len(told) == notes and all("bible (trim: true) has the pieces of the experiments' text alone" in line for line in told)
-
-
-def test_a_language_whose_words_are_not_known_is_told():
-    raw = changed("corpora/help/languages", ["my", "en"])
-    raw["experiments"]["help-de-en"]["source"] = "my"
-    raw["corpora"]["help"]["train"]["columns"] = {"document": 1, "en": 3, "my": 4}
-    raw["backbones"]["bible"]["small"]["text"] = {"my": "task", "en": "task"}
-    raw["lexicons"]["unsupervised"]["gold"] = {}
-    (told,) = text_findings.clauses(config.load(raw))
-    assert told.verdict == "note" and told.about == "corpora.help.languages" and "Burmese is written without spaces" in told.said
-    assert not list(text_findings.clauses(config.load(changed("run/seeds", [1]))))
-
-
-def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_path, monkeypatch):
-    from snakemake.common.configfile import load_configfile
-    from snakemake.utils import update_config
-
-    raw = {}
-    for name in ("config.yaml", "config/inference.yaml"):
-        update_config(raw, load_configfile(str(ROOT / name)))
-    monkeypatch.chdir(tmp_path)
-    checked = config.load(raw)
-    assert not [str(finding) for part in (text_findings.labelled, text_findings.lexicons) for finding in part(checked)]
 
 
 def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypatch):

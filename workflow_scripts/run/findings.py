@@ -1,6 +1,7 @@
 """findings: what a look at the things that a run needs has to say, what the run uses, and the looks at its experiments.
 
-Those at data and text are in `text_findings`, those at models and what runs them in `model_findings`.
+Those at data and text are in `text_findings`, `labelled_findings` and `lexicon_findings`, those at models and what runs them in
+`model_findings`.
 """
 
 from collections.abc import Callable, Iterator

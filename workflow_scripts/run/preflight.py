@@ -1,7 +1,8 @@
 """preflight: finds in seconds, on the login node, what would otherwise fail after hours in a queue.
 
 It looks at all that a run needs before it starts: text, word lists, vectors, models, memory, disk, and
-what the profile asks of Slurm (`findings`, `text_findings`, `model_findings`, `resources`).
+what the profile asks of Slurm (`findings`, `text_findings`, `labelled_findings`, `lexicon_findings`,
+`model_findings`, `resources`).
 Everything that is wrong is listed at once, each with the way out.
 """
 
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.run import amounts, findings, model_findings, resources, text_findings
+from workflow_scripts.run import amounts, findings, labelled_findings, lexicon_findings, model_findings, resources, text_findings
 from workflow_scripts.run.config import Config, load, missing_files
 from workflow_scripts.run.findings import Finding, Jobs
 from workflow_scripts.run.loading import check_files
@@ -57,10 +58,10 @@ def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findin
     yield from findings.high_learning_rates(config)
     yield from text_findings.data(config)
     yield from text_findings.corpora(config)
-    yield from text_findings.labelled(config)
+    yield from labelled_findings.labelled(config)
     yield from text_findings.aligned(config)
-    yield from text_findings.lexicons(config)
-    yield from text_findings.clauses(config)
+    yield from lexicon_findings.lexicons(config)
+    yield from lexicon_findings.clauses(config)
     yield from amounts.amounts(config)
     yield from text_findings.unaligned(config)
     yield from text_findings.analysed(config)

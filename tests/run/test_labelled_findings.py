@@ -1,0 +1,82 @@
+"""What preflight finds in text with labels, tags, answers or targets."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from looks import moses
+from test_config import changed
+
+from workflow_scripts.run import config, labelled_findings, lexicon_findings, text_findings
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.examples import Example, LabelledSource
+from workflow_scripts.text.labelled import Labelled
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
+    (tmp_path / "x.tsv").write_text("no\ta sentence\n" * 50)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2})
+    block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
+    with pytest.raises(InputError, match="no example has the label 'yes', so no model can learn it; take it out of `labels`"):
+        labelled_findings._labelled_text(source, block)
+    (tmp_path / "x.tsv").write_text("0\ta query\ta document\n" * 50)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2, "pair": 3})
+    with pytest.raises(InputError, match="no example has the label '1'"):
+        labelled_findings._labelled_text(source, replace(block, unit="query", labels=["0", "1"], train=source))
+
+
+def test_a_header_that_is_an_example_is_told(tmp_path):
+    for first, notes in (("no\ta sentence", 1), ("label\ttext", 0)):
+        (tmp_path / "x.tsv").write_text(f"{first}\n" + "yes\tanother\n" * 50)
+        source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2}, header=True)
+        block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
+        said = [str(finding) for finding in labelled_findings._no_header("labelled.x.train", source, block)]
+        assert len(said) == notes and all("line 1 has the label 'no', so it looks like an example" in line for line in said)
+    assert not list(labelled_findings._no_header("labelled.x.train", replace(source, header=False), block))
+
+
+def test_what_dev_and_test_sets_have_in_common_with_training_is_told(folder, tmp_path):
+    raw = changed("corpora/help/test", {"own": moses(folder, "de", "en")})
+    raw["corpora"]["help"]["train"] = moses(folder, "de", "en") | {"unescape": True}  # not the same settings, and the same text
+    said = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.test.own"]
+    assert len(said) == 2 and "of its first 300 examples 300 are among the first 300 of `train`" in said[1]
+    copy = tmp_path / "copy.tsv"
+    copy.write_text("no\ta sentence\nyes\tanother\n")
+    text = LabelledSource(str(copy), {"label": 1, "text": 2})
+    block = Labelled(language="en", labels=["no", "yes"], train=text, dev=LabelledSource(held_out=0.1), test={"own": text})
+    (note,) = labelled_findings._learnt("labelled.x.test.own", [Example("no", "a sentence", ""), Example("yes", "new", "")], block)
+    assert note.verdict == "note" and "of its first 2 examples 1 are among" in note.said
+
+
+def test_the_first_line_of_texts_to_write_and_what_holds_nothing_out_are_told(tmp_path):
+    (tmp_path / "x.tsv").write_text("sentence\tquestion\n" + "It rains.\tDoes it?\n" * 40)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"text": 1, "target": 2})
+    dev, test = (LabelledSource(held_out=share) for share in (0.0001, 0.4))
+    block = Labelled(language="en", unit="target", train=source, dev=dev, test={"own": test})
+    examples = list(labelled_findings.examples_of(source, block))
+    (note,) = labelled_findings._taken_for_an_example("labelled.x.train", examples)
+    assert "line 1 looks like a header, 'sentence' and 'question'" in note.said
+    assert not list(labelled_findings._taken_for_an_example("labelled.x.train", examples[1:]))
+    (wrong,) = (one for one in labelled_findings._nothing_held_out("labelled.x", source, block) if one.about == "labelled.x.dev")
+    assert wrong.verdict == "WRONG" and "held_out 0.0001 takes none of the" in wrong.said
+
+
+def test_quotation_marks_of_a_csv_writer_are_noted():
+    doubled, plain = Example("a", '"He said ""no"" ."', "It rains."), Example("a", '"Yes"', '"No"')
+    (note,) = labelled_findings._quoted("labelled.x.train", [doubled, plain, doubled])
+    assert str(note).startswith('note   labelled.x.train: 2 texts have their quotation marks doubled, as \'"He said ""no"" ."\'; set')
+    assert not [*labelled_findings._quoted("labelled.x.train", [plain] * 9)]
+
+
+def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_path, monkeypatch):
+    from snakemake.common.configfile import load_configfile
+    from snakemake.utils import update_config
+
+    raw = {}
+    for name in ("config.yaml", "config/inference.yaml"):
+        update_config(raw, load_configfile(str(ROOT / name)))
+    monkeypatch.chdir(tmp_path)
+    checked = config.load(raw)
+    assert not [str(finding) for part in (labelled_findings.labelled, lexicon_findings.lexicons) for finding in part(checked)]

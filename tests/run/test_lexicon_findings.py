@@ -1,0 +1,48 @@
+"""What preflight finds in word lists and vectors."""
+
+from pathlib import Path
+
+import pytest
+from test_config import changed
+
+from workflow_scripts.run import config, lexicon_findings
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.examples import LabelledSource
+from workflow_scripts.text.labelled import Labelled
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_a_lexicon_does_not_read_is_noted():
+    raw = changed("lexicons/unsupervised/dictionary", {"de-en": "resources/wiktionary/de-en.tsv.xz"})
+    raw["lexicons"]["unsupervised"]["vectors"] = {"fr": "fr.vec"}
+    about = {
+        "lexicons.unsupervised.dictionary": "semi_supervised, supervised or dictionary",
+        "lexicons.unsupervised.vectors": "fr: not read",
+    }
+    notes = {finding.about: str(finding) for finding in lexicon_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
+    assert notes.keys() == about.keys() and all(said in notes[key] for key, said in about.items())
+    raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "dictionary"}
+    notes = {finding.about: finding.said for finding in lexicon_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
+    assert notes == {"lexicons.unsupervised.vectors": "are not read with mapping.mode dictionary"}
+
+
+def test_a_dictionary_for_labelled_text_that_is_turned_is_found(tmp_path):
+    (tmp_path / "x.tsv").write_text("no\tthe house and the tree\n" * 20)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2})
+    block = Labelled(language="en", labels=["no", "yes"], train=source, dev=LabelledSource(held_out=0.1), test={"own": source})
+    (tmp_path / "words").write_text("haus house\nbaum tree\nund and\n")
+    with pytest.raises(InputError, match="0 of 3 pairs have their English word in the text, and 3 when they are read the other way round"):
+        lexicon_findings._given_word_list(str(tmp_path / "words"), "en-de", block)
+    assert lexicon_findings._given_word_list(str(tmp_path / "words"), "de-en", block).endswith("3 pairs of words")
+
+
+def test_a_language_whose_words_are_not_known_is_told():
+    raw = changed("corpora/help/languages", ["my", "en"])
+    raw["experiments"]["help-de-en"]["source"] = "my"
+    raw["corpora"]["help"]["train"]["columns"] = {"document": 1, "en": 3, "my": 4}
+    raw["backbones"]["bible"]["small"]["text"] = {"my": "task", "en": "task"}
+    raw["lexicons"]["unsupervised"]["gold"] = {}
+    (told,) = lexicon_findings.clauses(config.load(raw))
+    assert told.verdict == "note" and told.about == "corpora.help.languages" and "Burmese is written without spaces" in told.said
+    assert not list(lexicon_findings.clauses(config.load(changed("run/seeds", [1]))))

@@ -1,0 +1,109 @@
+"""labelled_findings: looks at text with labels, tags, answers, grades or targets, each with what is wrong and the way out."""
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from workflow_scripts.run.analyses import sources_read
+from workflow_scripts.run.config import Config, sources_of
+from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labels
+from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, in_quotation_marks, ragged
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.text.examples import Example, LabelledSource, read_any
+from workflow_scripts.text.labelled import Labelled, is_of
+from workflow_scripts.text.tagged import INNER_BLANK
+
+
+def labelled(config: Config) -> Iterator[Finding]:
+    """Whether labelled text is what the configuration says: files, columns, labels."""
+    read = sources_read(config)
+    analysed = [name for name in config.labelled if f"labelled.{name}.train" in read]
+    for name in dict.fromkeys([*(config.experiments[each].corpus for each in with_labels(config)), *analysed]):
+        block = config.labelled[name]
+        for part, source in sources_of(block).items():
+            if source.file and not is_awaited(*source.paths()):
+                yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
+                examples = beginning(examples_of, source, block)
+                lines = [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
+                yield from foreign(f"labelled.{name}.{part}", lines, block.language_of(part.replace(".", "/")))
+                yield from ragged(f"labelled.{name}.{part}", source)
+                yield from _taken_for_an_example(f"labelled.{name}.{part}", examples)
+                if part == "train":
+                    yield from _nothing_held_out(f"labelled.{name}", source, block)
+                elif not part.startswith("translations"):
+                    yield from _learnt(f"labelled.{name}.{part}", examples, block)
+                if block.unit == "text":
+                    yield from _quoted(f"labelled.{name}.{part}", examples)
+                    yield from _no_header(f"labelled.{name}.{part}", source, block)
+
+
+_TARGETS = {"answer", "article", "body", "context", "document", "headline", "input", "output", "passage", "prompt", "query", "question"}
+_TARGETS |= {"story", "summary", "title", *HEADER}
+"""What the first line of a table calls texts and what is written from them."""
+
+
+def _taken_for_an_example(about: str, examples: list[Example]) -> Iterator[Finding]:
+    """A note where the line that names the columns is read as the first example."""
+    if examples and examples[0].line == 1 and {text.lower() for text in (*examples[0].texts, examples[0].label)} <= _TARGETS:
+        said = f"line 1 looks like a header, {examples[0].text!r} and {examples[0].label!r}, and is read as an example; set `header: true`"
+        yield Finding("note", about, said)
+
+
+def _nothing_held_out(about: str, source: LabelledSource, block: Labelled) -> Iterator[Finding]:
+    """Parts that are to be held out of training text that has no document for them."""
+    parts = {part: of for part, of in sources_of(block).items() if of.held_out is not None and not of.file}
+    try:
+        documents = {example.document for example in itertools.islice(examples_of(source, block), HEAD)} if parts else set()
+    except InputError:
+        return
+    for part, of in parts.items():
+        if not any(is_of(block, part.replace(".", "/"), each) for each in documents):
+            said = f"held_out {of.held_out} takes none of the {len(documents):,} documents, which without a column `document` are blocks of"
+            yield Finding("WRONG", f"{about}.{part}", f"{said} lines; raise it, change `seed`, or give the part a file")
+
+
+def _learnt(about: str, examples: list[Example], block: Labelled) -> Iterator[Finding]:
+    """A note where a good part of a dev or test set is in the training text as well."""
+    if not is_awaited(*block.train.paths()):
+        learnt = beginning(examples_of, block.train, block)
+        yield from in_both(about, [example.texts for example in examples], [example.texts for example in learnt])
+
+
+def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:
+    """A note where a table was written by a program that puts cells with quotation marks into quotation marks, and doubles those inside."""
+    quoted = [text for example in examples for text in example.texts if in_quotation_marks(text) and '""' in text]
+    if len(quoted) > 1:
+        yield Finding("note", about, f"{len(quoted):,} texts have their quotation marks doubled, as {quoted[0][:60]!r}; set `quoted: true`")
+
+
+def _no_header(about: str, source: LabelledSource, block: Labelled) -> Iterator[Finding]:
+    """A note where the line that is passed over as the header is an example, since its label is one."""
+    if not source.header:
+        return
+    first = beginning(itertools.islice, examples_of(dataclasses.replace(source, header=False), block), 1)
+    if first and first[0].line == 1:
+        said = f"line 1 has the label {first[0].label!r}, so it looks like an example; without a header, leave `header: true` out"
+        yield Finding("note", about, said)
+
+
+def _labelled_text(source: LabelledSource, block: Labelled) -> str:
+    learnt = source == block.train and block.unit in ("text", "query")
+    examples = list(itertools.islice(examples_of(source, block), HEAD))
+    if not examples:
+        raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
+    counts = Counter(label for example in examples for label in example.labels(block.unit))
+    if learnt and len(examples) < HEAD and (missing := [label for label in block.labels if not counts[label]]):
+        raise InputError(f"{source.file}: no example has the label {missing[0]!r}, so no model can learn it; take it out of `labels`")
+    counted = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
+    number = f"{'the first ' if len(examples) == HEAD else ''}{len(examples):,} examples"
+    return f"{source.file}, {number}{': ' if counted else ''}{counted}"
+
+
+def examples_of(source: LabelledSource, block: Labelled) -> Iterator[Example]:
+    """The examples of a source with the files that its paths name, the embedded ones too."""
+    named = {key: getattr(source, key) for key in ("file", "targets", "queries", "documents")}
+    files: dict[str, Any] = {key: resource(path) for key, path in named.items() if path}
+    source = dataclasses.replace(source, **files, language=source.language or block.language)
+    return read_any(block.unit, source, block.labels, Counter(), Counter())

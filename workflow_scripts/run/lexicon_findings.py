@@ -1,0 +1,97 @@
+"""lexicon_findings: looks at word lists, vectors, and languages whose words are not known, each with what is wrong and the way out."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from workflow_scripts.lexicon.vecmap import find_program
+from workflow_scripts.lexicon.vectors import read_vectors
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.findings import Finding, is_awaited, judged, used_lexicons, with_labels
+from workflow_scripts.run.labelled_findings import examples_of
+from workflow_scripts.run.text_findings import beginning, source_at_hand
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.crosslingual import given_lexicons, is_learnt
+from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.languages import language
+from workflow_scripts.text.parallel import read_pairs
+from workflow_scripts.text.tagged import INNER_BLANK
+from workflow_scripts.text.word_lists import check_order, read_dictionary
+from workflow_scripts.text.words import count_words
+
+
+def lexicons(config: Config) -> Iterator[Finding]:
+    """Whether word lists and vectors are there and in their formats."""
+    for corpus, name in used_lexicons(config):
+        block, codes = config.lexicons[name], config.corpora[corpus].languages
+        for kind in ("dictionary", "gold"):
+            if (path := getattr(block, kind).get("-".join(codes))) and not is_awaited(path):
+                yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path), config.corpora[corpus])
+        for code in codes:
+            if (path := block.vectors.get(code)) and not is_awaited(path):
+                yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
+        if block.mapping.engine == "vecmap":
+            yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
+    given = {key: config.experiments[name].corpus for name in with_labels(config) for key in given_lexicons(config, name)}
+    for (name, pair), text in sorted(given.items()):
+        if not is_learnt(config.lexicons[name]) and not is_awaited(path := config.lexicons[name].dictionary[pair]):
+            yield judged(f"lexicons.{name}.dictionary.{pair}", _given_word_list, resource(path), pair, config.labelled[text])
+    yield from _unread(config)
+
+
+def _unread(config: Config) -> Iterator[Finding]:
+    """Notes where a lexicon has a dictionary, or vectors, that its way to be made does not read."""
+    users: dict[str, set[str]] = {}
+    for corpus, name in used_lexicons(config):
+        users.setdefault(name, set()).update(config.corpora[corpus].languages)
+    for name, codes in users.items():
+        block, mode = config.lexicons[name], config.lexicons[name].mapping.mode
+        if block.dictionary and mode not in ("semi_supervised", "supervised", "dictionary"):
+            said = f"is not read with mapping.mode {mode}; set semi_supervised, supervised or dictionary to have it read"
+            yield Finding("note", f"lexicons.{name}.dictionary", said)
+        if block.vectors and mode in ("dictionary", "aligned"):
+            yield Finding("note", f"lexicons.{name}.vectors", f"are not read with mapping.mode {mode}")
+        elif other := [code for code in block.vectors if code not in codes]:
+            said = f"{', '.join(other)}: not read; the lexicon is learnt in {', '.join(sorted(codes))}"
+            yield Finding("note", f"lexicons.{name}.vectors", said)
+
+
+def clauses(config: Config) -> Iterator[Finding]:
+    """Languages of which the lexicon and the noise know clauses instead of words."""
+    for corpus in dict.fromkeys(corpus for corpus, _ in used_lexicons(config)):
+        for code in config.corpora[corpus].languages:
+            if (known := language(code)).segments_clauses:
+                yield Finding(
+                    "note",
+                    f"corpora.{corpus}.languages",
+                    f'{known.name} is written without spaces and there is no segmenter for it: its "words" are whole clauses. Put blanks '
+                    "between the words of the text, or compare arms without a lexicon",
+                )
+
+
+def _word_list(path: str, corpus: Corpus | None = None) -> str:
+    """What is in a word list; the text of `corpus` tells whether its words stand in the right order."""
+    if not (pairs := read_dictionary(Path(path), corpus.languages if corpus else None)):
+        raise InputError(f"{path}: is empty; two words a line are expected, separated by a tab or a blank")
+    if corpus and not is_awaited(*corpus.train.paths()):
+        text = beginning(read_pairs, source_at_hand(corpus.train), corpus.languages, corpus.documents)
+        counts = [count_words([(pair.a, pair.b)[side] for pair in text], code) for side, code in enumerate(corpus.languages)]
+        check_order(Path(path), pairs, corpus.languages, counts)
+    return f"{path}, {len(pairs):,} pairs of words"
+
+
+def _given_word_list(path: str, pair: str, block: Labelled) -> str:
+    """What is in a word list whose words are switched in labelled text, which is in one of its two languages."""
+    said = _word_list(path)
+    if not is_awaited(*block.train.paths()):
+        first, second = pair.split("-")
+        lines = [text.replace(INNER_BLANK, " ") for example in beginning(examples_of, block.train, block) for text in example.texts]
+        counts = [count_words(lines, code) if code == block.language else Counter() for code in (first, second)]
+        check_order(Path(path), read_dictionary(Path(path), (first, second)), (first, second), counts)
+    return said
+
+
+def _vectors(path: str) -> str:
+    words, vectors = read_vectors(Path(path), 1000)
+    return f"{path}, {vectors.shape[1]} dimensions, the first word is {words[0]!r}"
