@@ -254,7 +254,7 @@ def translating(folder: Path, device: str) -> None:
 
 def mapping_words(folder: Path, device: str) -> None:
     """The mapping of planted vectors finds the right words as often as on the CPU, to half a point; on a GPU in each precision."""
-    sides, order = planted(0.05, 600, 30)
+    sides, order = planted(0.05, 1000, 30)
     write_vectors(folder / "a.vec", sides.words_a, sides.a.numpy())
     write_vectors(folder / "b.vec", sides.words_b, sides.b.numpy())
     found = {}
