@@ -754,6 +754,8 @@ def test_an_error_names_the_file_and_the_line_of_its_key(tmp_path):
     )
     _, lr, source, other, seeds = loading.located(said, (below, above, tmp_path / "gone.yaml"), {"run": {"seeds": 3}}).split("\n")
     assert lr.endswith(f"unknown key ({above}, line 4)") and source.endswith(f"odd ({below}, line 5)")
+    below.write_text("run: &run\n  inner: *run\n")  # an alias of a block inside itself
+    assert loading.located("config:\n  run.seeds: odd", (below,)).endswith("odd")
     # one that `each` has made stands in no file, nor does what the command line sets
     assert other.endswith(": odd") and seeds.endswith(": odd")
 

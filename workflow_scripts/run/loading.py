@@ -74,7 +74,7 @@ def located(said: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
             continue
         if isinstance(root, yaml.MappingNode):
             places |= {key: f"{path}, line {line}" for key, line in _lines_of(root, "")}
-    given = {key for key, _ in _dotted(ours)}
+    given = set(_dotted(ours))
 
     def placed(line: str) -> str:
         keys = line.strip().partition(": ")[0].split(".") if line.startswith("  ") else []
@@ -94,13 +94,17 @@ def _lines_of(node: yaml.MappingNode, above: str) -> Iterator[tuple[str, int]]:
     for key, value in node.value:
         path = f"{above}{key.value}"
         yield path, key.start_mark.line + 1
-        if isinstance(value, yaml.MappingNode):
+        if isinstance(value, yaml.MappingNode) and path.count(".") < _DEEPEST:  # a YAML alias may refer to a block that contains it
             yield from _lines_of(value, f"{path}.")
 
 
-def _dotted(values: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+_DEEPEST = 10
+"""Blocks inside each other; no key of a configuration lies deeper."""
+
+
+def _dotted(values: Any, above: str = "") -> Iterator[str]:
     for key, value in values.items() if hasattr(values, "items") else ():
-        yield f"{above}{key}", value
+        yield f"{above}{key}"
         yield from _dotted(value, f"{above}{key}.")
 
 

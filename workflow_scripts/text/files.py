@@ -144,11 +144,14 @@ def table_rows(
 def missing_file(path: Path | str) -> str:
     """What is said of a file that is not there: the nearest name in its folder, or which folder is not there."""
     path = Path(path)
+    known: list[str] = []
+    with contextlib.suppress(OSError):
+        known = [each.name for each in path.parent.iterdir() if each.exists()]
     if "\\" in str(path):
         way_out = "write / between folders, not \\"
     elif not path.parent.is_dir():
         way_out = f"there is no folder {path.parent}; check the path in the configuration (relative to the working directory)"
-    elif near := difflib.get_close_matches(path.name, [each.name for each in path.parent.iterdir() if each.exists()], n=1, cutoff=0.75):
+    elif near := difflib.get_close_matches(path.name, known, n=1, cutoff=0.75):
         way_out = f"did you mean {path.parent / near[0]}?"
     else:
         way_out = "check the path in the configuration (relative to the working directory)"
