@@ -46,7 +46,9 @@ def test_what_dev_and_test_sets_have_in_common_with_training_is_told(folder, tmp
     copy.write_text("no\ta sentence\nyes\tanother\n")
     text = LabelledSource(str(copy), {"label": 1, "text": 2})
     block = Labelled(language="en", labels=["no", "yes"], train=text, dev=LabelledSource(held_out=0.1), test={"own": text})
-    (note,) = labelled_findings._learnt("labelled.x.test.own", [Example("no", "a sentence", ""), Example("yes", "new", "")], block)
+    learnt = list(labelled_findings.examples_of(text, block))
+    tested = [Example("no", "a sentence", ""), Example("yes", "new", "")]
+    (note,) = text_findings.in_both("labelled.x.test.own", *([one.texts for one in some] for some in (tested, learnt)))
     assert note.verdict == "note" and "of its first 2 examples 1 are among" in note.said
 
 

@@ -30,7 +30,10 @@ def test_files_for_another_reader_are_noted(tmp_path):
     assert any("has 1 line(s); if these should be more" in note for note in notes)
     (tmp_path / "dev.tsv").write_text("German\tEN\n" + "<p>Eine <B class='x'>Zeile\t1 < 2 <s> a > b\n" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
-    assert len(notes) == 3 and "line 1 looks like a header, 'German' and 'EN', and is read as a pair; set `header: true`" in notes[1]
+    assert (
+        len(notes) == 3
+        and "line 1 looks like a header, 'German' and 'EN', and is read as a pair; set `header: true`, or delete it" in notes[1]
+    )
     assert '48% of the sentences have HTML tags, as in "<p>Eine' in notes[2]
     (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]

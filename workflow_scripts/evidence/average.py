@@ -79,7 +79,9 @@ def compare_everywhere(
             by_seed[seed] = compare(alone, mean, pairs, settings, blocks=blocks)
         # two models that are the same for all seeds, such as backbones, say nothing of other trainings
         same = [pair for pair in pairs if all(is_one(statistics, name, seeds) for name in pair)]
-        by_seed[None] = compare(statistics, mean, pairs, settings, blocks=blocks) | {pair: by_seed[seeds[0]][pair] for pair in same}
+        others = [pair for pair in pairs if pair not in same]
+        over_seeds = compare(statistics, mean, others, settings, blocks=blocks) if others else {}
+        by_seed[None] = {pair: over_seeds.get(pair, by_seed[seeds[0]][pair]) for pair in pairs}
         rows += [
             {"testset": testset, "seed": seed, "arm": arm, "other": other, **found}
             for seed, pairs_found in by_seed.items()

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from workflow_scripts.stage import InputError, atomic
-from workflow_scripts.text.files import kind_of, packing, read_lines
+from workflow_scripts.text.files import kind_of, missing_file, packing, read_lines
 
 
 def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
@@ -125,6 +125,8 @@ def _read_binary(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]
 def _open(path: Path):
     try:
         return open(path, "rb", buffering=1 << 20)
+    except FileNotFoundError:
+        raise InputError(missing_file(path)) from None
     except OSError as error:
         raise InputError(
             f"{path}: {(error.strerror or str(error)).lower()}; check the path in the configuration (relative to the working directory)"

@@ -21,19 +21,19 @@ def labelled(config: Config) -> Iterator[Finding]:
     read = sources_read(config)
     analysed = [name for name in config.labelled if f"labelled.{name}.train" in read]
     for name in dict.fromkeys([*(config.experiments[each].corpus for each in with_labels(config)), *analysed]):
-        block = config.labelled[name]
+        block, learnt = config.labelled[name], list[Example]()
         for part, source in sources_of(block).items():
             if source.file and not is_awaited(*source.paths()):
                 yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
                 examples = beginning(examples_of, source, block)
-                lines = [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
-                yield from foreign(f"labelled.{name}.{part}", lines, block.language_of(part.replace(".", "/")))
+                yield from foreign(f"labelled.{name}.{part}", plain_lines(examples), block.language_of(part.replace(".", "/")))
                 yield from ragged(f"labelled.{name}.{part}", source)
                 yield from _taken_for_an_example(f"labelled.{name}.{part}", examples)
                 if part == "train":
+                    learnt = examples
                     yield from _nothing_held_out(f"labelled.{name}", source, block)
                 elif not part.startswith("translations"):
-                    yield from _learnt(f"labelled.{name}.{part}", examples, block)
+                    yield from in_both(f"labelled.{name}.{part}", *([example.texts for example in some] for some in (examples, learnt)))
                 if block.unit == "text":
                     yield from _quoted(f"labelled.{name}.{part}", examples)
                     yield from _no_header(f"labelled.{name}.{part}", source, block)
@@ -64,11 +64,9 @@ def _nothing_held_out(about: str, source: LabelledSource, block: Labelled) -> It
             yield Finding("WRONG", f"{about}.{part}", f"{said} lines; raise it, change `seed`, or give the part a file")
 
 
-def _learnt(about: str, examples: list[Example], block: Labelled) -> Iterator[Finding]:
-    """A note where a good part of a dev or test set is in the training text as well."""
-    if not is_awaited(*block.train.paths()):
-        learnt = beginning(examples_of, block.train, block)
-        yield from in_both(about, [example.texts for example in examples], [example.texts for example in learnt])
+def plain_lines(examples: list[Example]) -> list[str]:
+    """The texts of examples, a line each, with plain blanks inside of words."""
+    return [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
 
 
 def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:

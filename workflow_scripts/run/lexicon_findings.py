@@ -8,7 +8,7 @@ from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.findings import Finding, is_awaited, judged, used_lexicons, with_labels
-from workflow_scripts.run.labelled_findings import examples_of
+from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.text_findings import beginning, source_at_hand
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.crosslingual import given_lexicons, is_learnt
@@ -16,7 +16,6 @@ from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import read_pairs
-from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.word_lists import check_order, read_dictionary
 from workflow_scripts.text.words import count_words
 
@@ -27,7 +26,7 @@ def lexicons(config: Config) -> Iterator[Finding]:
         block, codes = config.lexicons[name], config.corpora[corpus].languages
         for kind in ("dictionary", "gold"):
             if (path := getattr(block, kind).get("-".join(codes))) and not is_awaited(path):
-                yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path), config.corpora[corpus])
+                yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path), codes, _words_in(config.corpora[corpus]))
         for code in codes:
             if (path := block.vectors.get(code)) and not is_awaited(path):
                 yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
@@ -70,26 +69,27 @@ def clauses(config: Config) -> Iterator[Finding]:
                 )
 
 
-def _word_list(path: str, corpus: Corpus | None = None) -> str:
-    """What is in a word list; the text of `corpus` tells whether its words stand in the right order."""
-    if not (pairs := read_dictionary(Path(path), corpus.languages if corpus else None)):
+def _word_list(path: str, languages: tuple[str, str], counts: list[Counter[str]]) -> str:
+    """What is in a word list; `counts`, the words of text in each language, tell whether its words stand in the right order."""
+    if not (pairs := read_dictionary(Path(path), languages)):
         raise InputError(f"{path}: is empty; two words a line are expected, separated by a tab or a blank")
-    if corpus and not is_awaited(*corpus.train.paths()):
-        text = beginning(read_pairs, source_at_hand(corpus.train), corpus.languages, corpus.documents)
-        counts = [count_words([(pair.a, pair.b)[side] for pair in text], code) for side, code in enumerate(corpus.languages)]
-        check_order(Path(path), pairs, corpus.languages, counts)
+    check_order(Path(path), pairs, languages, counts)
     return f"{path}, {len(pairs):,} pairs of words"
 
 
 def _given_word_list(path: str, pair: str, block: Labelled) -> str:
     """What is in a word list whose words are switched in labelled text, which is in one of its two languages."""
-    said = _word_list(path)
-    if not is_awaited(*block.train.paths()):
-        first, second = pair.split("-")
-        lines = [text.replace(INNER_BLANK, " ") for example in beginning(examples_of, block.train, block) for text in example.texts]
-        counts = [count_words(lines, code) if code == block.language else Counter() for code in (first, second)]
-        check_order(Path(path), read_dictionary(Path(path), (first, second)), (first, second), counts)
-    return said
+    first, second = pair.split("-")
+    lines = [] if is_awaited(*block.train.paths()) else plain_lines(beginning(examples_of, block.train, block))
+    return _word_list(path, (first, second), [count_words(lines if code == block.language else [], code) for code in (first, second)])
+
+
+def _words_in(corpus: Corpus) -> list[Counter[str]]:
+    """The words at the beginning of a corpus, in each language; none where its text is still to be acquired."""
+    if is_awaited(*corpus.train.paths()):
+        return [Counter(), Counter()]
+    text = beginning(read_pairs, source_at_hand(corpus.train), corpus.languages, corpus.documents)
+    return [count_words([(pair.a, pair.b)[side] for pair in text], code) for side, code in enumerate(corpus.languages)]
 
 
 def _vectors(path: str) -> str:
