@@ -14,7 +14,7 @@ import sacrebleu
 import warm
 import yaml
 import zstandard
-from test_config import DEFAULT, changed
+from configurations import DEFAULT, changed
 from tiny_models import manual_pairs, small_model
 
 from workflow_scripts.evidence import representation, scores

@@ -1,7 +1,7 @@
 """Text that is too short for the jobs that would need it."""
 
+from configurations import changed
 from looks import moses
-from test_config import changed
 
 from workflow_scripts.run import amounts, config
 

@@ -5,8 +5,8 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from configurations import changed
 from snakemake.iocontainers import Wildcards
-from test_config import changed
 
 from workflow_scripts.run import analyses, arms, findings, inputs, model_findings
 from workflow_scripts.run.config import load

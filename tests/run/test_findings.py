@@ -1,6 +1,6 @@
 """What a configuration says by itself that may be meant otherwise."""
 
-from test_config import DEFAULT, changed
+from configurations import DEFAULT, changed
 
 from workflow_scripts.run import config, findings
 

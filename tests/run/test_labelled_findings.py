@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from configurations import changed
 from looks import moses
-from test_config import changed
 
 from workflow_scripts.run import config, labelled_findings, lexicon_findings, text_findings
 from workflow_scripts.stage import InputError

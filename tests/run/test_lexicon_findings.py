@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from test_config import changed
+from configurations import changed
 
 from workflow_scripts.run import config, lexicon_findings
 from workflow_scripts.stage import InputError

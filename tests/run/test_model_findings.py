@@ -4,8 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
+from configurations import DEFAULT, changed
 from looks import found, moses
-from test_config import DEFAULT, changed
 from tiny_models import small_m2m100
 
 from workflow_scripts.run import config, model_findings

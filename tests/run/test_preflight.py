@@ -1,8 +1,8 @@
 """What is found before a run starts: everything that is wrong, at once."""
 
 import pytest
+from configurations import DEFAULT, changed
 from looks import found, moses
-from test_config import DEFAULT, changed
 
 from workflow_scripts.run import config, preflight
 from workflow_scripts.stage import InputError

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from configurations import DEFAULT, changed
 from looks import found
-from test_config import DEFAULT, changed
 from test_partitions import CLUSTER
 
 from workflow_scripts.run import config, partitions, resources

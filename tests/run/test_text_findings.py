@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from configurations import changed, classified
 from looks import found, moses
-from test_config import changed, classified
 
 from workflow_scripts.run import config, labelled_findings, model_findings, text_findings
 from workflow_scripts.text.parallel import Pair

@@ -150,7 +150,7 @@ def _load(raw: dict[str, Any]) -> Config:
     except ValidationError as error:
         raise InputError("config:\n" + "\n".join(f"  {line}" for line in explained(error.errors(), whole, Config))) from None
     from workflow_scripts.run.consistency import problems  # these two know the types above
-    from workflow_scripts.run.text_checks import data_problems
+    from workflow_scripts.run.data_checks import data_problems
 
     found = list(data_problems(config))
     if not found:

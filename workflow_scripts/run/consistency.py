@@ -3,7 +3,8 @@
 They find names that are defined nowhere, arms of unequal length, and languages that a corpus or backbone has not. Each problem is a line
 that names the key, what is wrong with it, and what would be right.
 
-What is particular to a task is checked by the task (`Task.problems`), text by `text_checks`, and backbones by `backbone_checks`.
+What is particular to a task is checked by the task (`Task.problems`), text by `corpus_checks`, `labelled_checks` and `aligned_checks`,
+and backbones by `backbone_checks`. Data to acquire have been checked before (`data_checks`).
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from workflow_scripts import paths
 from workflow_scripts.names import undefined, unfit
-from workflow_scripts.run import analyses, backbone_checks, text_checks, transfers
+from workflow_scripts.run import aligned_checks, analyses, backbone_checks, corpus_checks, labelled_checks, transfers
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.run.inputs import backbone_users, languages_known
@@ -110,11 +111,11 @@ def _experiment_problems(config: Config) -> Iterator[str]:
 def _text_problems(config: Config) -> Iterator[str]:
     """Each kind of text has checks of its own."""
     for name, corpus in config.corpora.items():
-        yield from text_checks.corpus_problems(f"corpora.{name}", corpus)
+        yield from corpus_checks.corpus_problems(f"corpora.{name}", corpus)
     for name, labelled in config.labelled.items():
-        yield from text_checks.labelled_problems(f"labelled.{name}", labelled)
+        yield from labelled_checks.labelled_problems(f"labelled.{name}", labelled)
     for name, aligned in config.aligned.items():
-        yield from text_checks.aligned_problems(f"aligned.{name}", aligned)
+        yield from aligned_checks.aligned_problems(f"aligned.{name}", aligned)
 
 
 def _file_problems(config: Config) -> Iterator[str]:

@@ -1,0 +1,74 @@
+"""corpus_checks: checks of the configuration's corpora, which are parallel text: languages, sources, columns and documents."""
+
+from collections.abc import Iterator
+
+from workflow_scripts.run.config import sources_of
+from workflow_scripts.run.text_checks import language_problems, or_held_out, same_text_problems, testset_problems
+from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.files import kind_of
+from workflow_scripts.text.parallel import Source
+
+
+def corpus_problems(where: str, corpus: Corpus) -> Iterator[str]:
+    """Every line tells a problem of a corpus's languages, test sets, sources or documents."""
+    for code in corpus.languages:
+        yield from language_problems(f"{where}.languages", code)
+    if corpus.languages[0] == corpus.languages[1]:
+        yield f"{where}.languages: {list(corpus.languages)} is one language twice"
+    yield from testset_problems(where, corpus, "dev")
+    yield from same_text_problems(where, corpus)
+    for part, source in sources_of(corpus).items():
+        yield from _origin_of_part_problems(where, part, source)
+        if bool(source.file) != bool(source.files):
+            yield from _column_problems(where, part, source, corpus)
+            yield from _document_problems(f"{where}.{part}", source, corpus)
+    if (documents := corpus.documents) and (unknown := {documents.language, *documents.cut} - {*corpus.languages}):
+        yield f"{where}.documents: {', '.join(sorted(unknown))} is no language of the corpus, {list(corpus.languages)}"
+
+
+def _origin_of_part_problems(where: str, part: str, source: Source) -> Iterator[str]:
+    """A part comes from one file, from several files, or (dev and test sets only) from the training text."""
+    kinds = {"file": bool(source.file), "files": bool(source.files), "held_out": source.held_out is not None}
+    if sum(kinds.values()) > 1:
+        given = " and ".join(f"`{key}`" for key, there in kinds.items() if there)
+        yield (
+            f"{where}.{part}: has {given}, where one belongs; a recipe keeps the keys of what it is laid over: set the other to null, "
+            "or give the corpus a name of its own"
+        )
+    elif not any(kinds.values()) or (part == "train" and kinds["held_out"]):
+        yield f"{where}.{part}: give either `file` with `columns`, `files`, or `data`" + or_held_out(part)
+
+
+def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> Iterator[str]:
+    """The columns, or the files, must be those of the corpus's two languages, each with a text of its own."""
+    columns = source.columns if source.format else source.files or source.columns
+    if missing := [code for code in corpus.languages if code not in columns]:
+        known = corpus.train.columns if part != "train" else {}
+        example = f"; for example those of `train`, {dict(known)}" if source.file and known else ""
+        given = f"it has {dict(columns)}" if columns else f"give `columns`{example}"
+        yield f"{where}.{part}: nothing is said about {', '.join(missing)}; {given}"
+    elif columns[corpus.languages[0]] == columns[corpus.languages[1]]:
+        yield f"{where}.{part}: both languages are read from {columns[corpus.languages[0]]!r}; a text cannot be its own translation"
+    elif twice := [name for name in ("document", "heading") if columns.get(name) in [columns[code] for code in corpus.languages]]:
+        yield (
+            f"{where}.{part}: {twice[0]} is column {columns[twice[0]]!r}, from which a language is read; a recipe keeps the keys of "
+            f"what it is laid over: set {twice[0]} to null, or give the corpus a name of its own"
+        )
+    if source.header and (source.files or source.format or kind_of(source.file or "") == ".jsonl"):
+        yield f"{where}.{part}.header: is for a TSV file"
+    extra = ["document", *(["heading"] if source.summary == "heading" else [])] if source.columns else []
+    if unknown := columns.keys() - {*corpus.languages, *extra}:
+        yield f"{where}.{part}: {', '.join(sorted(unknown))} is no language of the corpus" + "".join(f" nor `{name}`" for name in extra)
+
+
+def _document_problems(where: str, source: Source, corpus: Corpus) -> Iterator[str]:
+    """Summaries are for a corpus with documents, and need a source that tells where these begin."""
+    if (source.summary or source.format) and not corpus.documents:
+        yield f"{where}: {'summary' if source.summary else 'format ncls'} is for a corpus with `documents`"
+    if source.summary and (source.format or not source.file or kind_of(source.file) == ".jsonl"):
+        yield f"{where}.summary: is for a TSV file"
+    if source.format and source.files and (missing := [code for code in corpus.languages if code not in source.files]):
+        yield f"{where}.files: names none for {', '.join(missing)}"
+    wanted = {"first": ["document"], "heading": ["document", "heading"]}.get(source.summary or "", [])
+    if missing := [name for name in wanted if name not in source.columns]:
+        yield f"{where}.columns: summary {source.summary} needs {' and '.join(f'`{name}`' for name in missing)}"
