@@ -22,9 +22,9 @@ rule speed:
         languages=of(arms.first_direction),
         documents=of(arms.documents),
         scores=of(arms.scores_flags),
-        max_length=of(arms.longest_output),
+        lengths=of(arms.lengths_flags),
         settings=settings_of("speed"),
     shell:
         "python -m workflow_scripts.evidence.speed --output {output:q} --models {input.models:q} --source {input.source:q} "
         "--target {input.target:q} --arms {params.arms:q} --languages {params.languages:q} {params.documents} "
-        "{params.scores:q} --max-length {params.max_length} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.scores:q} {params.lengths} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,6 +1,8 @@
 """Settings of the measurement of speed; the measurement itself runs in `tests/workflow/test_sga.py`."""
 
 import contextlib
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -9,9 +11,11 @@ from tiny_models import small_model
 
 from workflow_scripts.evidence import scores, speed
 from workflow_scripts.evidence.speed import Speed
+from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.report.tradeoff import points
+from workflow_scripts.run import arms
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 
@@ -33,6 +37,16 @@ def test_beams_and_iterations_have_limits(settings, said):
     raw["experiments"]["help-de-en"]["speed"] = settings
     with pytest.raises(InputError, match=rf"speed\.{said}: input should be greater than or equal to"):
         load(raw)
+
+
+def test_lengths_are_those_of_the_experiment(tmp_path):
+    """So that what is written, and its scores, are what decoding writes with the same beam."""
+    raw = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    raw["experiments"]["help-de-en"] |= {"speed": {}, "decoding": {"max_length": 30, "min_length": 4, "length_penalty": 2.0}}
+    flags = arms.lengths_flags(load(raw), SimpleNamespace(experiment="help-de-en"))
+    assert flags == ["--max-length=30", "--min-length=4", "--length-penalty=2.0"]
+    found = speed.ways(small_model(tmp_path), Speed(device="cpu"), Decoding(max_length=30, min_length=4, length_penalty=2.0))
+    assert {(way.settings.max_length, way.settings.min_length, way.settings.length_penalty) for way in found} == {(30, 4, 2.0)}
 
 
 def test_documents_are_read_as_such(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Beam search by CTranslate2 and by Hugging Face."""
 
 import ctypes
+import json
 import shutil
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from workflow_scripts.models import decoding
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training import training
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.settings import Training
@@ -164,6 +165,17 @@ def test_huggingface_holds_the_budget_and_the_precision(model, monkeypatch):
         settings=Decoding(max_length=5, engine="huggingface", compute_type="bfloat16"),
     )
     assert seen[-1][1] == torch.bfloat16
+
+
+def test_penalties_that_a_model_brings_are_not_heeded(model, tmp_path):
+    """BART's `generation_config.json` forbids repeated trigrams; CTranslate2 does not read it, so `generate` must not either."""
+    plain = translate(model, engine="huggingface")
+    copy = shutil.copytree(model / "out/model", tmp_path / "out/model")
+    shutil.copy(model / "t.de", tmp_path)
+    penalties = {"repetition_penalty": 9.0, "no_repeat_ngram_size": 1, "length_penalty": 3.0, "min_length": 25}
+    given = read_json(copy / "generation_config.json")
+    (copy / "generation_config.json").write_text(json.dumps(given | penalties))
+    assert translate(tmp_path, engine="huggingface") == plain
 
 
 def test_a_gpu_without_cuda_12s_library_is_told_before_decoding(model, monkeypatch):

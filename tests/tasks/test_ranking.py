@@ -115,6 +115,9 @@ def test_a_documents_score_is_the_expected_grade():
     logits = torch.tensor([[0.0, 0.0, 0.0], [-50.0, -50.0, 50.0]])
     assert document_scores(logits, ["0", "1", "4"]).tolist() == pytest.approx([5 / 3, 4])
     assert document_scores(torch.tensor([[0.25]]), GRADES).tolist() == [0.25]
+    # a model that is very sure still ranks
+    sure = document_scores(torch.tensor([[0.0, 14.0], [0.0, 14.5], [0.0, 18.0]]), ["0", "1"]).tolist()
+    assert sure[0] < sure[1] < sure[2] < 1 and [float(str(each)) for each in sure] == sure
 
 
 def test_the_error_of_a_regression_is_that_of_the_grades():

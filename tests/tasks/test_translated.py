@@ -107,6 +107,14 @@ def test_targets_are_translated_with_their_texts_and_marked_answers_are_found_ag
     assert removed == {"answer not found again in the translation": 1}
 
 
+def test_behind_a_chinese_full_stop_is_no_blank():
+    words = {"I came.": "我来了。", "He left.": "他走了。", "Why?": "为什么？"}
+    (made,) = translated(
+        [Example("Why?", "I came. He left.", "")], "target", lambda lines: [words[line] for line in lines], Counter(), targets=True
+    )
+    assert (made.text, made.label) == ("我来了。他走了。", "为什么？")
+
+
 def test_marks_in_a_text_are_written_as_in_the_training_text_and_no_sentence_ends_between_them():
     asked_of: list[str] = []
 

@@ -68,23 +68,26 @@ def main(
     tokenize: str = "",
     meteor_jar: str = "",
     max_length: int = 200,
+    min_length: int = 0,
+    length_penalty: float = 1.0,
     threads: int = 1,
     settings: Speed = Speed(),
 ) -> None:
     """Write a row for each arm, way and kind of batch: sentences per second, and the `metrics` of what was written.
 
     `models` are those of the `arms`, in the same order. Of `documents`, `</s>` stands between sentences. `metrics`, `tokenize` and
-    `meteor_jar` are as in `scores`. `max_length` is that of the outputs in pieces. A metric that cannot be computed is None in each
-    row, and under `failed` with the reason. Raises `InputError` where there is no sentence.
+    `meteor_jar` are as in `scores`. `max_length`, `min_length` and `length_penalty` are those of the experiment's decoding. A metric that
+    cannot be computed is None in each row, and under `failed` with the reason. Raises `InputError` where there is no sentence.
     """
     lines, references = (list(itertools.islice(read_lines(path), settings.sentences)) for path in (source, target))
     if not lines:
         raise InputError(f"{source}: is empty, there is nothing to write")
     measures, failed = measured(languages[1], Scores(cast(Any, [*metrics]), meteor_jar or None, tokenize=cast(Any, tokenize or None)))
+    wanted = Decoding(max_length=max_length, min_length=min_length, length_penalty=length_penalty)
     rows: list[dict[str, Any]] = []
     for arm, model in zip(arms, models, strict=True):
         codec = load_codec(model, documents)
-        for way in ways(model, settings, min(max_length, longest_output_of(model))):
+        for way in ways(model, settings, replace(wanted, max_length=min(max_length, longest_output_of(model)))):
             with translator(model, codec, threads, way.settings) as translate:
                 translate(lines[:2], languages, 1)  # what is compiled or allocated at first does not count
                 for batched in (False, True):
@@ -135,10 +138,10 @@ def measured(code: str, settings: Scores) -> tuple[dict[str, Any], dict[str, str
     return measures, failed
 
 
-def ways(model: Path, settings: Speed, max_length: int) -> Iterator[Way]:
-    """The ways in which the model in a folder can write."""
+def ways(model: Path, settings: Speed, decoding: Decoding) -> Iterator[Way]:
+    """The ways in which the model in a folder can write, of lengths as in `decoding`."""
     precision: Literal["float16", "float32"] = "float16" if pick_device(settings.device).type == "cuda" else "float32"
-    common = Decoding(max_length=max_length, batch_tokens=settings.batch_tokens, device=settings.device, compute_type=precision)
+    common = replace(decoding, batch_tokens=settings.batch_tokens, device=settings.device, compute_type=precision)
     if (model / FILE).exists():
         from workflow_scripts.models.prompt_files import read_prompts  # and networks, which the configuration does not need
 

@@ -1,7 +1,7 @@
 """classifier: heads that classify texts, and that transformers lacks.
 
 M2M-100 has mBART's head. As in BART (Lewis et al. 2020, section 3.1) encoder and decoder read the same text, and the head reads the
-decoder's last state, after it has read all of the text.
+decoder's state where it is to predict ``</s>``, after it has read all of the text.
 
 The encoders of mBART and M2M-100 alone have XLM-R's head, as in Ji et al. (2024), who compare such halves with encoders. XLM-R's reads the
 state of the row's first piece, ``<s>``. The others' rows have no such piece; what is read instead is, by ``head_reads`` in the

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -175,8 +175,12 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
 
     device = pick_device(settings.device)
     network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=computed_in(settings, device)).to(device)
-    network.generation_config.length_penalty = settings.length_penalty
-    lengths, longest = {"max_length": settings.max_length, "min_length": settings.min_length}, longest_row_of(model)
+    lengths: dict[str, Any] = {
+        "max_length": settings.max_length,
+        "min_length": settings.min_length,
+        "length_penalty": settings.length_penalty,
+    }
+    longest = longest_row_of(model)
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         rows = codec.encode(lines, languages[0], longest)

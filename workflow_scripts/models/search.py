@@ -1,7 +1,8 @@
 """search: translations of encoded rows by Hugging Face's `generate`, greedily or with a beam."""
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -22,7 +23,7 @@ class Hypothesis(NamedTuple):
 
 
 def generate(
-    network: "PreTrainedModel", codec: Codec, rows: Sequence[Sequence[int]], code: str, beam_size: int, **choices: int
+    network: "PreTrainedModel", codec: Codec, rows: Sequence[Sequence[int]], code: str, beam_size: int, **choices: Any
 ) -> list[str]:
     """The best translation of each row, see `beam_search`."""
     return [found[0].text for found in beam_search(network, codec, rows, code, beam_size, **choices)]
@@ -41,6 +42,7 @@ def beam_search(
     batch: int = 128,
     min_length: int = 0,
     tokens: int = 0,
+    length_penalty: float = 1.0,
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
 
@@ -50,30 +52,50 @@ def beam_search(
     """
     network.eval()
     positions = longest_output(network.config)
-    translate: Any = network.generate
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations: list[list[Hypothesis]] = [[] for _ in rows]
-    while order:
-        size = max(1, tokens // len(rows[order[0]])) if tokens else batch
-        chosen, order = order[:size], order[size:]
-        sources = [torch.tensor(rows[i]) for i in chosen]
-        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
-        output = translate(
-            input_ids=padded,
-            attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
-            num_beams=beam_size,
-            # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
-            early_stopping=beam_size > 1,
-            num_return_sequences=n_best,
-            min_new_tokens=min_length,
-            max_new_tokens=min(max_length or int(1.2 * padded.shape[1]) + 10, positions),
-            do_sample=False,
-            return_dict_in_generate=True,
-            output_scores=n_best > 1,
-            **codec.generate_arguments(code),
-        )
-        scores = getattr(output, "sequences_scores", None)
-        scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
-        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
-            translations[chosen[place // n_best]].append(Hypothesis(score, line))
+    with _by_these_settings_alone(network) as write:
+        while order:
+            size = max(1, tokens // len(rows[order[0]])) if tokens else batch
+            chosen, order = order[:size], order[size:]
+            sources = [torch.tensor(rows[i]) for i in chosen]
+            padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(
+                network.device
+            )
+            output = write(
+                input_ids=padded,
+                attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
+                num_beams=beam_size,
+                # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
+                early_stopping=beam_size > 1,
+                num_return_sequences=n_best,
+                min_new_tokens=min_length,
+                max_new_tokens=min(max_length or int(1.2 * padded.shape[1]) + 10, positions),
+                length_penalty=length_penalty,
+                do_sample=False,
+                return_dict_in_generate=True,
+                output_scores=n_best > 1,
+                **codec.generate_arguments(code),
+            )
+            scores = getattr(output, "sequences_scores", None)
+            scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
+            for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
+                translations[chosen[place // n_best]].append(Hypothesis(score, line))
     return translations
+
+
+@contextlib.contextmanager
+def _by_these_settings_alone(network: "PreTrainedModel") -> Iterator[Any]:
+    """`generate`, which for a while takes over no more than its special pieces from the model's own `generation_config.json`.
+
+    Such a file may forbid repetitions, as BART's does, of which CTranslate2 would know nothing.
+    """
+    from transformers import GenerationConfig
+
+    own = network.generation_config
+    pieces = ("pad_token_id", "bos_token_id", "eos_token_id", "forced_eos_token_id")
+    network.generation_config = GenerationConfig(**{name: getattr(own, name) for name in pieces})
+    try:
+        yield network.generate
+    finally:
+        network.generation_config = own

@@ -117,9 +117,10 @@ def scores_flags(config: Config, w: Wildcards) -> list[str]:
     return [part for flag, values in given.items() if all(values) for part in (flag, *values)]
 
 
-def longest_output(config: Config, w: Wildcards) -> int:
-    """The longest output of the experiment's models, in pieces."""
-    return config.experiments[w.experiment].decoding.max_length
+def lengths_flags(config: Config, w: Wildcards) -> list[str]:
+    """How long the outputs of the experiment's models may be, in pieces, and how their length counts in the beam."""
+    decoding = config.experiments[w.experiment].decoding
+    return [f"--{name.replace('_', '-')}={getattr(decoding, name)}" for name in ("max_length", "min_length", "length_penalty")]
 
 
 def comet_scores(config: Config, w: Wildcards) -> list[str]:

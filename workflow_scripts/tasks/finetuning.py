@@ -51,7 +51,7 @@ class HeadSettings:
     """Finetune on so many examples only, chosen at random once for all seeds; of each translation of the text on as many. All by
     default."""
     looks: Positive = 1
-    """Looks at the dev set in an epoch; each writes a checkpoint."""
+    """Looks at the dev set in an epoch, fewer where it has only a few updates; each writes a checkpoint."""
     patience: Natural = 3
     """End when so many looks in a row brought nothing better; 0 never does."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"

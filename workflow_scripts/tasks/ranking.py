@@ -171,8 +171,8 @@ def predict(
     logits = label_scores(network, reader, rows, pick_precision(settings.precision, network.device))
     given = iter(document_scores(logits, grades).tolist())
     for name, table in zip(testsets, tables, strict=True):
-        # what is scored is what stands in the file
-        lines = [f"{next(given):.6g}" for _ in table]
+        # in full, since rounding would make ties, and what is scored is what stands in the file
+        lines = [str(next(given)) for _ in table]
         write_lines(folder / f"{name}.hyp", lines)
         write_json(folder / f"{name}.scores.json", score(table, list(map(float, lines)), settings))
 
@@ -260,10 +260,13 @@ def loss_of(grades: list[str], kind: str):
 
 
 def document_scores(logits: torch.Tensor, grades: Sequence[str]) -> torch.Tensor:
-    """A score of each document: the expected grade, or the head's only output (documents × grades, or × 1)."""
+    """A score of each document: the expected grade, or the head's only output (documents × grades, or × 1), in float64.
+
+    Near the highest grade float32 would round the expected grades of many documents to the same number.
+    """
     if logits.shape[1] == 1:
-        return logits[:, 0]
-    return logits.softmax(dim=1) @ torch.tensor([float(grade) for grade in grades])
+        return logits[:, 0].double()
+    return logits.double().softmax(dim=1) @ torch.tensor([float(grade) for grade in grades], dtype=torch.float64)
 
 
 def counts_of(table: Sequence[Example], given: Sequence[float], relevant: float) -> np.ndarray:

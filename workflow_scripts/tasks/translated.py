@@ -8,7 +8,7 @@ answer of which a question is to be written. Tags of words have no such way, as 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -87,12 +87,12 @@ def translated(table: list[Example], unit: str, translate: Translate, removed: C
     known = dict(zip(wanted, translate(list(wanted)), strict=True)) if wanted else {}
     made = []
     for example, each, parts in zip(table, split, marked, strict=True):
-        text, *second = (" ".join(filter(None, (known[one] for one in one_text))) for one_text in each)
+        text, *second = (joined(known[one] for one in one_text) for one_text in each)
         example = example._replace(text=text)
         if second:
             example = example._replace(label=second[0]) if targets else example._replace(pair=second[0])
         if parts is not None:
-            passage, span = without_the_marks(" ".join(filter(None, (known[part] for part in parts))))
+            passage, span = without_the_marks(joined(known[part] for part in parts))
             if span is None:
                 removed["answer not found again in the translation"] += 1
                 continue
@@ -108,6 +108,11 @@ def translated(table: list[Example], unit: str, translate: Translate, removed: C
             example = example._replace(text=with_marks(plain, *span))
         made.append(example)
     return made
+
+
+def joined(sentences: Iterable[str]) -> str:
+    """A text of sentences, some of which may be empty; behind the full stops of Chinese and Japanese there is no blank."""
+    return regex.sub(r"(?<=[。！？]) ", "", " ".join(filter(None, sentences)))
 
 
 def whole_sentences(text: str) -> list[str]:
