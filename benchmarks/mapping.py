@@ -53,7 +53,7 @@ def case(words: int, matrix: Literal["auto", "blocks"]) -> dict:
             torch.matmul(rows, b.T, out=block[: len(rows)])
 
     def iteration():
-        similarities.multiply(a)
+        similarities.replace_rows(a)
         near = neighbourhoods(similarities, 10)
         found = best_pairs(similarities, near, 0.1, noise)
         float(near.nearest_x.mean() + near.nearest_z.mean())

@@ -49,7 +49,7 @@ class Similarities:
         self.kept = torch.empty(kept_shape, dtype=torch.float32 if keep == "float32" else torch.float16, device=x.device)
         self.computed = False
 
-    def multiply(self, x: torch.Tensor) -> None:
+    def replace_rows(self, x: torch.Tensor) -> None:
         """Replace `x` by as many other rows; the memory of the matrix is reused."""
         self.x = x.to(self.z.dtype)
         self.computed = False

@@ -224,6 +224,6 @@ def test_products_of_similarities(dtype):
     similarities = [Similarities(x.to(where), z.to(where), "float32") for where in ("cpu", "cuda")]
     means = []
     for product, where in zip(similarities, ("cpu", "cuda"), strict=True):
-        product.multiply(x.to(where))
+        product.replace_rows(x.to(where))
         means.append(neighbourhoods(product, 10).nearest_x.cpu())
     assert torch.allclose(*means, atol=1e-4)

@@ -228,6 +228,8 @@ def test_controls_hit_the_same_words_of_one_side(tmp_path):
 def test_rounds_differ_and_suffice(tmp_path):
     rows, report = one_side(tmp_path, tokens=15_000)
     assert report["rounds"] > 1 and len(list((tmp_path / "codeswitch").glob("round*.en.tsv.zst"))) == report["rounds"]
+    # called again by hand for fewer, it leaves none of those before
+    assert one_side(tmp_path)[1]["rounds"] == len(list((tmp_path / "codeswitch").glob("round*.en.tsv.zst"))) == 1
 
 
 def test_a_dictionary_without_a_word_of_the_text_is_named(tmp_path):

@@ -243,6 +243,17 @@ def test_members_of_one_archive_are_downloaded_once(server, tmp_path):
     assert suffix(both) == ".tsv" and acquired(tmp_path, both).read_bytes() == b"dev\ntest\n"
 
 
+def test_blocks_of_lines_of_several_members_are_documents_of_their_own(server, tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in ("a", "b"):
+            archive.writestr(f"{name}.tsv", "".join(f"Hund {name} {n}\tdog {name} {n}\n" for n in range(50)))
+    server.files["/x.zip"] = packed.getvalue()
+    data = Data(url=f"{server.url}/x.zip", sha256=sha256(packed.getvalue()), member="*.tsv", languages=("de", "en"))
+    documents = [line.split("\t")[0] for line in read_lines(acquired(tmp_path, data))]
+    assert list(dict.fromkeys(documents)) == ["1 block 0", "1 block 1", "2 block 0", "2 block 1"] and len(documents) == 100
+
+
 @pytest.mark.parametrize(
     "address, name",
     [

@@ -16,6 +16,7 @@ from workflow_scripts.text.corpus import (
     cut_lines,
     held_out,
     leak_key,
+    leak_keys,
     train,
 )
 from workflow_scripts.text.files import read_lines, write_pairs
@@ -226,6 +227,12 @@ def test_sentences_are_told_apart_in_chunks_as_one_by_one(documents):
     least = 12 if documents else settings.held_out_min_words
     assert all(number_of_words(pair.a, "de") >= least for pair in itertools.compress(pairs, found))
     assert are_running([], settings) == []
+
+
+def test_sentences_that_differ_by_the_two_letters_of_turkish_or_a_soft_hyphen_are_alike():
+    for one, other in (("İşlem iptal edildi.", "işlem iptal edildi"), ("Irmak", "ırmak"), ("Da\u00adtei öffnen", "Datei öffnen!")):
+        assert leak_key(one) == leak_key(other) != leak_key("Klick")
+    assert leak_keys(["Iğdır 12", "a\u00adb"]) == ["iğdir 00", "ab"]
 
 
 def test_large_documents_are_held_out_only_when_nothing_else_is_left(tmp_path):

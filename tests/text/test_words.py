@@ -4,6 +4,7 @@ import gzip
 import itertools
 import lzma
 import random
+import unicodedata
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import regex
 import zstandard
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import read_lines, write_lines, write_pairs
+from workflow_scripts.text.files import chunks, read_lines, write_lines, write_pairs
 from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.text.words import fold, segment, sentences, words, words_of
@@ -22,6 +23,20 @@ def test_plain_and_compressed_files_read_alike(tmp_path, suffix, compress):
     path = tmp_path / f"text{suffix}"
     path.write_bytes(compress("\ufeffeins\r\nzwei e\u0301\n\u2028drei\n".encode()))
     assert list(read_lines(path)) == ["eins", "zwei é", "\u2028drei"]
+
+
+def test_a_line_in_many_parts_of_a_compressed_file_is_one(tmp_path):
+    lines = ["short", "long " * 100_000 + "end", "", "last without a line end " * 20_000]
+    frames = [zstandard.compress(part.encode()) for part in ("\n".join(lines)[:70_000], "\n".join(lines)[70_000:])]
+    (tmp_path / "text.zst").write_bytes(b"".join(frames))
+    assert list(read_lines(tmp_path / "text.zst")) == lines
+
+
+def test_lists_of_long_lines_are_short():
+    lines = ["x" * 1_500_000] * 7 + ["y"] * 5000
+    assert [len(some) for some in chunks(lines)] == [3, 3, 4096, 905]
+    pairs = [("doc", "x" * 1_500_000, "y" * 1_500_000, 3)] * 5
+    assert [len(some) for some in chunks(pairs)] == [2, 2, 1] and list(chunks([])) == []
 
 
 @pytest.mark.parametrize("suffix", ["", ".zst"])
@@ -154,3 +169,13 @@ def test_the_compiled_segmenter_follows_its_pattern():
     assert found.strings() == [word for line in lines for word in pattern.findall(line)]
     assert np.diff(found.before).tolist() == [len(pattern.findall(line)) for line in lines]
     assert words_of([], "de").strings() == words_of([""], "zh").strings() == []
+
+
+def test_a_folded_word_is_composed_as_files_are():
+    # these letters have no capital of one character
+    for capital, small in (("J\u030caba", "ǰaba"), ("Ϊ\u0301", "ΐ"), ("STRASSE", "strasse"), ("ÀÉ", "àé")):
+        assert fold(capital, "en") == small == unicodedata.normalize("NFC", small)
+
+
+def test_hebrew_acronyms_are_one_word():
+    assert segment(["צה״ל הודיע"], "he") == ["צה״ל הודיע"]

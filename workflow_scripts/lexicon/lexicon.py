@@ -6,6 +6,7 @@ neighbors"). A word is never its own translation, so that switching a word alway
 """
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -116,7 +117,7 @@ def main(
     elif mapped_a and mapped_b:
         if threads:
             set_threads(threads)
-        sides = from_vectors(mapped_a, mapped_b, settings, compare=bool(gold))
+        sides = from_vectors(mapped_a, mapped_b, settings, judged=(gold_ab, invert(gold_ab)) if gold else None)
     links: Counter[tuple[str, str]] = Counter()
     if text_a and text_b and (settings.align or aligned):
         links = count_links(text_a, text_b, segment, aligned_pairs if aligned else _JUDGED_BY)
@@ -161,6 +162,9 @@ def main(
 Ranked = dict[str, list[tuple[str, float]]]
 """Word → words of the other language and their scores, best first."""
 
+Gold = dict[str, set[str]]
+"""Word → its correct translations."""
+
 
 class Side(NamedTuple):
     """One direction of the lexicon, before candidates are selected."""
@@ -172,8 +176,8 @@ class Side(NamedTuple):
     """The same, ranked by plain cosine, for comparison."""
 
 
-def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: bool = False) -> tuple[Side, Side]:
-    """Retrieve the nearest words in both directions; with `compare`, also by plain cosine."""
+def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, judged: tuple[Gold, Gold] | None = None) -> tuple[Side, Side]:
+    """Retrieve the nearest words in both directions; those of the words that are `judged`, also by plain cosine."""
     device = pick_device(settings.device)
     words, vectors = zip(*(read_vectors(path) for path in (mapped_a, mapped_b)), strict=True)
     check(mapped_a, vectors[0], mapped_b, vectors[1])
@@ -181,12 +185,12 @@ def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, compare: boo
     # more than needed, because the word itself, its other spellings and numbers may be among them
     k = 2 * max(settings.top_k, 5) + 10
     ranked = retrieve(a, b, k, settings)
-    by_cosine = retrieve(a, b, k, replace(settings, retrieval="cosine")) if compare else None
+    by_cosine = retrieve(a, b, k, replace(settings, retrieval="cosine")) if judged else None
     first, second = (
         Side(
             _named(words[i], words[1 - i], ranked[i]),
             set(words[1 - i]),
-            _named(words[i], words[1 - i], by_cosine[i]) if by_cosine else None,
+            _named(words[i], words[1 - i], by_cosine[i], judged[i]) if by_cosine and judged else None,
         )
         for i in (0, 1)
     )
@@ -205,10 +209,11 @@ def retrieve(a: torch.Tensor, b: torch.Tensor, k: int, settings: Lexicon) -> tup
     return Top(top_a.values.cpu(), top_a.indices.cpu()), Top(top_b.values.cpu(), top_b.indices.cpu())
 
 
-def _named(words_x: list[str], words_z: list[str], top: Top) -> Ranked:
+def _named(words_x: list[str], words_z: list[str], top: Top, only: Container[str] | None = None) -> Ranked:
     return {
-        word: [(words_z[j], score) for j, score in zip(row, scores, strict=True)]
-        for word, row, scores in zip(words_x, top.indices.tolist(), top.values.tolist(), strict=True)
+        word: [(words_z[j], score) for j, score in zip(row.tolist(), scores.tolist(), strict=True)]
+        for word, row, scores in zip(words_x, top.indices.numpy(), top.values.numpy(), strict=True)
+        if only is None or word in only
     }
 
 
@@ -276,10 +281,6 @@ def coverage(counts: Counter[str], entries: Ranked) -> dict[str, float]:
         "running_words": sum(n for word, n in counts.items() if word in entries) / max(1, counts.total()),
         "types": sum(word in entries for word in counts) / max(1, len(counts)),
     }
-
-
-Gold = dict[str, set[str]]
-"""Word → its correct translations."""
 
 
 def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict[str, float]]:

@@ -337,7 +337,7 @@ def self_learn(
     improved_at = iteration = 0
     similarities = Similarities(a[:cutoff], b[:cutoff], settings.matrix, settings.product)
     while True:
-        similarities.multiply(a[:cutoff] @ procrustes(a[dictionary[0]], b[dictionary[1]]))
+        similarities.replace_rows(a[:cutoff] @ procrustes(a[dictionary[0]], b[dictionary[1]]))
         near = neighbourhoods(similarities, settings.csls_neighbours)
         dictionary = union(*best_pairs(similarities, near, keep, noise))
         iteration += 1

@@ -51,8 +51,9 @@ def permute_candidates(candidates: Candidates, counts: Counter[str], size: int, 
     """Permute the target words of a lexicon among words of similar frequency: the lexicon of the control `random`.
 
     The target words are sorted by frequency and divided into bins of `size` neighbours. One permutation within the bins renames all of
-    them, so that frequent words stay frequent, but no word keeps its translations. A candidate that after this equals its source word, or
-    another one of its translations, is dropped; a word that would lose all candidates gets the most frequent word that is neither.
+    them, so that frequent words stay frequent, but no word keeps its translations (in a lexicon of a single target word it has to). A
+    candidate that after this equals its source word, or was among its translations, is dropped; a word that would lose all candidates
+    gets the most frequent target word that is neither itself nor one of its translations.
 
     Args:
         candidates: The lexicon.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workflow_scripts.text.files import chunks, writers
 
-# as many files are open and compressed at once
+# number of files that are open, and compressed, at once
 _TOGETHER = 16
 
 

@@ -12,7 +12,7 @@ from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labe
 from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, in_quotation_marks, ragged
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.text.examples import Example, LabelledSource, read_any
-from workflow_scripts.text.labelled import Labelled, is_of
+from workflow_scripts.text.labelled import Labelled, belongs_to_part
 from workflow_scripts.text.tagged import INNER_BLANK
 
 
@@ -59,7 +59,7 @@ def _nothing_held_out(about: str, source: LabelledSource, block: Labelled) -> It
     except InputError:
         return
     for part, of in parts.items():
-        if not any(is_of(block, part.replace(".", "/"), each) for each in documents):
+        if not any(belongs_to_part(block, part.replace(".", "/"), each) for each in documents):
             said = f"held_out {of.held_out} takes none of the {len(documents):,} documents, which without a column `document` are blocks of"
             yield Finding("WRONG", f"{about}.{part}", f"{said} lines; raise it, change `seed`, or give the part a file")
 

@@ -21,7 +21,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.examples import Example, read_table, write_table
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.text.labelled import keys, mean_lengths, texts_of, without
+from workflow_scripts.text.labelled import keys, mean_lengths, texts_of, without_shared
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.targets import MARKS, with_marks, without_marks
 from workflow_scripts.text.words import sentences
@@ -62,7 +62,7 @@ def main(
 
         made = translated(table, unit, answers, removed, targets)
     forbidden = keys((example for path in held_out for example in read_table(path)), unit)
-    made = without(made, forbidden, unit, removed)
+    made = without_shared(made, forbidden, unit, removed)
     if not made:
         raise InputError(f"{train}: no example is left after its translation (removed: {dict(removed)}); is the model a translator?")
     write_table(examples, made)

@@ -218,7 +218,10 @@ def _by_side(given: Any) -> dict[str, Any]:
 
 
 def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path) -> Iterator[Pair]:
-    """The pairs of one file, or of two files with one language each."""
+    """The pairs of files with both languages, one after the other, or of two files with one language each.
+
+    Lines without a document are blocks of lines, numbered anew in each file; so the number of the file tells them apart.
+    """
     languages = _both(settings)
     if "" not in files:
         sides = {code: str(folder / f"{code}.txt") for code in languages}
@@ -226,12 +229,13 @@ def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path) -> Ite
             write_lines(Path(side), itertools.chain.from_iterable(map(plain_sentences, files[code])))
         yield from read_pairs(Source(files=sides), languages)
         return
-    for path in files[""]:
-        if ".tmx" in path.name:
-            yield from read_tmx(path, languages)
-        else:
-            columns: dict[str, int | str] = settings.columns or dict(zip(languages, (1, 2), strict=True))
-            yield from read_pairs(Source(file=str(path), columns=columns), languages)
+    columns: dict[str, int | str] = settings.columns or dict(zip(languages, (1, 2), strict=True))
+    several = len(files[""]) > 1
+    for number, path in enumerate(files[""], 1):
+        in_blocks = ".tmx" in path.name or "document" not in columns
+        pairs = read_tmx(path, languages) if ".tmx" in path.name else read_pairs(Source(file=str(path), columns=columns), languages)
+        for pair in pairs:
+            yield pair._replace(document=f"{number} {pair.document}") if several and in_blocks else pair
 
 
 def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_pairs
 from workflow_scripts.text.identification import check_languages
 from workflow_scripts.text.parallel import Cut, Documents, Pair, Source, read_pairs
-from workflow_scripts.text.words import BREAK, fold, words_of
+from workflow_scripts.text.words import BREAK, SOFT_HYPHEN, fold, words_of
 
 
 @dataclass
@@ -289,6 +289,7 @@ class _KeyCharacters(dict):
 
 
 _KEY_CHARACTERS = _KeyCharacters({ord("\n"): "\n"})
+_ONE_SPELLING = str.maketrans({SOFT_HYPHEN: "", "İ": "i", "ı": "i"})  # Turkish has two letters where others have I and i
 
 
 def leak_key(line: str) -> str:
@@ -298,7 +299,8 @@ def leak_key(line: str) -> str:
 
 def leak_keys(lines: list[str]) -> list[str]:
     """The `leak_key` of each line; quicker than one by one."""
-    return [" ".join(line.split()) for line in "\n".join(lines).lower().translate(_KEY_CHARACTERS).split("\n")]
+    text = "\n".join(lines).translate(_ONE_SPELLING).lower().translate(_KEY_CHARACTERS)
+    return [" ".join(line.split()) for line in text.split("\n")]
 
 
 def cut_pairs(pairs: list[Pair], settings: Corpus, languages: Sequence[str]) -> list[Pair]:

@@ -1,7 +1,7 @@
 """files: reads and writes text line by line.
 
-Text is UTF-8 in Unicode's normal form NFC, one sentence per line, plain or compressed (.gz, .xz, .zst). Files are never held in memory
-as a whole.
+Text is UTF-8 in Unicode's normal form NFC, one sentence per line, plain or compressed (.gz, .xz, .zst). Files of lines are never held in
+memory as a whole.
 """
 
 import contextlib
@@ -82,16 +82,22 @@ def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
     """The lines of a compressed file. Unlike zstandard's own reader, this notices a file that was cut off."""
     import zstandard
 
-    line, data = b"", file.read(_BYTES)
+    begun: list[bytes] = []  # the parts of a line that is not over
+    data = file.read(_BYTES)
     while data:
         frame = zstandard.ZstdDecompressor().decompressobj()
         while not frame.eof:
             if not data:
                 raise EOFError("the compressed file is cut off")
-            *lines, line = (line + frame.decompress(data)).split(b"\n")
-            yield from lines
+            end, *others = frame.decompress(data).split(b"\n")
+            begun.append(end)
+            if others:
+                *lines, rest = others
+                yield b"".join(begun)
+                yield from lines
+                begun = [rest]
             data = frame.unused_data or file.read(_BYTES)
-    if line:
+    if line := b"".join(begun):
         yield line
 
 
@@ -262,6 +268,7 @@ def writers(paths: Sequence[Path]) -> Iterator[list[Callable[[str], object]]]:
 
 # number of lines that compiled code and string methods handle at once
 _CHUNK = 4096
+_CHARACTERS = 4_000_000
 
 
 @contextlib.contextmanager
@@ -289,7 +296,14 @@ def _writer(path: Path, file: Any) -> Iterator[Callable[[str], object]]:
 
 
 def chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """`items` in lists of some thousands."""
-    items = iter(items)
-    while chunk := list(itertools.islice(items, _CHUNK)):
+    """`items`, lines or tuples with lines, in lists of some thousands; of fewer where they are long, as documents are."""
+    chunk: list[T] = []
+    characters = 0
+    for item in items:
+        chunk.append(item)
+        characters += len(item) if isinstance(item, str) else sum(len(part) for part in cast(Any, item) if isinstance(part, str))
+        if len(chunk) == _CHUNK or characters > _CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
         yield chunk

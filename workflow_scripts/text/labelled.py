@@ -21,7 +21,7 @@ from workflow_scripts.limits import Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.examples import Example, LabelledSource, read_any, write_table
-from workflow_scripts.text.files import write_lines
+from workflow_scripts.text.files import chunks, write_lines
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.targets import without_marks
 from workflow_scripts.text.words import fold, number_of_words, words_of
@@ -96,7 +96,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     source = _source(settings, part)
     unit = settings.unit
     forbidden = keys((e for other in parts_before(settings, part) for e in chosen(settings, other, Counter())), unit)
-    kept = without(chosen(settings, part, removed, changed), forbidden, unit, removed)
+    kept = without_shared(chosen(settings, part, removed, changed), forbidden, unit, removed)
     words = unit == "word"
     counts = Counter(label for example in kept for label in example.labels(settings.unit))
     missing = [label for label in settings.labels if not counts[label]]
@@ -133,8 +133,9 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
 
 def mean_lengths(kept: list[Example], code: str, target_code: str) -> dict[str, Any]:
     """Mean number of words of texts in a language and of their targets, and the targets' language, as reports have them."""
-    words = {"text": words_of([e.text for e in kept], code), "target": words_of([e.label for e in kept], target_code)}
-    return {"target_language": target_code, "words": {side: len(found.starts) / len(kept) for side, found in words.items()}}
+    sides = {"text": (code, (e.text for e in kept)), "target": (target_code, (e.label for e in kept))}
+    words = {side: sum(len(words_of(some, of).starts) for some in chunks(lines)) for side, (of, lines) in sides.items()}
+    return {"target_language": target_code, "words": {side: number / len(kept) for side, number in words.items()}}
 
 
 def paths(settings: Labelled) -> list[str]:
@@ -163,7 +164,7 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
         if settings.lowercase:
             target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
             example = example._replace(label=target, text=fold(example.text, code))
-        if not is_of(settings, part, originals.get(example.id, example.document)):
+        if not belongs_to_part(settings, part, originals.get(example.id, example.document)):
             removed["document of another part"] += 1
         elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
             removed["too short"] += 1
@@ -194,7 +195,7 @@ def _documents_of_questions(settings: Labelled) -> dict[str, str]:
     return {example.id: example.document for example in found if example.id}
 
 
-def is_of(settings: Labelled, part: str, document: str) -> bool:
+def belongs_to_part(settings: Labelled, part: str, document: str) -> bool:
     """Whether a document belongs to a part.
 
     Documents are ordered by a hash of their names: test sets have the first ones, dev the last ones, training those between.
@@ -211,7 +212,7 @@ def is_of(settings: Labelled, part: str, document: str) -> bool:
     return place >= 1 - own if part.startswith(("dev", "more_dev")) else place < own
 
 
-def without(examples: Iterable[Example], forbidden: set[tuple[str, ...]], unit: str, removed: Counter[str]) -> list[Example]:
+def without_shared(examples: Iterable[Example], forbidden: set[tuple[str, ...]], unit: str, removed: Counter[str]) -> list[Example]:
     """The examples whose key is not `forbidden`; the others are counted in `removed`."""
     kept = []
     for example in examples:

@@ -108,7 +108,7 @@ class Pair(NamedTuple):
 
 
 def read_pairs(source: Source, languages: tuple[str, str], documents: Documents | None = None) -> Iterator[Pair]:
-    """Yield the pairs of `source` in order, without blanks at either end of a side; the file is never held in memory as a whole.
+    """Yield the pairs of `source` in order, without blanks at either end of a side.
 
     With `documents`, the sentences of a document are joined by `</s>`. Those of a summary are joined by blanks, because a decoder
     would stop at `</s>`.

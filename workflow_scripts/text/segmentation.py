@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 _OTHER, _INSIDE, _JOINER, _WORD = range(4)
-_JOINERS = ".,:'’·"
+_JOINERS = ".,:'’·׳״"  # the last two are Hebrew
 _UNSEEN = "\u00ad\u200c\u200d\u2060"  # soft hyphen, zero-width non-joiner and joiner, word joiner
 
 

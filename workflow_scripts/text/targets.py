@@ -121,9 +121,9 @@ def _read_sections(path: Path, columns: dict[str, int | str], removed: Counter[s
 
 
 def _read_rows(path: Path, source: "LabelledSource", removed: Counter[str]) -> Iterator[Targeted]:
-    read = list((_json_lines if kind_of(path) == ".jsonl" else _tsv_lines)(path, source))
+    lines = (_json_lines if kind_of(path) == ".jsonl" else _tsv_lines)(path, source)
     if not source.target_where:
-        for number, cells, document in read:
+        for number, cells, document in lines:
             text, target = _joined(cells["text"]), _joined(cells["target"])
             if not _is(cells, source.where):
                 removed["not asked for (where)"] += 1
@@ -132,6 +132,7 @@ def _read_rows(path: Path, source: "LabelledSource", removed: Counter[str]) -> I
             else:
                 yield Targeted(text, target, document, number)
         return
+    read = list(lines)
     targets: dict[str, tuple[int, str]] = {}
     for number, cells, document in read:
         if _is(cells, source.target_where):

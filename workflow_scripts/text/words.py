@@ -8,6 +8,7 @@ clause, counts as one word.
 import functools
 import itertools
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -161,7 +162,9 @@ def fold(word: str, code: str) -> str:
     word = word.replace(SOFT_HYPHEN, "")
     if code in _DOTTED_I:
         word = word.replace("İ", "i").replace("I", "ı")
-    return word.lower()
+    word = word.lower()
+    # a few capitals are two characters where the small letter is one, such as J̌
+    return word if word.isascii() else unicodedata.normalize("NFC", word)
 
 
 def upper(word: str, code: str) -> str:
