@@ -565,4 +565,7 @@ def test_all_that_is_wrong_is_told_by_snakemake_without_a_traceback(tmp_path):
     told = done.stdout + done.stderr
     assert done.returncode == 1 and "Traceback" not in told
     assert all(said in told for said in ("run.seeds: [1, 1]", "names are folders", "both languages are read from 4"))
+    # with the line of the file that lies on top, though config.yaml has the key too
+    (line,) = {number for number, text in enumerate((tmp_path / "bad.yaml").read_text().splitlines(), 1) if text == "  seeds:"}
+    assert f"bad.yaml, line {line})" in told
     assert not list(tmp_path.rglob("pwned*"))

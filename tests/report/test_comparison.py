@@ -9,7 +9,7 @@ from invented import ARMS, BLEU, configuration, plain, put, report, results
 
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.report.__main__ import section, templates, write_report
-from workflow_scripts.report.comparison import differences, measures, published
+from workflow_scripts.report.comparison import all_alike, differences, measures, published
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.study import configured
 from workflow_scripts.stage import read_json
@@ -161,6 +161,18 @@ def test_arms_that_are_not_better_than_a_copy_of_the_source_are_named_first(tmp_
     box = plain(report(root, tmp_path)[0]).partition("What was run")[0]
     said = "the BLEU of finetune, mask (finetune 20.00; mask 20.50) is not better than that of a copy of the source, which needs no model: 20.50."
     assert said in box
+
+
+def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
+    root = results(tmp_path / "results", arms=("finetune", "csr"))
+    for arm, line in (("finetune", "sss " * 30), ("csr", "")):
+        (root / f"runs/demo/{arm}/seed1/pages.hyp").write_text(f"{line.strip()}\n" * 12 + "another\n" * 3)
+    study = configured(root, "demo", configuration(arms=("finetune", "csr")))
+    of_finetune, of_csr = all_alike(study)
+    assert "finetune wrote the same line, “sss sss" in of_finetune and "…” for 12 of 15 sources: it has learnt too little" in of_finetune
+    assert "csr wrote an empty line for 12 of 15 sources" in of_csr
+    (root / "runs/demo/csr/seed1/pages.hyp").write_text("".join(f"{n}\n" for n in range(15)))
+    assert len([*all_alike(study)]) == 1
 
 
 def test_a_published_meteor_and_model_are_found_under_their_names_here(tmp_path):

@@ -33,6 +33,18 @@ def test_the_last_fifth_is_that_of_finetuning_alone(tmp_path):
     assert last_fifth(study) is None
 
 
+def test_scores_that_were_not_measured_have_no_charts(tmp_path):
+    root = results(tmp_path / "results", arms=("finetune",))
+    assert "Dashed" not in (html := report(root, tmp_path, arms=("finetune",))[0]) and "its pretext phase included" not in html
+    assert html.count("greedy translations of dev sentences") == 1
+    losses = "".join(f"{update}\t{update}\t\t\t{3 - update / 100}\t\n" for update in range(10, 110, 10))
+    put(root / "runs/demo/finetune/seed1/finetune/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + losses)
+    html = report(root, tmp_path, arms=("finetune",))[0]
+    assert (
+        "was not measured (bleu_sentences is 0)" in plain(html) and "greedy translations" not in html and "too few evaluations" not in html
+    )
+
+
 def test_updates_to_the_baselines_loss():
     falling = [(10.0, 5.0), (20.0, 3.0), (30.0, 2.0)]
     assert first_below(falling, 4.0) == 15 and first_below(falling, 2.0) == 30 and first_below(falling, 6.0) == 10

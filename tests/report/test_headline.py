@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from invented import BLEU, configuration, plain, report, results
 
-from workflow_scripts.report.headline import answer, comparisons, headline
+from workflow_scripts.report.headline import answer, comparisons, headline, where
 from workflow_scripts.report.study import configured, paired
 
 
@@ -65,6 +65,19 @@ def test_significant_losses_are_not_counted_as_gains(tmp_path):
 def test_fewer_arms_say_only_what_can_be_said(tmp_path, arms, words):
     text = plain(report(results(tmp_path / "results", arms=arms), tmp_path, arms=arms)[0])
     assert words in text and "right words" not in text
+
+
+def test_random_weights_are_asked_what_pretraining_is_worth(tmp_path):
+    config = configuration(arms=("finetune", "mask"))
+    config.arms["mask"] = [replace(config.arms["finetune"][0], start="scratch")]
+    assert comparisons(configured(tmp_path, "demo", config)) == [("mask", "finetune", "scratch")]
+
+
+def test_an_average_names_its_test_sets_where_they_are_few(tmp_path):
+    study = configured(tmp_path, "demo", configuration())
+    assert where(replace(study, testsets=["en", "de"]), "average") == "On average over 2 test sets (en, de): "
+    assert where(replace(study, testsets=[f"t{n}" for n in range(15)]), "average") == "On average over 15 test sets: "
+    assert where(replace(study, testsets=["en", "de"]), "de") == "Test set de: " and where(study, "pages") == ""
 
 
 def test_a_model_that_is_scored_once_has_no_seeds():

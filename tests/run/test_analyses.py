@@ -104,6 +104,10 @@ def test_nothing_changes_without_analyses():
         ),
         ({"models": ["bible", "other"], "also": {"backbones": {"other": {"kind": "hub"}}}}, "backbones.other: kind hub needs `model`"),
         (
+            {"models": ["bible", "other"], "also": {"backbones": {"other": small(text={"de": "task", "en": "task"})}}},
+            r"other.small.text.de: no experiment of the run uses this backbone, .* name a file, such as results/corpora/",
+        ),
+        (
             {
                 "models": ["one"],
                 "base": None,

@@ -455,3 +455,9 @@ def test_what_torchrun_adds_does_not_hide_why_one_process_ended(tmp_path, ending
     assert diagnose(Failure("finetune", {}, "SLURM status is: 'FAILED'", [str(tmp_path / "log")], False), [])[0].startswith(why)
     for line, wanted in zip(end_of(str(tmp_path / "log"), 2), lines, strict=True):
         assert line.startswith(wanted)
+
+
+def test_a_machine_without_slurm_is_told():
+    said = "Job submission failed with exception: [Errno 2] No such file or directory: 'sacct'"
+    why, way = diagnose(Failure("corpus", {}, said, [], False), ["--profile", "slurm"])
+    assert why == "this machine has no Slurm" and "login node" in way

@@ -132,7 +132,7 @@ def test_a_part_that_no_block_of_lines_falls_to_says_what_to_do(tmp_path):
     settings = Labelled(language="en", labels=["no"], train=train, dev=LabelledSource(held_out=1e-6), test={})
     outputs = [tmp_path / name for name in ("dev.tsv", "dev.en", "dev.json")]
     with pytest.raises(
-        InputError, match=r"'document of another part': 40}\); held_out 1e-06 took none of its documents, which .* raise it"
+        InputError, match=r"'held out for another part': 40}\); held_out 1e-06 took none of its documents, which .* raise it"
     ):
         main(*outputs, part="dev", settings=settings)
 

@@ -1,6 +1,7 @@
 """How the arms compare: scores, significance, word accuracy, and published numbers (Tables II, VI and VII of Zan et al.)."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.text.files import read_lines
 
 Rows = list[dict[str, Any]]
 
@@ -32,7 +34,7 @@ def scores(study: Study) -> dict[str, Any]:
         "measures": rows,
         "over_seeds": over_seeds,
         "covers": covers(study),
-        "warnings": list(not_above(study, rows, found)),
+        "warnings": [*all_alike(study), *not_above(study, rows, found)],
         "failures": failures(study),
         "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
@@ -200,6 +202,18 @@ def not_above(study: Study, rows: Rows, without_model: dict[str, dict[str, float
                 f"On the test set {testset} the {study.leading} of {', '.join(lost)} ({worst}) is not better than that of "
                 f"{TRIVIALLY[task_of(study.settings).trivial]}, which needs no model: {line:.2f}."
             )
+
+
+def all_alike(study: Study) -> Iterator[str]:
+    """A sentence per test set and arm that wrote the same line, or an empty one, for more than half of the sources."""
+    for testset, arm in itertools.product(study.testsets, study.arms):
+        files = (study.seed(arm, seed) / f"{testset}.hyp" for seed in study.seeds)
+        lines = Counter(line for file in files if file.is_file() for line in read_lines(file))
+        ((line, count),) = lines.most_common(1) or [("", 0)]
+        if count > lines.total() / 2 > 5:
+            what = f"the same line, “{line[:60]}{'…' * (len(line) > 60)}”" if line.strip() else "an empty line"
+            often = f"for {count:,} of {lines.total():,} sources"
+            yield f"On the test set {testset} {arm} wrote {what} {often}: it has learnt too little to be scored."
 
 
 def averages(study: Study, rows: Rows, without_model: dict[str, dict[str, float]]) -> dict[str, Any]:

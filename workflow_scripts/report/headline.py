@@ -20,6 +20,7 @@ QUESTIONS = {
     "plain": "Does code-switching restore help? {arm} against {other}, which starts from the same backbone",
     "mask": "Do words of the other language help more than gaps? {arm} against {other}",
     "random": "Do the right words help more than random ones? {arm} against {other}",
+    "scratch": "What is pretraining worth? {arm}, whose weights are drawn at random, against the baseline, {other}",
     "other": "Does this help? {arm} against the baseline, {other}",
 }
 """What a comparison asks, by the kind of the arm compared with; `other` is a comparison in which more differs than one restoring."""
@@ -46,14 +47,21 @@ def where(study: Study, testset: str) -> str:
     """Which test set an answer is about, where there are several; a name that is none of them is their average."""
     if len(study.testsets) == 1:
         return ""
-    return f"Test set {testset}: " if testset in study.testsets else f"On average over {len(study.testsets)} test sets: "
+    if testset in study.testsets:
+        return f"Test set {testset}: "
+    names = f" ({', '.join(study.testsets)})" if len(study.testsets) <= _FEW else ""
+    return f"On average over {len(study.testsets)} test sets{names}: "
+
+
+_FEW = 6
+"""Test sets that are named one by one where their average is told."""
 
 
 def comparisons(study: Study) -> list[tuple[str, str, str]]:
     """Pairs of arms to compare, and what the comparison asks (a key of `QUESTIONS`)."""
     switched, others = study.of_kind("codeswitch"), study.of_kind("task")
     if not switched:
-        return [(arm, study.baseline, "other") for arm in study.arms if arm != study.baseline]
+        return [(arm, study.baseline, _other(study, arm)) for arm in study.arms if arm != study.baseline]
     found = []
     for arm in study.arms:
         # what restoring is worth shows only between arms of one backbone that learn the task in one way
@@ -70,8 +78,14 @@ def comparisons(study: Study) -> list[tuple[str, str, str]]:
             controls = [(control, kind) for kind in ("mask", "random") for control in study.of_kind(kind)]
             found += [(arm, control, kind) for control, kind in controls if _dose(study, control) == _dose(study, arm)]
         elif arm in others:
-            found.append((arm, study.baseline, "other"))
+            found.append((arm, study.baseline, _other(study, arm)))
     return found
+
+
+def _other(study: Study, arm: str) -> str:
+    """What is asked of an arm that restores nothing."""
+    drawn, baseline = (any(phase.start == "scratch" for phase in study.arms[one]) for one in (arm, study.baseline))
+    return "scratch" if drawn and not baseline else "other"
 
 
 def _way(study: Study, arm: str) -> tuple[object, ...]:

@@ -91,7 +91,8 @@ def similarity(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 
 
 def between_models(found: list[dict[str, Any]], names: dict[str, str], layers: str) -> list[dict[str, Any]]:
-    """A heat map for each two models and each estimate: layers × languages, the last layer on top; or layers × layers for each language."""
+    """A heat map for each two models and each estimate: layers × languages, the last layer on top; or for each language the layers of the
+    first model (rows) × those of the second (columns)."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for one in found:
         groups.setdefault((one["a"], one["b"], *([one["language"]] if layers == "all" else [])), []).append(one)
@@ -105,7 +106,9 @@ def between_models(found: list[dict[str, Any]], names: dict[str, str], layers: s
                 for number, one in enumerate(ones)
                 for row in one["by_layer"]
             }
-            title = f"{names[a]} – {names[b]}{', ' + language[0] if language else ''}: {called}"
+            title = (
+                f"{names[a]} (rows) – {names[b]} (columns), {language[0]}: {called}" if language else f"{names[a]} – {names[b]}: {called}"
+            )
             maps.append({"title": title, "rows": layer_names(depth[0]), "columns": columns, "cells": cells})
     return maps
 

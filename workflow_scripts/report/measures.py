@@ -40,7 +40,7 @@ def _classification(study: Study) -> Measure:
         metric="accuracy",
         name="accuracy",
         title="Accuracy",
-        note=" in per cent (the paper's Table V)",
+        note=" in per cent",
         others=("macro_f1",),
         interval="Wilson's 95 % interval",
         trivial=guess.removeprefix("the "),

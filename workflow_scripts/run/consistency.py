@@ -307,3 +307,7 @@ def _analysed_backbone_problems(config: Config) -> Iterator[str]:
         for code in needed:
             if code not in text:
                 yield f"backbones.{name}.{backbone.kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"
+        if task := [code for code, path in (backbone.pretraining.text if backbone.pretraining else {}).items() if path == "task"]:
+            said = "no experiment of the run uses this backbone, so there is no task whose text it could read"
+            file = f"results/corpora/CORPUS.xx-yy/train.{task[0]}"
+            yield f"backbones.{name}.{backbone.kind}.text.{task[0]}: {said}; name a file, such as {file}"

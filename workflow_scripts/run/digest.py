@@ -139,6 +139,11 @@ def is_culprit(failure: Failure) -> bool:
 
 _SIGNS = (
     # sign, why, what to change; the first that is found in the message or at the ends of the logs
+    (
+        r"^Job submission failed.*No such file or directory: '(sacct|sacctmgr|sbatch|scontrol|sinfo|squeue)",
+        "this machine has no Slurm",
+        "run on a login node of the cluster, or without --profile slurm",
+    ),
     (r"^SLURM sbatch failed|^Job submission failed", "Slurm refused the job: {refusal}", "{asked}"),
     (r"^Slurm did not take the group's job", "Slurm refused the job of its group", "what `snakemake preflight{named}` names{profile}"),
     (r"^error: .*not tried again, as attempt", "the attempts before it ended in the same way as this one would", "{error}"),

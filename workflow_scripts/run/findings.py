@@ -60,7 +60,7 @@ def judged(about: str, look: Callable[..., str], *arguments: Any, verdict: str =
 
 def gigabytes(size: float) -> str:
     """A number of bytes for people."""
-    return f"{size / 1e9:.{0 if size >= 1e10 else 1}f} GB"
+    return f"{size / 1e9:.{0 if size >= 1e10 else 1}f} GB" if size >= 5e7 else f"{size / 1e6:.0f} MB"
 
 
 def is_awaited(*paths: str) -> bool:

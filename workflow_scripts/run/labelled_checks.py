@@ -96,7 +96,8 @@ def _is_judged(source: LabelledSource, unit: str) -> bool:
 def _needed_column_problems(where: str, source: LabelledSource, unit: str) -> Iterator[str]:
     """Columns must say all that the unit needs, and nothing that it does not know."""
     if source.file and not _is_judged(source, unit) and (missing := _needed_columns(source, unit) - source.columns.keys()):
-        yield f"{where}.columns: say nothing about {' and '.join(sorted(missing))}; they have {source.columns}"
+        said = f"they have {source.columns}" if source.columns else "a part with a file of its own takes over no columns of another part"
+        yield f"{where}.columns: say nothing about {' and '.join(sorted(missing))}; {said}"
     known = {"word": WORD_COLUMNS, "target": TARGET_COLUMNS, "question": questions.COLUMNS}.get(unit, TEXT_COLUMNS)
     for key in source.columns:
         yield from undefined(f"{where}.columns", key, known)

@@ -128,7 +128,7 @@ def disk(config: Config) -> Iterator[Finding]:
         return
     there = sum(path.stat().st_size for part in own_folders(config) for path in part.rglob("*") if path.is_file())
     need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
-    said = f"about {gigabytes(need)} for a whole run, of which {gigabytes(there)} are there; {gigabytes(free)} free"
+    said = f"about {gigabytes(need)} for a whole run, of which {gigabytes(min(there, need))} are there; {gigabytes(free)} free"
     if need - min(there, need) > free:
         yield Finding(
             "WRONG",

@@ -104,7 +104,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     if not kept or (missing and part == "train" and not words):
         lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
         way_out = "is the file empty, or `labels` too long?"
-        if not kept and source.held_out is not None and list(removed) == ["document of another part"]:
+        if not kept and source.held_out is not None and list(removed) == ["held out for another part"]:
             way_out = (
                 f"held_out {source.held_out} took none of its documents, which without a column `document` are blocks of lines; raise it, "
                 "change `seed`, or give the part a file"
@@ -165,7 +165,7 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
             target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
             example = example._replace(label=target, text=fold(example.text, code))
         if not belongs_to_part(settings, part, originals.get(example.id, example.document)):
-            removed["document of another part"] += 1
+            removed["held out for another part"] += 1
         elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
             removed["too short"] += 1
         else:

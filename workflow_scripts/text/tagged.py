@@ -123,9 +123,12 @@ def _better_column(path: Path, known: set[str]) -> str:
     """A column whose cells are all known tags in the first lines, as the end of a message; nothing if there is none."""
     rows = [cells_of(line) for line in itertools.islice(read_lines(path), 200) if line.strip()]
     rows = [row for row in rows if row[0] != _DOCUMENT_START and not row[0].startswith("#")]
-    fitting = (place for place in range(min(map(len, rows), default=0)) if all(row[place].strip() in known for row in rows))
-    found = next(fitting, None)
-    return "" if found is None else f"; in column {found + 1} all tags are known: set `columns: {{tag: {found + 1}}}`"
+    different = {place: len({row[place] for row in rows}) for place in range(min(map(len, rows), default=0))}
+    fitting = [place for place in different if all(row[place].strip() in known for row in rows)]
+    if not fitting:
+        return ""
+    found = max(fitting, key=lambda place: different[place]) + 1  # others may hold the same tag throughout
+    return f"; in column {found} all tags are known: set `columns: {{tag: {found}}}`"
 
 
 def _iob2(found: list[str], tags: list[str], changed: Counter[str]) -> Iterator[str]:

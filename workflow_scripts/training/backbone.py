@@ -343,7 +343,8 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
     except Exception as error:  # the hub's client raises many kinds of errors: model not there, no network, no access
         raise InputError(
             f"backbone {model!r} is neither a folder nor available from the Hugging Face hub ({type(error).__name__}: "
-            f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, then set HF_HUB_OFFLINE=1"
+            f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, with the same HF_HOME, "
+            "then set HF_HUB_OFFLINE=1"
         ) from None
     return local, Path(local).name
 
