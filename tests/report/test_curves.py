@@ -41,7 +41,9 @@ def test_scores_that_were_not_measured_have_no_charts(tmp_path):
     put(root / "runs/demo/finetune/seed1/finetune/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + losses)
     html = report(root, tmp_path, arms=("finetune",))[0]
     assert (
-        "was not measured (bleu_sentences is 0)" in plain(html) and "greedy translations" not in html and "too few evaluations" not in html
+        "The BLEU of dev translations was not measured" in plain(html)
+        and "greedy translations" not in html
+        and "too few evaluations" not in html
     )
 
 
