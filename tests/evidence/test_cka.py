@@ -106,7 +106,7 @@ def test_parts_are_the_pseudo_values_of_leaving_one_text_out():
 
     whole = hsic(list(range(9)))
     expected = [9 * whole - 8 * hsic([j for j in range(9) if j != i]) for i in range(9)]
-    assert cka.parts(k, l).tolist() == pytest.approx(expected)
+    assert cka.pseudo_values(k, l).tolist() == pytest.approx(expected)
     assert np.mean(expected) == pytest.approx(whole)
 
 

@@ -22,7 +22,7 @@ Steps:
    (d × e) of each pair, as far as memory allows; the texts are read again for the pairs that are left.
 3. `estimate` makes the two values of these sums. Where all texts are one block, it is done by their n × n similarities instead.
 4. The interval resamples texts. A text's part in the unbiased HSIC (its jackknife pseudo-value, within its block) is calculated
-   once, and these parts are drawn with replacement (`parts`). Drawing the texts themselves would compare a text with its own copy.
+   once, and these parts are drawn with replacement (`pseudo_values`). Drawing the texts themselves would compare a text with its own copy.
 """
 
 import functools
@@ -250,11 +250,11 @@ class Sums(NamedTuple):
     plain: float
     """‖YᵀX‖²_F of centred columns."""
     unbiased: float
-    """The unbiased estimate of HSIC."""
+    """The unbiased estimate of HSIC, of all texts together."""
     variance: float
     """tr(XᵀX) of centred columns of the first one; 0 where it is the same for all texts."""
     mean: float
-    """The mean of the texts' parts in the unbiased HSIC."""
+    """The mean of the texts' `pseudo_values`, each within its block: about the same, and what resamples are compared with."""
     drawn: np.ndarray
     """The same mean in each resample."""
 
@@ -273,7 +273,7 @@ def _sums(pairs: list[Pair], read: Read, texts: int, draws: np.ndarray, block: i
         similar = {place: u_centred(x @ x.T) for place, x in vectors.items()}
         weights = torch.from_numpy(draws[:, start:end].astype(np.float32))
         for pair in pairs:
-            mine = parts(similar[pair[0]], similar[pair[1]]).float().cpu()
+            mine = pseudo_values(similar[pair[0]], similar[pair[1]]).float().cpu()
             means[pair] += float(mine.sum(dtype=torch.float64)) / texts
             drawn[pair] += (weights @ mine).numpy() / texts
         for a, b in pairs:
@@ -356,7 +356,7 @@ def u_centred(similar: torch.Tensor) -> torch.Tensor:
     return (kept - (rows + rows.T) / (n - 2) + rows.sum() / ((n - 1) * (n - 2))).fill_diagonal_(0)
 
 
-def parts(k: torch.Tensor, l: torch.Tensor) -> torch.Tensor:  # noqa: E741
+def pseudo_values(k: torch.Tensor, l: torch.Tensor) -> torch.Tensor:  # noqa: E741
     """Each text's part in the unbiased HSIC of a block (n): the jackknife's pseudo-values, whose mean is the estimate itself.
 
     k and l are `u_centred`. Without text i, equation 5 of Song et al. has tr(KL) − 2 tᵢ and 1ᵀKL1 = tᵢ, where tᵢ is row i's sum of

@@ -118,7 +118,7 @@ SCORES = {
     "precision": lambda sums: _share(sums[0], sums[1]),
     "recall": lambda sums: _share(sums[0], sums[2]),
 }
-"""Score → what makes it, from 0 to 1, of the sums of `COUNTS`."""
+"""Score → what makes it, from 0 to 1, of the sums of `COUNTS`. Accuracy is recall where each sentence is given its nearest one."""
 
 
 def of_random(sources: int, targets: int, pairs: int) -> np.ndarray:
