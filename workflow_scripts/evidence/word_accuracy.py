@@ -2,7 +2,8 @@
 
 Zan et al., section V-B and Table VII: compare-mt (Neubig et al. 2019) counts in each sentence how many words of the
 reference are in the hypothesis. Words with fewer than 100 occurrences in the training text are rare, words with 1,000 or
-more are frequent; all of the corpus counts, also where finetuning reads only some of its pairs. All texts are divided into words by sacreBLEU's tokeniser.
+more are frequent; all of the corpus counts, also where finetuning reads only some of its pairs. All texts are divided
+into words by sacreBLEU's tokeniser.
 """
 
 import sys
