@@ -61,8 +61,25 @@ def test_the_first_line_of_texts_to_write_and_what_holds_nothing_out_are_told(tm
     (note,) = labelled_findings._taken_for_an_example("labelled.x.train", examples)
     assert "line 1 looks like a header, 'sentence' and 'question'" in note.said
     assert not list(labelled_findings._taken_for_an_example("labelled.x.train", examples[1:]))
-    (wrong,) = (one for one in labelled_findings._nothing_held_out("labelled.x", source, block) if one.about == "labelled.x.dev")
+    (wrong,) = (one for one in labelled_findings._shares_held_out("labelled.x", source, block) if one.about == "labelled.x.dev")
     assert wrong.verdict == "WRONG" and "held_out 0.0001 takes none of the" in wrong.said
+
+
+def test_a_share_held_out_that_is_far_from_the_one_asked_for_is_noted(tmp_path):
+    (tmp_path / "x.tsv").write_text("".join(f"d{n}\tyes\tone\n" for n in range(400)) + "big\tyes\tanother\n" * 600)
+    source = LabelledSource(str(tmp_path / "x.tsv"), {"document": 1, "label": 2, "text": 3})
+    held = LabelledSource(held_out=0.3)
+    seeds = range(1, 30)  # of which some hold the large document out
+    blocks = [Labelled(language="en", labels=["no", "yes"], train=source, dev=held, test={"own": held}, seed=seed) for seed in seeds]
+    found = [{one.about: one for one in labelled_findings._shares_held_out("x", source, block)} for block in blocks]
+    said = [str(one) for each in found for one in each.values()]
+    assert any("held_out 0.3 takes 7" in one and "of 1,000 examples (7" in one for one in said)
+    assert any("held_out 0.3 takes 1" in one and "of 1,000 examples (1" in one for one in said)
+    even = tmp_path / "even.tsv"
+    even.write_text("".join(f"d{n}\tyes\tone\n" for n in range(2000)))
+    source = LabelledSource(str(even), {"document": 1, "label": 2, "text": 3})
+    block = Labelled(language="en", labels=["no", "yes"], train=source, dev=held, test={"own": held})
+    assert not list(labelled_findings._shares_held_out("x", source, block))
 
 
 def test_quotation_marks_of_a_csv_writer_are_noted():

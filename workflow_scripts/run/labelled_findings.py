@@ -31,7 +31,7 @@ def labelled(config: Config) -> Iterator[Finding]:
                 yield from _taken_for_an_example(f"labelled.{name}.{part}", examples)
                 if part == "train":
                     learnt = examples
-                    yield from _nothing_held_out(f"labelled.{name}", source, block)
+                    yield from _shares_held_out(f"labelled.{name}", source, block)
                 elif not part.startswith("translations"):
                     yield from in_both(f"labelled.{name}.{part}", *([example.texts for example in some] for some in (examples, learnt)))
                 if block.unit == "text":
@@ -51,17 +51,23 @@ def _taken_for_an_example(about: str, examples: list[Example]) -> Iterator[Findi
         yield Finding("note", about, said)
 
 
-def _nothing_held_out(about: str, source: LabelledSource, block: Labelled) -> Iterator[Finding]:
-    """Parts that are to be held out of training text that has no document for them."""
+def _shares_held_out(about: str, source: LabelledSource, block: Labelled) -> Iterator[Finding]:
+    """Parts that are held out of the training text, and get none of its documents, or far more or fewer examples than was asked for."""
     parts = {part: of for part, of in sources_of(block).items() if of.held_out is not None and not of.file}
     try:
-        documents = {example.document for example in itertools.islice(examples_of(source, block), HEAD)} if parts else set()
+        documents = Counter(example.document for example in itertools.islice(examples_of(source, block), HEAD)) if parts else Counter[str]()
     except InputError:
         return
     for part, of in parts.items():
-        if not any(belongs_to_part(block, part.replace(".", "/"), each) for each in documents):
-            said = f"held_out {of.held_out} takes none of the {len(documents):,} documents, which without a column `document` are blocks of"
-            yield Finding("WRONG", f"{about}.{part}", f"{said} lines; raise it, change `seed`, or give the part a file")
+        taken = [number for each, number in documents.items() if belongs_to_part(block, part.replace(".", "/"), each)]
+        share, wanted = sum(taken) / max(1, documents.total()), of.held_out or 0.0
+        blocks = f"{len(documents):,} documents, which without a column `document` are blocks of lines"
+        if not taken:
+            said = f"held_out {wanted} takes none of the {blocks}; raise it, change `seed`, or give the part a file"
+            yield Finding("WRONG", f"{about}.{part}", said)
+        elif not wanted / 1.5 < share < wanted * 1.5:
+            said = f"held_out {wanted} takes {sum(taken):,} of {documents.total():,} examples ({share:.1%}), in whole documents"
+            yield Finding("note", f"{about}.{part}", f"{said} ({blocks}); change it or `seed` for another number")
 
 
 def plain_lines(examples: list[Example]) -> list[str]:
