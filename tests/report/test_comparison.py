@@ -169,10 +169,17 @@ def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
         (root / f"runs/demo/{arm}/seed1/pages.hyp").write_text(f"{line.strip()}\n" * 12 + "another\n" * 3)
     study = configured(root, "demo", configuration(arms=("finetune", "csr")))
     of_finetune, of_csr = all_alike(study)
-    assert "finetune wrote the same line, “sss sss" in of_finetune and "…” for 12 of 15 sources: it has learnt too little" in of_finetune
+    assert "finetune wrote the same line, “sss sss" in of_finetune and "…”, for 12 of 15 sources: it has learnt too little" in of_finetune
     assert "csr wrote an empty line for 12 of 15 sources" in of_csr
     (root / "runs/demo/csr/seed1/pages.hyp").write_text("".join(f"{n}\n" for n in range(15)))
     assert len([*all_alike(study)]) == 1
+    # one bad seed of two is told
+    for seed in (1, 2):
+        put(root / f"runs/demo/finetune/seed{seed}/pages.hyp", "".join(f"{0 if seed == 2 else n}\n" for n in range(15)))
+    study = configured(root, "demo", configuration(seeds=(1, 2), arms=("finetune",)))
+    assert [*all_alike(study)] == [
+        "On the test set pages finetune wrote the same line, “0”, for 15 of 15 sources with seed 2: it has learnt too little to be scored."
+    ]
 
 
 def test_a_published_meteor_and_model_are_found_under_their_names_here(tmp_path):

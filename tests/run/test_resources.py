@@ -1,5 +1,6 @@
 """What preflight says of memory, disk and what the profile asks of Slurm."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from looks import found
 from test_partitions import CLUSTER
 
 from workflow_scripts.run import config, partitions, resources
+from workflow_scripts.run.findings import gigabytes
 
 pytestmark = pytest.mark.usefixtures("no_cluster")
 
@@ -79,6 +81,14 @@ def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
         folder.mkdir(parents=True)
         (folder / "model").write_bytes(bytes(10**8))
     assert "of which 0.1 GB are there" in found(changed("run/seeds", [1]), "disk")
+    (Path("results/runs/help-de-en/csr/seed1") / "checkpoint of earlier settings").write_bytes(bytes(10**9))
+    said = found(changed("run/seeds", [1]), "disk")
+    # no more than the run needs
+    assert re.search(r"about (\S+ GB) for a whole run, of which \1 are there", said)
+
+
+def test_numbers_of_bytes_are_told_in_units_that_fit():
+    assert [gigabytes(size) for size in (3e6, 49e6, 51e6, 2.34e9, 4.2e10)] == ["3 MB", "49 MB", "0.1 GB", "2.3 GB", "42 GB"]
 
 
 def test_what_the_profile_asks_of_slurm_is_looked_up(commands):

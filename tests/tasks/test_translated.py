@@ -12,7 +12,7 @@ from workflow_scripts.run import inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import translated as translated_stage
-from workflow_scripts.tasks.translated import main, passage_in_parts, translated, without_the_marks
+from workflow_scripts.tasks.translated import joined, main, passage_in_parts, translated, without_the_marks
 from workflow_scripts.text.examples import Example, LabelledSource, read_any, read_table
 from workflow_scripts.text.questions import parse_spans
 
@@ -113,6 +113,8 @@ def test_behind_a_chinese_full_stop_is_no_blank():
         [Example("Why?", "I came. He left.", "")], "target", lambda lines: [words[line] for line in lines], Counter(), targets=True
     )
     assert (made.text, made.label) == ("我来了。他走了。", "为什么？")
+    assert joined(["他说：“我来了。”", "", "她走了。", "Yes."]) == "他说：“我来了。”她走了。Yes."
+    assert joined(["I came.", "He left!"]) == "I came. He left!"
 
 
 def test_marks_in_a_text_are_written_as_in_the_training_text_and_no_sentence_ends_between_them():

@@ -72,6 +72,8 @@ def test_words_with_a_hash_or_a_blank_of_their_own_are_words(tmp_path):
         ("The\tDET\nhouse\tNN\n", r"x, line 2: the tag 'NN' of the word 'house' is none of DET, NOUN, PUNCT; correct it, .*label_names"),
         ("The\tDET\n\tNOUN\n", r"x, line 2: the word is empty; delete the line"),
         ("the DT B-NP DET\nhouse NN I-NP NOUN\n", r"tag 'DT' .* in column 4 all tags are known: set `columns: \{tag: 4\}`"),
+        # a column that has the same known tag in all lines is less likely
+        ("the DT NOUN DET\nhouse NN NOUN NOUN\n", r"tag 'DT' .* in column 4 all tags are known: set `columns: \{tag: 4\}`"),
         ("New York NOUN\n", r"x, line 1: the tag 'York' of the word 'New' is none of"),
         ("en:The\tDET\nhouse\tNOUN\n", r"x, line 2: the word 'house' does not begin with 'en:' like the first one"),
     ],

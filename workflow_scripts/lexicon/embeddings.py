@@ -51,20 +51,10 @@ def main(
         segmented = Path(folder) / "segmented.txt"
         with open(segmented, "w", encoding="utf-8") as file:
             for lines in chunks(read_lines(text)):
-                file.writelines(f"{part}\n" for line in segment(lines) for part in _not_too_long(line))
+                file.writelines(f"{line}\n" for line in segment(lines))
         learnt_words, learnt = learn(segmented, seed, settings, named=text)
     write_vectors(vectors, learnt_words, learnt)
     print({"words": len(learnt_words), **asdict(settings), **provenance()})
-
-
-_GENSIMS_LONGEST = 10_000
-"""Words of a line; gensim counts those after them, but does not train them."""
-
-
-def _not_too_long(line: str) -> list[str]:
-    """The line, in several parts where gensim would not read all of it."""
-    words = line.split(" ")
-    return [" ".join(words[at : at + _GENSIMS_LONGEST]) for at in range(0, len(words), _GENSIMS_LONGEST)]
 
 
 def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None = None):

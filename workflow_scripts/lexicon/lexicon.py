@@ -139,7 +139,7 @@ def main(
             "entries": len(entries),
             "coverage": coverage(counts[i], entries) if counts[i] else None,
             "gold": evaluate(side.ranked, side.vocabulary, truth) if truth else None,
-            "gold_nearest": evaluate(side.nearest, side.vocabulary, truth) if truth and side.nearest else None,
+            "gold_nearest": evaluate(side.nearest, side.vocabulary, truth) if truth and side.nearest is not None else None,
             "switched": judge_switched(counts[i], entries, truth, linked) if counts[i] and (truth or linked) else None,
         }
     write_json(

@@ -185,7 +185,7 @@ _DEV_ROUND = 1 << 30
 def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, write: Writer) -> dict[str, float]:
     """Write the noised dev text of one side and the rounds of its training text; returns the shares of switched words in these."""
     total: Counter[str] = Counter()
-    for earlier in output.glob(f"round*.{code}.tsv.zst"):  # of a call by hand, perhaps more of them
+    for earlier in output.glob(f"round*.{code}.tsv.zst"):  # left by an earlier call by hand, which may have written more rounds
         earlier.unlink()
     write(dev, {_DEV_ROUND: output / f"dev.{code}.tsv.zst"}, Counter())
     write(text, {number: output / f"round{number}.{code}.tsv.zst" for number in range(rounds)}, total)

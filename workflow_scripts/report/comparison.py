@@ -205,15 +205,19 @@ def not_above(study: Study, rows: Rows, without_model: dict[str, dict[str, float
 
 
 def all_alike(study: Study) -> Iterator[str]:
-    """A sentence per test set and arm that wrote the same line, or an empty one, for more than half of the sources."""
+    """A sentence per test set and arm that wrote the same line, or an empty one, for more than half of the sources with some seed."""
     for testset, arm in itertools.product(study.testsets, study.arms):
-        files = (study.seed(arm, seed) / f"{testset}.hyp" for seed in study.seeds)
-        lines = Counter(line for file in files if file.is_file() for line in read_lines(file))
-        ((line, count),) = lines.most_common(1) or [("", 0)]
-        if count > lines.total() / 2 > 5:
-            what = f"the same line, “{line[:60]}{'…' * (len(line) > 60)}”" if line.strip() else "an empty line"
-            often = f"for {count:,} of {lines.total():,} sources"
-            yield f"On the test set {testset} {arm} wrote {what} {often}: it has learnt too little to be scored."
+        found = []
+        for seed in study.seeds:
+            file = study.seed(arm, seed) / f"{testset}.hyp"
+            lines = Counter(read_lines(file) if file.is_file() else ())
+            for line, count in lines.most_common(1):
+                if count > lines.total() / 2 > 5:
+                    what = f"the same line, “{line[:60]}{'…' * (len(line) > 60)}”," if line.strip() else "an empty line"
+                    of_seed = f" with seed {seed}" if len(study.seeds) > 1 else ""
+                    found.append(f"{what} for {count:,} of {lines.total():,} sources{of_seed}")
+        if found:
+            yield f"On the test set {testset} {arm} wrote {'; '.join(found)}: it has learnt too little to be scored."
 
 
 def averages(study: Study, rows: Rows, without_model: dict[str, dict[str, float]]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ QUESTIONS = {
     "plain": "Does code-switching restore help? {arm} against {other}, which starts from the same backbone",
     "mask": "Do words of the other language help more than gaps? {arm} against {other}",
     "random": "Do the right words help more than random ones? {arm} against {other}",
-    "scratch": "What is pretraining worth? {arm}, whose weights are drawn at random, against the baseline, {other}",
+    "scratch": "Do random weights do better than pretrained ones? {arm}, which starts from random weights, against the baseline, {other}",
     "other": "Does this help? {arm} against the baseline, {other}",
 }
 """What a comparison asks, by the kind of the arm compared with; `other` is a comparison in which more differs than one restoring."""

@@ -114,7 +114,7 @@ def between_models(found: list[dict[str, Any]], names: dict[str, str], layers: s
 
 
 def layer_names(depth: int) -> list[str]:
-    """The names of the layers, the last one first, as in the paper's figures."""
+    """The names of the layers, the last one first, as in the figures of Ji et al. (2024)."""
     return [f"layer {layer}" for layer in range(depth)][::-1]
 
 

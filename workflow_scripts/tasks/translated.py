@@ -112,7 +112,7 @@ def translated(table: list[Example], unit: str, translate: Translate, removed: C
 
 def joined(sentences: Iterable[str]) -> str:
     """A text of sentences, some of which may be empty; behind the full stops of Chinese and Japanese there is no blank."""
-    return regex.sub(r"(?<=[。！？]) ", "", " ".join(filter(None, sentences)))
+    return regex.sub(r"(?<=[。！？][」』）”’]*) ", "", " ".join(filter(None, sentences)))
 
 
 def whole_sentences(text: str) -> list[str]:

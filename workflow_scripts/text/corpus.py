@@ -293,13 +293,13 @@ _ONE_SPELLING = str.maketrans({SOFT_HYPHEN: "", "İ": "i", "ı": "i"})  # Turkis
 
 
 def leak_key(line: str) -> str:
-    """A form in which sentences are compared: lower case, every digit a 0, no punctuation, single spaces."""
+    """A form in which sentences are compared: lower case, with ı as i, every digit a 0, no punctuation or soft hyphens, single spaces."""
     return leak_keys([line])[0]
 
 
 def leak_keys(lines: list[str]) -> list[str]:
     """The `leak_key` of each line; quicker than one by one."""
-    text = "\n".join(lines).translate(_ONE_SPELLING).lower().translate(_KEY_CHARACTERS)
+    text = unicodedata.normalize("NFC", "\n".join(lines).translate(_ONE_SPELLING).lower()).translate(_KEY_CHARACTERS)
     return [" ".join(line.split()) for line in text.split("\n")]
 
 

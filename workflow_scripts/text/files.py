@@ -266,7 +266,7 @@ def writers(paths: Sequence[Path]) -> Iterator[list[Callable[[str], object]]]:
             file.flush()
 
 
-# number of lines that compiled code and string methods handle at once
+# number of lines that compiled code and string methods handle at once, and of characters, after which there are no more lines
 _CHUNK = 4096
 _CHARACTERS = 4_000_000
 

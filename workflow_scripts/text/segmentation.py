@@ -15,9 +15,9 @@ def word_spans(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the words of all lines of `text`.
 
     A word starts with a letter or digit and continues over letters, digits, combining marks, underscores, and what joins or parts letters
-    without a width of its own, as in Persian and Sinhala. An apostrophe, dot, comma or
-    colon between two letters or digits is part of the word (don't, 3.14, U.S.A). This is close to Unicode's UAX #29, which however splits
-    12:30 and word,word.
+    without a width of its own, as in Persian and Sinhala. An apostrophe, dot, middle dot, comma, colon, geresh or gershayim between two
+    letters or digits is part of the word (don't, 3.14, U.S.A, צה״ל). This is close to Unicode's UAX #29, which however splits 12:30 and
+    word,word.
 
     Returns:
         Start and end of each word, in characters from the beginning of `text`; and the number of words before each line, with the total
