@@ -55,7 +55,7 @@ picture: setup $(VENV)/.browser
 	. $(BIN)/activate && python tests/picture.py results/report.html docs/images/report.png
 
 # After a killed run: unless another Snakemake is at work here, stop what that run left behind (training writes a checkpoint),
-# clear its lock, and go on. For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm";
+# clear its lock, and go on. (Its jobs write into a log under results/logs; what somebody has started by hand is not stopped.) For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm";
 # in another folder: make resume ARGS="--directory FOLDER".
 # Like make demo it says every minute how far it is, or with VERBOSE=1 all that Snakemake says.
 resume: setup
@@ -68,8 +68,9 @@ resume: setup
 	    echo "a snakemake on $$host was at work here; give this command there, or see that it is gone and run snakemake --unlock $(ARGS)"; exit 1; \
 	  fi; \
 	done
-	@at=$(AT); for pid in $$(pgrep -f '[w]orkflow_scripts\.'); do \
-	  if [ "$$(readlink /proc/$$pid/cwd)" = "$$at" ]; then \
+	@at=$(AT); logs=$$(readlink -f "$$at/results")/logs; for pid in $$(pgrep -f '[w]orkflow_scripts\.'); do \
+	  case $$(readlink /proc/$$pid/fd/1) in "$$logs"/*) ours=yes ;; *) ours= ;; esac; \
+	  if [ -n "$$ours" ] && [ "$$(readlink /proc/$$pid/cwd)" = "$$at" ]; then \
 	    echo "stopping process $$pid, which the killed run has left behind"; kill $$pid 2>/dev/null; timeout 300 tail --pid=$$pid -f /dev/null; \
 	  fi; \
 	done

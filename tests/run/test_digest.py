@@ -461,3 +461,16 @@ def test_a_machine_without_slurm_is_told():
     said = "Job submission failed with exception: [Errno 2] No such file or directory: 'sacct'"
     why, way = diagnose(Failure("corpus", {}, said, [], False), ["--profile", "slurm"])
     assert why == "this machine has no Slurm" and "login node" in way
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("RuntimeError: CUDA failed with error out of memory", "the GPU's memory did not suffice"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling", "the GPU's memory did not suffice"),
+        ("RuntimeError: DataLoader worker (pid 12) is killed by signal: Killed.", "out of memory"),
+    ],
+)
+def test_memory_that_runs_out_has_many_names(tmp_path, said, why):
+    (tmp_path / "log").write_text(f"Traceback (most recent call last):\n{said}\n")
+    assert diagnose(Failure("decoding", {"experiment": "e"}, "exit status 1", [str(tmp_path / "log")], False), [])[0] == why

@@ -144,8 +144,9 @@ def test_the_folder_is_that_which_snakemake_is_told(words):
     assert progress.folder_of(["--cores", "2", "--dry-run"]) == Path()
 
 
-def test_a_dry_run_is_snakemakes_own(folder):
-    done = subprocess.run([sys.executable, PROGRAM, "--cores", "1", "-n"], cwd=folder, capture_output=True, text=True)
+@pytest.mark.parametrize("flag", ["-n", "-np"])
+def test_a_dry_run_is_snakemakes_own(folder, flag):
+    done = subprocess.run([sys.executable, PROGRAM, "--cores", "1", flag], cwd=folder, capture_output=True, text=True)
     said = done.stdout + done.stderr
     assert "rule finetune:" in said and not (folder / "results").exists()
 
@@ -188,6 +189,37 @@ def test_the_time_left_is_told_once_a_training_says_how_fast_it_is():
     assert progress.training_left(a_run(waiting={other.key: other})) is None
 
 
+def test_trainings_that_share_a_gpu_follow_each_other():
+    run = a_run(at_once=16)
+    progress.read_line(run, 'Provided resources: gpu=Resource("gpu", 1)', 0.0)
+    for job in run.waiting.values():
+        job.gpus = 1
+    assert run.gpus == 1 and progress.training_left(run) == (3000 + 4000) / 10
+    run.gpus = 8
+    assert progress.training_left(run) == (3000 + 2000) / 10
+    for line in ("rule finetune:", "    jobid: 3", "    resources: tmpdir=/tmp, gpu=1, runtime=60"):
+        progress.read_line(run, line, 0.0)
+    assert run.running["3"].gpus == 1
+
+
+def test_of_a_backbone_the_block_of_its_kind_counts():
+    settings = '{"kind": "%s", "small": {"training": {"updates": 1300, "batch_tokens": 1000}}, "continued": {"training": {"updates": 100, "batch_tokens": 2048}}}'
+    said = "rule backbone:\n    jobid: 1\n    wildcards: backbone=x\n    resources: tmpdir=/tmp\nShell command: python --settings "
+    for kind, work in (("small", 1_300_000), ("continued", 204_800), ("hub", 0)):
+        ((_, job),) = progress.planned(said + settings % kind).items()
+        assert job.work == work
+
+
+def test_a_second_run_leaves_the_log_of_the_first_as_it_is(folder):
+    first = start(folder)
+    wait_for(folder / "begun", first)
+    second, _ = start(folder).communicate()
+    assert "another run writes into results/logs/snakemake.log" in second and "locked" in second
+    (folder / "go").touch()
+    assert first.communicate()[0].splitlines()[-1].endswith("all 3 jobs done")
+    assert "Finished jobid" in (folder / "results/logs/snakemake.log").read_text()
+
+
 def test_the_log_of_an_earlier_run_tells_nothing(tmp_path):
     log = tmp_path / "log"
     log.write_text("update 5/40  loss 5.0  left 1:10\nupdate 20/40  loss 4.0  tokens/s 99  left 0:40\nsomething else\n")
@@ -204,6 +236,8 @@ def test_what_a_training_prints_is_understood(tmp_path, capsys):
     said = Progress(10)
     state = SimpleNamespace(global_step=0, max_steps=40)
     said.on_train_begin(None, state, None)
+    said.on_log(None, state, None, logs={"eval_loss": 3.25})  # a look that a stopped phase makes up for
+    assert capsys.readouterr().out == "update 0/40  eval_loss 3.25\n"
     state.global_step = 30
     said.on_log(None, state, None, logs={"loss": 3.25, "learning_rate": 1e-3})
     log.write_text(capsys.readouterr().out + "continuing\n")

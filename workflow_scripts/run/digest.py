@@ -147,10 +147,14 @@ _SIGNS = (
     (r"^SLURM sbatch failed|^Job submission failed", "Slurm refused the job: {refusal}", "{asked}"),
     (r"^Slurm did not take the group's job", "Slurm refused the job of its group", "what `snakemake preflight{named}` names{profile}"),
     (r"^error: .*not tried again, as attempt", "the attempts before it ended in the same way as this one would", "{error}"),
-    (r"CUDA out of memory|CUDA error: out of memory", "the GPU's memory did not suffice", "ask for a larger GPU{smaller}"),
+    (
+        r"CUDA out of memory|CUDA (?:error:|failed with error) out of memory|CUBLAS_STATUS_ALLOC_FAILED",
+        "the GPU's memory did not suffice",
+        "ask for a larger GPU{smaller}",
+    ),
     (
         r"OUT_OF_MEMORY|oom[-_ ]?kill|Exceeded job memory limit|DefaultCPUAllocator"
-        r"|can't allocate memory|Cannot allocate memory|MemoryError|std::bad_alloc",
+        r"|can't allocate memory|Cannot allocate memory|MemoryError|std::bad_alloc|DataLoader worker .* killed by signal: Killed",
         "out of memory",
         "{memory}{smaller}",
     ),

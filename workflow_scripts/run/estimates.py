@@ -79,7 +79,7 @@ def vectors_disk(text: float, dimensions: int) -> float:
 
 _GPUS = {
     **{"p100": 16, "v100": 16, "t4": 16, "a10": 24, "a30": 24, "l4": 24, "rtx3090": 24, "rtx4090": 24},
-    **{"a100": 40, "a40": 48, "a6000": 48, "l40": 48, "mi250": 64, "h100": 80, "h200": 141, "b200": 180, "mi300": 192},
+    **{"a100": 40, "a40": 48, "a6000": 48, "l40": 48, "mi250": 64, "h100": 80, "h200": 141, "b200": 180, "mi300": 128},
 }
 
 
@@ -88,4 +88,5 @@ def gpu_gigabytes(model: str) -> float | None:
     if told := re.search(r"(\d+)\s*gb", model.lower()):
         return float(told[1])
     plain = re.sub(r"[^a-z0-9]", "", model.lower())
-    return next((size for name, size in sorted(_GPUS.items(), key=lambda row: -len(row[0])) if name in plain), None)
+    # an A40 is no A4000
+    return next((size for name, size in sorted(_GPUS.items(), key=lambda row: -len(row[0])) if re.search(rf"{name}(?!\d)", plain)), None)

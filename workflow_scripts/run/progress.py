@@ -14,6 +14,7 @@ SIGINT (Ctrl-C), SIGTERM and SIGHUP are passed on to Snakemake and its jobs, so 
 """
 
 import argparse
+import fcntl
 import io
 import os
 import re
@@ -26,6 +27,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 LOG = Path("results/logs/snakemake.log")
 """In the folder of the run."""
@@ -49,6 +51,8 @@ class Job:
     """When it began, in seconds since the epoch."""
     updates: tuple[int, int] | None = None
     """Of a training under way: updates done, and planned."""
+    gpus: int = 0
+    """How many GPUs it takes, where the profile or this machine has some."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -74,7 +78,9 @@ class Run:
     steps: tuple[int, int] = (0, 0)
     """Jobs that have ended, and all jobs."""
     at_once: int = 1
-    """How many trainings can run side by side."""
+    """How many jobs can run side by side, by cores or places on the cluster."""
+    gpus: int | None = None
+    """How many GPUs all jobs share; None where Snakemake counts none."""
     rate: float = 0.0
     """Tokens per second of one training; 0 as long as it is not known."""
     seen: set[str] = field(default_factory=set)
@@ -88,7 +94,7 @@ class Run:
 def main(arguments: Sequence[str]) -> int:
     """Run Snakemake with `arguments` and return its exit status."""
     command = [sys.executable, "-m", "snakemake", *arguments]
-    if {"-n", "--dry-run", "--dryrun"} & {*arguments}:
+    if {"--dry-run", "--dryrun"} & {*arguments} or any(_DRY.fullmatch(word) for word in arguments):
         return subprocess.run(command).returncode
     folder = folder_of(arguments)
     log = folder / LOG
@@ -97,7 +103,13 @@ def main(arguments: Sequence[str]) -> int:
     say(f"Snakemake's own words go into {log} (VERBOSE=1 shows them here)")
     run = Run(folder, waiting=planned(child.output([*command, "--dry-run", "--printshellcmds"])))
     began = said = time.time()
-    with open(log, "w", encoding="utf-8") as words, open(log, encoding="utf-8", errors="replace") as reader:
+    with open(log, "a", encoding="utf-8") as words, open(log, encoding="utf-8", errors="replace") as reader:
+        if not alone(words):
+            say(f"another run writes into {log}; Snakemake says here what it has to say")
+            process = child.start(command)
+            process.wait()
+            return status_of(process)
+        words.truncate(0)
         process = child.start(command, stdout=words)
         unfinished = ""
         ended = False
@@ -121,6 +133,21 @@ def main(arguments: Sequence[str]) -> int:
     else:
         say(f"{clock(time.time() - began)}  " + (f"all {total} jobs done" if total else "nothing to be done: everything is there already"))
     return status
+
+
+_DRY = re.compile(r"-[npFq]*n[npFq]*")
+"""Snakemake's -n, alone or together with other letters."""
+
+
+def alone(log: TextIO) -> bool:
+    """Whether no other run writes into this log; the lock is Snakemake's as well, which inherits it. Where files have no locks, it is."""
+    try:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def folder_of(arguments: Sequence[str]) -> Path:
@@ -184,6 +211,7 @@ _FINISHED = re.compile(r"Finished jobid: (\d+)")
 _STEPS = re.compile(r"(\d+) of (\d+) steps \(")
 _TOTAL = re.compile(r"total +(\d+)$")
 _AT_ONCE = re.compile(r"Provided (?:cores|remote nodes): (\d+)")
+_GPUS = re.compile(r"Provided resources:.*\bgpu=\D*(\d+)")
 _UPDATES, _TOKENS = (re.compile(rf'"{name}": (\d+)') for name in ("updates", "batch_tokens"))
 
 
@@ -196,9 +224,19 @@ def planned(said: str) -> dict[tuple[str, str], Job]:
         for job in run.running.values():
             jobs[job.key] = last = job
         run.running.clear()
-        if jobs and (updates := _UPDATES.search(line)) and (tokens := _TOKENS.search(line)):
+        settings = settings_of(line) if jobs and last.rule == "backbone" else line
+        if jobs and (updates := _UPDATES.search(settings)) and (tokens := _TOKENS.search(settings)):
             last.work = int(updates[1]) * int(tokens[1])
     return jobs
+
+
+def settings_of(line: str) -> str:
+    """Of a backbone's command the block that its kind reads; a block that was taken over with `like` may stand before it."""
+    kind = _KIND.search(line)
+    return line if not kind else line.partition(f'"{kind[1]}": {{')[2]
+
+
+_KIND = re.compile(r'"kind": "(\w+)"')
 
 
 def read_line(run: Run, line: str, now: float) -> None:
@@ -223,12 +261,16 @@ def read_line(run: Run, line: str, now: float) -> None:
         run.steps = run.steps[0], int(total[1])
     elif at_once := _AT_ONCE.match(line):
         run.at_once = int(at_once[1])
+    elif gpus := _GPUS.match(line):
+        run.gpus = int(gpus[1])
 
 
 def begin(run: Run, now: float) -> None:
     """Note the job whose fields have been read."""
     log = run.block.get("log", "").split(", ")[0]
     job = Job(run.block["rule"], run.block.get("wildcards", ""), str(run.folder / log) if log else "", begun=now)
+    if gpus := re.search(r"\bgpu=(\d+)", run.block["resources"]):
+        job.gpus = int(gpus[1])
     if job.key in run.waiting:
         job.work = run.waiting[job.key].work
     run.running[run.block.get("jobid", "")] = job
@@ -282,11 +324,14 @@ def training_left(run: Run) -> float | None:
     seconds = 0.0
     for backbones in (True, False):
         chains: dict[str, float] = defaultdict(float)
+        at_once = run.at_once
         for job in jobs.values():
             if job.work and (job.rule == "backbone") is backbones:
                 chains[job.wildcards] += job.work_left
+                if job.gpus and run.gpus is not None:
+                    at_once = min(at_once, max(1, run.gpus // job.gpus))
         if chains:
-            seconds += max(sum(chains.values()) / min(run.at_once, len(chains)), max(chains.values())) / run.rate
+            seconds += max(sum(chains.values()) / min(at_once, len(chains)), max(chains.values())) / run.rate
     return seconds
 
 

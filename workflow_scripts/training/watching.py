@@ -146,10 +146,14 @@ class Progress(TrainerCallback):
         if not is_first_process() or not {"loss", "eval_loss", LOSS_ONLY} & shown.keys():
             return
         taken = max(time.perf_counter() - self.begun, 1e-9)
-        shown[f"{self.unit}/s"] = f"{self.each * (state.global_step - self.first) / taken:,.0f}"
+        made = state.global_step - self.first
+        if made:  # none at a look that a stopped phase makes up for
+            shown[f"{self.unit}/s"] = f"{self.each * made / taken:,.0f}"
         if self.bar is not None:
             self.bar.set_postfix(shown)
             return
-        left = taken / max(1, state.global_step - self.first) * (state.max_steps - state.global_step)
         line = "  ".join(f"{name} {value}" for name, value in shown.items())
-        print(f"update {state.global_step}/{state.max_steps}  {line}  left {int(left) // 60}:{int(left) % 60:02}", flush=True)
+        if made:
+            left = int(taken / made * (state.max_steps - state.global_step))
+            line += f"  left {left // 60}:{left % 60:02}"
+        print(f"update {state.global_step}/{state.max_steps}  {line}", flush=True)
