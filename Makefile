@@ -55,7 +55,8 @@ picture: setup $(VENV)/.browser
 	. $(BIN)/activate && python tests/picture.py results/report.html docs/images/report.png
 
 # After a killed run: unless another Snakemake is at work here, stop what that run left behind (training writes a checkpoint),
-# clear its lock, and go on. (Its jobs write into a log under results/logs; what somebody has started by hand is not stopped.) For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm";
+# clear its lock, and go on. Only processes that write into a log under results/logs are stopped, not what somebody has started by hand.
+# For a recipe: make resume ARGS="--configfile config/help-full.yaml"; on Slurm: make resume ARGS="--profile slurm";
 # in another folder: make resume ARGS="--directory FOLDER".
 # Like make demo it says every minute how far it is, or with VERBOSE=1 all that Snakemake says.
 resume: setup
