@@ -17,7 +17,7 @@ rule pretext:
         "results/logs/training/{experiment}/{arm}.seed{seed}.pretext.log",
     benchmark:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.pretext.tsv"
-    priority: AHEAD + 1  # its arm has another phase to go, and should not be the last one alone
+    priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
     resources:
