@@ -70,10 +70,9 @@ resume: setup
 	  fi; \
 	done
 	@at=$(AT); logs=$$(readlink -f "$$at/results")/logs; for pid in $$(pgrep -f '[w]orkflow_scripts\.'); do \
-	  case $$(readlink /proc/$$pid/fd/1) in "$$logs"/*) ours=yes ;; *) ours= ;; esac; \
-	  if [ -n "$$ours" ] && [ "$$(readlink /proc/$$pid/cwd)" = "$$at" ]; then \
-	    echo "stopping process $$pid, which the killed run has left behind"; kill $$pid 2>/dev/null; timeout 300 tail --pid=$$pid -f /dev/null; \
-	  fi; \
+	  case "$$(readlink /proc/$$pid/cwd) $$(readlink /proc/$$pid/fd/1)" in "$$at $$logs"/*) \
+	    echo "stopping process $$pid, which the killed run has left behind"; kill $$pid 2>/dev/null; timeout 300 tail --pid=$$pid -f /dev/null ;; \
+	  esac; \
 	done
 	. $(BIN)/activate && snakemake --unlock $(ARGS) && \
 	  $(RUN) $(if $(filter --profile% --cores% --jobs% -c% -j%,$(ARGS)),,--cores all) $(ARGS)

@@ -6,20 +6,12 @@ from pathlib import Path
 import yaml
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+RECIPE = yaml.safe_load(Path("config/help-summaries.yaml").read_text(encoding="utf-8"))
 
 
 def changed(path: str, value):
     """config.yaml with one value set; `...` deletes the key."""
-    result = copy.deepcopy(DEFAULT)
-    node = result
-    *folders, last = path.split("/")
-    for key in folders:
-        node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
-    if value is ...:
-        del node[last]
-    else:
-        node[int(last) if isinstance(node, list) else last] = value
-    return result
+    return with_value(copy.deepcopy(DEFAULT), path, value)
 
 
 def classified(path: str = "", value=None):
@@ -27,30 +19,27 @@ def classified(path: str = "", value=None):
     raw, recipe = copy.deepcopy(DEFAULT), yaml.safe_load(Path("config/help-modules.yaml").read_text(encoding="utf-8"))
     for section, content in recipe.items():
         raw[section] = {**raw.get(section, {}), **content}
-    *folders, last = path.split("/")
-    node = raw
-    for key in folders:
-        node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
-    if value is ...:
-        del node[last]
-    elif path:
-        node[last] = value
-    return raw
-
-
-RECIPE = yaml.safe_load(Path("config/help-summaries.yaml").read_text(encoding="utf-8"))
+    return with_value(raw, path, value) if path else raw
 
 
 def summaries(path: str, value):
-    """The recipe of summaries over config.yaml, with one value set."""
+    """The recipe of summaries over config.yaml, with one value set; `...` deletes the key."""
     raw = copy.deepcopy(DEFAULT)
     raw["run"]["experiments"] = RECIPE["run"]["experiments"]
     for section in ("corpora", "backbones", "experiments"):
         raw[section] |= copy.deepcopy(RECIPE[section])
     raw["lexicons"]["unsupervised"]["corpus"] = "help"
-    *folders, last = path.split("/")
+    return with_value(raw, path, value)
+
+
+def with_value(raw: dict, path: str, value) -> dict:
+    """`raw` with a value set at a path such as `arms/csr/0/updates`; `...` deletes the key."""
     node = raw
+    *folders, last = path.split("/")
     for key in folders:
-        node = node.setdefault(key, {})
-    node[last] = value
+        node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
+    if value is ...:
+        del node[last]
+    else:
+        node[int(last) if isinstance(node, list) else last] = value
     return raw

@@ -54,15 +54,14 @@ def beam_search(
     positions = longest_output(network.config)
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations: list[list[Hypothesis]] = [[] for _ in rows]
-    with _by_these_settings_alone(network) as write:
-        while order:
-            size = max(1, tokens // len(rows[order[0]])) if tokens else batch
-            chosen, order = order[:size], order[size:]
-            sources = [torch.tensor(rows[i]) for i in chosen]
-            padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(
-                network.device
-            )
-            output = write(
+    translate: Any = network.generate
+    while order:
+        size = max(1, tokens // len(rows[order[0]])) if tokens else batch
+        chosen, order = order[:size], order[size:]
+        sources = [torch.tensor(rows[i]) for i in chosen]
+        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
+        with _without_penalties_of_its_own(network):
+            output = translate(
                 input_ids=padded,
                 attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
                 num_beams=beam_size,
@@ -77,16 +76,16 @@ def beam_search(
                 output_scores=n_best > 1,
                 **codec.generate_arguments(code),
             )
-            scores = getattr(output, "sequences_scores", None)
-            scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
-            for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
-                translations[chosen[place // n_best]].append(Hypothesis(score, line))
+        scores = getattr(output, "sequences_scores", None)
+        scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
+        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
+            translations[chosen[place // n_best]].append(Hypothesis(score, line))
     return translations
 
 
 @contextlib.contextmanager
-def _by_these_settings_alone(network: "PreTrainedModel") -> Iterator[Any]:
-    """`generate`, which for a while takes over no more than its special pieces from the model's own `generation_config.json`.
+def _without_penalties_of_its_own(network: "PreTrainedModel") -> Iterator[None]:
+    """Let `generate` take over no more than special pieces from the model's own `generation_config.json`.
 
     Such a file may forbid repetitions, as BART's does, of which CTranslate2 would know nothing.
     """
@@ -96,6 +95,6 @@ def _by_these_settings_alone(network: "PreTrainedModel") -> Iterator[Any]:
     pieces = ("pad_token_id", "bos_token_id", "eos_token_id", "forced_eos_token_id")
     network.generation_config = GenerationConfig(**{name: getattr(own, name) for name in pieces})
     try:
-        yield network.generate
+        yield
     finally:
         network.generation_config = own

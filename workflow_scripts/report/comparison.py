@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from workflow_scripts.evidence.scores import LOWER_IS_BETTER, ROUGES
@@ -207,17 +208,20 @@ def not_above(study: Study, rows: Rows, without_model: dict[str, dict[str, float
 def all_alike(study: Study) -> Iterator[str]:
     """A sentence per test set and arm that wrote the same line, or an empty one, for more than half of the sources with some seed."""
     for testset, arm in itertools.product(study.testsets, study.arms):
-        found = []
-        for seed in study.seeds:
-            file = study.seed(arm, seed) / f"{testset}.hyp"
-            lines = Counter(read_lines(file) if file.is_file() else ())
-            for line, count in lines.most_common(1):
-                if count > lines.total() / 2 > 5:
-                    what = f"the same line, “{line[:60]}{'…' * (len(line) > 60)}”," if line.strip() else "an empty line"
-                    of_seed = f" with seed {seed}" if len(study.seeds) > 1 else ""
-                    found.append(f"{what} for {count:,} of {lines.total():,} sources{of_seed}")
-        if found:
+        told = {seed: _line_of_most(study.seed(arm, seed) / f"{testset}.hyp") for seed in study.seeds}
+        of_seed = " with seed {}" if len(study.seeds) > 1 else ""
+        if found := [line + of_seed.format(seed) for seed, line in told.items() if line]:
             yield f"On the test set {testset} {arm} wrote {'; '.join(found)}: it has learnt too little to be scored."
+
+
+def _line_of_most(hypotheses: Path) -> str:
+    """The line that stands in a file for more than half of the sources, in words; nothing where there is none, or hardly any source."""
+    lines = Counter(read_lines(hypotheses) if hypotheses.is_file() else ())
+    line, count = max(lines.items(), key=lambda each: each[1], default=("", 0))
+    if not count > lines.total() / 2 > 5:
+        return ""
+    what = f"the same line, “{line[:60]}{'…' * (len(line) > 60)}”," if line.strip() else "an empty line"
+    return f"{what} for {count:,} of {lines.total():,} sources"
 
 
 def averages(study: Study, rows: Rows, without_model: dict[str, dict[str, float]]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Run:
 def main(arguments: Sequence[str]) -> int:
     """Run Snakemake with `arguments` and return its exit status."""
     command = [sys.executable, "-m", "snakemake", *arguments]
-    if {"--dry-run", "--dryrun"} & {*arguments} or any(_DRY.fullmatch(word) for word in arguments):
+    if any(_DRY.fullmatch(word) for word in arguments):
         return subprocess.run(command).returncode
     folder = folder_of(arguments)
     log = folder / LOG
@@ -135,8 +135,8 @@ def main(arguments: Sequence[str]) -> int:
     return status
 
 
-_DRY = re.compile(r"-[npFq]*n[npFq]*")
-"""Snakemake's -n, alone or together with other letters."""
+_DRY = re.compile(r"--dry-?run|-[npFq]*n[npFq]*")
+"""Snakemake's -n, alone, together with other letters or written out."""
 
 
 def alone(log: TextIO) -> bool:

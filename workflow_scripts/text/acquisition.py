@@ -232,8 +232,9 @@ def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path) -> Ite
     columns: dict[str, int | str] = settings.columns or dict(zip(languages, (1, 2), strict=True))
     several = len(files[""]) > 1
     for number, path in enumerate(files[""], 1):
-        in_blocks = ".tmx" in path.name or "document" not in columns
-        pairs = read_tmx(path, languages) if ".tmx" in path.name else read_pairs(Source(file=str(path), columns=columns), languages)
+        is_memory = ".tmx" in path.name
+        pairs = read_tmx(path, languages) if is_memory else read_pairs(Source(file=str(path), columns=columns), languages)
+        in_blocks = is_memory or "document" not in columns
         for pair in pairs:
             yield pair._replace(document=f"{number} {pair.document}") if several and in_blocks else pair
 
