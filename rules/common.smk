@@ -33,7 +33,8 @@ if workflow.modifier.path_modifier.prefix:
 try:
     # as a module, Crossgap is given its configuration by the other workflow, whose files are that workflow's business
     files = workflow.configfiles if workflow.modifier.is_main_snakefile() else []
-    files = [*files[-1:], *files[:-1]]  # config.yaml, which the Snakefile names, is the last of them, and those of the command line lie over it
+    # config.yaml, which the Snakefile names, is the last of them, and those of the command line lie over it
+    files = [*files[-1:], *files[:-1]]
     check_files(files)
     ours = workflow.config_settings.config
     CONFIG = load(config, files, ours)
