@@ -2,7 +2,6 @@
 
 import json
 import lzma
-import re
 from pathlib import Path
 
 import pytest
@@ -77,55 +76,6 @@ def test_misaligned_moses_files(tmp_path):
         list(read_pairs(Source(files=files), ("de", "en")))
 
 
-NCLS = """<doc id=7>
-<Article>
-The cat sat. It ate </s> well.
-</Article>
-<EN-REF1>
-A cat ate.
-</EN-REF1>
-<ZH-REF1>
-猫吃。
-</ZH-REF1>
-<ZH-REF1-human-corrected>
-一只猫吃了。
-</ZH-REF1-human-corrected>
-<ZH-REF2>
-很好。
-</ZH-REF2>
-</doc>
-<doc id=8>
-<Article>
-A dog barked.
-</Article>
-<ZH-REF1>
-狗叫。
-</ZH-REF1>
-</doc>
-"""
-
-
-def test_documents_of_ncls(tmp_path):
-    (tmp_path / "test.txt").write_text(NCLS, encoding="utf-8")
-    source = Source(file=str(tmp_path / "test.txt"), format="ncls", columns={"en": "Article", "zh": "ZH-REF"})
-    pairs = list(read_pairs(source, ("en", "zh"), documents(language="en")))
-    assert pairs == [
-        ("7", "The cat sat. </s> It ate </s> well.", "一只猫吃了。 很好。", 1),
-        ("8", "A dog barked.", "狗叫。", 18),
-    ]
-
-
-def test_documents_of_two_files_are_joined_by_their_ids(tmp_path):
-    summaries = [f"<doc id={i}>\n<EN-SUMMARY>\nno {i}\n</EN-SUMMARY>\n</doc>\n" for i in (3, 1)]
-    articles = [f"<doc id={i}>\n<short_text>\n第{i}。\n</short_text>\n</doc>\n" for i in (1, 2, 3)]
-    for name, content in (("sum.txt", summaries), ("text.txt", articles)):
-        (tmp_path / name).write_text("".join(content), encoding="utf-8")
-    files = {"zh": str(tmp_path / "text.txt"), "en": str(tmp_path / "sum.txt")}
-    source = Source(files=files, format="ncls", columns={"zh": "short_text", "en": "EN-SUMMARY"})
-    pairs = list(read_pairs(source, ("zh", "en"), documents(language="zh")))
-    assert [(p.a, p.b) for p in pairs] == [("第1。", "no 1"), ("第3。", "no 3")]
-
-
 def test_documents_of_jsonl_are_text_or_sentences(tmp_path):
     rows = [
         {"d": "Eins ist da. Zwei kommt.", "s": ["One.", "Two."]},
@@ -154,30 +104,6 @@ def test_lines_are_grouped_to_documents(tmp_path, summary, expected):
     assert list(read_pairs(source, ("de", "en"), documents())) == expected
     swapped = list(read_pairs(source, ("en", "de"), documents(language="en")))
     assert (swapped[0].a.split(" </s> ")[:2], swapped[0].b) == (["x", "x"], "Titel")
-
-
-def test_sentences_of_a_long_summary_are_in_the_order_of_their_numbers(tmp_path):
-    tags = "".join(f"<ZH-REF{n}>\ns{n}\n</ZH-REF{n}>\n" for n in range(12, 0, -1))
-    (tmp_path / "long.txt").write_text(f"<doc id=1>\n<Article>\na\n</Article>\n{tags}</doc>\n", encoding="utf-8")
-    source = Source(file=str(tmp_path / "long.txt"), format="ncls", columns={"en": "Article", "zh": "ZH-REF"})
-    (pair,) = read_pairs(source, ("en", "zh"), documents(language="en"))
-    assert pair.b == " ".join(f"s{n}" for n in range(1, 13))
-
-
-@pytest.mark.parametrize(
-    "text, said",
-    [
-        ("<doc id=1>\n<Article>\na\n</doc>\n", "line 4: expected </Article>, got '</doc>'"),
-        ("<doc id=1>\n<A>\na\n</A>\n</doc>\n" * 2, "line 6: the id '1' is empty or another document's"),
-        ("<doc>\n<A>\na\n</A>\n</doc>\n", "line 1: the id '' is empty"),
-    ],
-)
-def test_documents_that_cannot_be_told_apart_are_refused(tmp_path, text, said):
-    (tmp_path / "a.txt").write_text("<doc id=1>\n<B>\nb\n</B>\n</doc>\n")
-    (tmp_path / "b.txt").write_text(text)
-    source = Source(files={"zh": str(tmp_path / "a.txt"), "en": str(tmp_path / "b.txt")}, format="ncls", columns={"zh": "B", "en": "A"})
-    with pytest.raises(InputError, match=re.escape(said)):
-        list(read_pairs(source, ("zh", "en"), documents(language="zh")))
 
 
 def test_text_of_json_is_in_normal_form_and_its_names_fit_a_column(tmp_path):

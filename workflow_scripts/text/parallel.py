@@ -19,6 +19,7 @@ import regex
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
+from workflow_scripts.text import ncls
 from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.files import (
     json_rows,
@@ -122,7 +123,7 @@ def read_pairs(source: Source, languages: tuple[str, str], documents: Documents 
         clean = tuple(functools.partial(_unescaped, clean=one) for one in clean)
     columns = functools.partial(_columns, source, languages)
     if source.format == "ncls":
-        pairs = _read_tagged(source, columns(), languages, clean)
+        pairs = _read_ncls(source, columns(), languages, clean, documents)
     elif source.files:
         pairs = _read_moses(source.files, languages, clean)
     elif source.file and source.summary and documents:
@@ -313,73 +314,15 @@ def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str,
         yield Pair(block_of(number) if document is None else document, a, b, number)
 
 
-def _read_tagged(source: Source, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
-    """The documents of the NCLS corpora (Zhu et al. 2019), from one file, or from two files joined by the documents' ids.
-
-    A document reaches from ``<doc id=…>`` to ``</doc>``, each on a line of its own. In it, texts stand between lines such as
-    ``<Article>`` and ``</Article>``. A column `ZH-REF` collects the texts of all tags with this name, with or without a number
-    (``ZH-REF1``, ``ZH-REF2``, … are the sentences of one summary). Test sets also have tags that end in ``-human-corrected``; their
-    texts replace those of the tags without this ending. Where the articles are in a file of another corpus, such as the short texts
-    of LCSTS, the ids join the two files, and no two documents of a file may have the same.
-    """
-    path_a, path_b = (Path(source.files.get(code) or source.file or "") for code in languages)
-    tag_a, tag_b = (str(columns[code]) for code in languages)
-    joined: dict[str, str | list[str]] | None = None
-    if path_a != path_b:
-        joined = {}
-        for name, line, tags in _tagged_documents(path_b):
-            if not name or name in joined:
-                raise InputError(f"{path_b}, line {line}: the id {name!r} is empty or another document's; ids join this file and {path_a}")
-            joined[name] = _tagged(path_b, line, tags, tag_b)
-    for name, line, tags in _tagged_documents(path_a):
-        if joined is None or name in joined:
-            b = _tagged(path_a, line, tags, tag_b) if joined is None else joined[name]
-            yield Pair(name, clean[0](_tagged(path_a, line, tags, tag_a)), clean[1](b), line)
-
-
-_TAG = regex.compile(r"<(/?)([\w-]+)([^<>]*)>")
-
-
-def _tagged_documents(path: Path) -> Iterator[tuple[str, int, dict[str, str]]]:
-    """Id, first line and tag → text of each document. Raises `InputError` for a line that is out of place."""
-    name: str | None = None
-    start, tag = 0, ""
-    texts: dict[str, str] = {}
-    inside: list[str] = []
-    for number, line in enumerate(read_lines(path), 1):
-        line = line.strip()
-        found = _TAG.fullmatch(line)
-        closing, what = (bool(found[1]), found[2]) if found else (False, "")
-        if tag:
-            if closing and what == tag:
-                texts[tag], tag = " ".join(filter(None, inside)), ""
-            elif what == "doc":
-                raise InputError(f"{path}, line {number}: expected </{tag}>, got {line[:60]!r}")
-            else:
-                inside.append(line)
-        elif name is None and found and what == "doc" and not closing:
-            name, start, texts = found[3].partition("=")[2].strip(" \"'"), number, {}
-        elif name is not None and closing and what == "doc":
-            yield name, start, texts
-            name = None
-        elif name is not None and found and not closing:
-            tag, inside = what, []
-        elif line:
-            expected = "<doc id=…>" if name is None else "a tag or </doc>"
-            raise InputError(f"{path}, line {number}: expected {expected}, got {line[:60]!r}")
-    if name is not None:
-        raise InputError(f"{path}, line {start}: the document {name} has no end (</{tag or 'doc'}>)")
-
-
-def _tagged(path: Path, line: int, texts: dict[str, str], name: str) -> str | list[str]:
-    """The text of tag `name`, or the texts of its numbered or corrected variants. Raises `InputError` if there is none."""
-    variants = regex.compile(rf"{regex.escape(name)}(\d*)(-human-corrected)?", regex.IGNORECASE)
-    matches = sorted((match[2] or "", int(match[1] or 0), text) for tag, text in texts.items() if (match := variants.fullmatch(tag)))
-    # ordered by number; a corrected text comes later and replaces the other one
-    found = list({number: text for _, number, text in matches}.values())
-    if not found:
-        raise InputError(f"{path}, line {line}: the document has no <{name}>; it has {', '.join(texts) or 'no tags'}")
-    return found[0] if len(found) == 1 else found
+def _read_ncls(
+    source: Source, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides, documents: Documents | None
+) -> Iterator[Pair]:
+    paths = tuple(Path(source.files.get(code) or source.file or "") for code in languages)
+    tags = tuple(str(columns[code]) for code in languages)
+    article = languages.index(documents.language) if documents else 0
+    complete = documents is None or documents.empty == "refuse"
+    for name, (a, b), line in ncls.read(paths, tags, article, complete):
+        yield Pair(name, clean[0](a), clean[1](b), line)
 
 
 def read_tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
