@@ -14,7 +14,6 @@ from workflow_scripts.run import config, loading
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Phase, grid_points, phase_training
 from workflow_scripts.tasks.retrieval import NamedModel
-from workflow_scripts.text.aligned import Aligned
 
 
 def many(**changes) -> dict:
@@ -163,10 +162,22 @@ def test_a_like_that_leads_nowhere_is_refused(experiments, message):
 
 
 def test_like_knows_every_setting_whose_keys_are_the_users_own():
-    others = {config.Config, Phase, Aligned, NamedModel, *config._dataclasses(config.Data)}  # which have no `like`
+    others = {config.Config, Phase, NamedModel, *config._dataclasses(config.Data)}  # which have no `like`
     kinds = set(config._dataclasses(config.Config)) - others
     by_name = {name for kind in kinds for name, hint in get_type_hints(kind).items() if get_origin(hint) is dict}
-    assert by_name == loading.BY_NAME
+    assert by_name == loading.BY_NAME | {"dev"}  # of text for retrieval; a corpus has one
+
+
+def test_text_for_retrieval_does_not_keep_the_dev_sets_of_what_it_is_like():
+    sides = {code: {"languages": [code, "en"], "files": {code: f"{code}.txt", "en": "en.txt"}, "gold": "gold.txt"} for code in ("de", "fr")}
+    blocks = {
+        "one": {"test": {"de": sides["de"]}, "dev": {"de": sides["de"]}},
+        "other": {"test": {"fr": sides["fr"]}, "dev": {"fr": sides["fr"]}},
+    }
+    spelt = loading.spelt_out({"aligned": {**blocks, "other": {"like": "one", **blocks["other"]}}})
+    assert spelt["aligned"] == blocks
+    without = loading.spelt_out({"aligned": {"one": {"test": {"de": sides["de"]}, "dev": {"de": None}}}})
+    assert without["aligned"]["one"]["dev"] == {}
 
 
 def test_what_a_pattern_has_brought_may_be_named_again_and_names_may_be_numbers():

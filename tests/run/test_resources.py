@@ -1,6 +1,8 @@
 """What preflight says of memory, disk and what the profile asks of Slurm."""
 
+import copy
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from configurations import DEFAULT, changed
 from looks import found
 from test_partitions import CLUSTER
 
-from workflow_scripts.run import config, partitions, resources
+from workflow_scripts.run import config, findings, partitions, resources
 from workflow_scripts.run.findings import gigabytes
 
 pytestmark = pytest.mark.usefixtures("no_cluster")
@@ -140,3 +142,20 @@ def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
         True
     ]
     assert list(resources.slurm({"x": {"mem_mb": 5}})) == []
+
+
+def test_an_experiment_that_only_trains_a_backbone_needs_what_this_arm_needs():
+    """Its other arms are not trained, and one of their backbones need not be there."""
+    raw = copy.deepcopy(DEFAULT)
+    raw["run"] |= {"experiments": ["again"], "arms": ["finetune", "mine", "mask"]}
+    raw["backbones"] |= {"other": {"like": "bible"}, "restored": {"kind": "arm", "from": "help-de-en/mine/seed1/pretext"}}
+    raw["arms"]["mine"] = [{"data": "codeswitch", "updates": 2800, "backbone": "other"}, {"data": "task", "updates": 1400}]
+    raw["experiments"]["again"] = {"like": "help-de-en", "backbone": "restored", "arms": ["finetune"]}
+    loaded = config.load(raw)
+    assert Counter((phase.rule, phase.backbone) for phase in resources.phases(loaded)) == {
+        ("backbone", "other"): 1,
+        ("pretext", "other"): 1,
+        ("finetune", "other"): 1,
+        ("finetune", "restored"): 1,
+    }
+    assert resources.needed_disk(loaded) > 0 and findings.masked_phases(loaded, "other") == []

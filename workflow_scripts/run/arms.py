@@ -242,14 +242,14 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
     experiment = config.experiments[w.experiment]
     return max(
         (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for arm in _trained_arms(config, w.experiment)
+        for arm in trained_arms(config, w.experiment)
         for phase in config.arms[arm]
         if phase.noise == w.noise
         for point in grid_points(experiment) or [{}]
     )
 
 
-def _trained_arms(config: Config, name: str) -> list[str]:
+def trained_arms(config: Config, name: str) -> list[str]:
     """The arms of an experiment that the run trains: those that it compares, and those whose models are backbones."""
     compared = arms_of(config, config.experiments[name]) if name in config.run.experiments else []
     models = [block.arm for block in (config.backbones[used] for used in backbones_used(config)) if block.arm]

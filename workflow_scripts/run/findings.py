@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.config import Config, backbones_used, bitext_used
 from workflow_scripts.run.inputs import languages_known
 from workflow_scripts.stage import ROOT, InputError
@@ -17,7 +18,6 @@ from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import (
     Phase,
     arm_phases,
-    arms_of,
     backbone_of,
     chain,
     experiments_needed,
@@ -111,8 +111,8 @@ def masked_phases(config: Config, backbone: str) -> list[str]:
     """The phases of arms in which the backbone, or one that is made from it, restores text with masks."""
     return [
         f"arms.{arm} ({phase.data})"
-        for experiment in map(config.experiments.__getitem__, experiments_needed(config))
-        for arm in arms_of(config, experiment)
+        for name, experiment in ((name, config.experiments[name]) for name in experiments_needed(config))
+        for arm in trained_arms(config, name)
         if backbone in chain(config, backbone_of(config, experiment, arm))
         for phase in arm_phases(config, experiment, arm)
         if phase.data in ("mask", "released")

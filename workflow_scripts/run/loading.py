@@ -8,7 +8,7 @@ What is malformed otherwise is left to the types to refuse.
 import csv
 import fnmatch
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -167,20 +167,22 @@ def _spelt_section(section: str, blocks: Any) -> Any:
         if isinstance(block, dict) and section in WITH_PARTS:
             parts = {part: _spelt(f"{section}.{name}.{part}", block[part]) for part in NAMED_PARTS if isinstance(block.get(part), dict)}
             spelt[name] = {**block, **parts}
-    spelt = {name: _without_nulls(block) for name, block in spelt.items()}
-    return _with_likes(section, spelt) if section in ALIKE else spelt
+    # a corpus has one dev set, text for retrieval several by name
+    by_name = BY_NAME | ({"dev"} if section == "aligned" else set())
+    spelt = {name: _without_nulls(block, by_name) for name, block in spelt.items()}
+    return _with_likes(section, spelt, by_name) if section in ALIKE else spelt
 
 
-def _without_nulls(block: Any, own: bool = False) -> Any:
+def _without_nulls(block: Any, by_name: set[str], own: bool = False) -> Any:
     """`block` without the keys of a user's own that are null: so a recipe drops a column, or a test set, of what it is laid over.
 
-    With `own` those of the block itself are the user's.
+    With `own` those of the block itself are the user's, and those of its settings that are in `by_name` always.
     """
     if isinstance(block, list):
-        return [_without_nulls(each) for each in block]
+        return [_without_nulls(each, by_name) for each in block]
     if not isinstance(block, dict):
         return block
-    return {key: _without_nulls(value, key in BY_NAME) for key, value in block.items() if not (own and value is None)}
+    return {key: _without_nulls(value, by_name, key in by_name) for key, value in block.items() if not (own and value is None)}
 
 
 WITH_PARTS = ("corpora", "labelled", "aligned")
@@ -233,10 +235,10 @@ ORIGINS = {"file", "files", "data", "held_out"}
 """Where a part of a corpus may come from. `like` replaces the part as a whole when it comes from somewhere else."""
 
 
-def _with_likes(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
+def _with_likes(section: str, blocks: dict[str, Any], by_name: set[str]) -> dict[str, Any]:
     """`blocks` with each definition that has a `like` laid over the definition that it names, which may have a `like` itself.
 
-    Blocks of settings are merged key by key. A list replaces a list, and what `BY_NAME` and `ORIGINS` name is replaced as a whole.
+    Blocks of settings are merged key by key. A list replaces a list, and what `by_name` and `ORIGINS` name is replaced as a whole.
     Raises `InputError` for a name that is not defined and for a circle.
     """
 
@@ -252,15 +254,16 @@ def _with_likes(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
             raise InputError(f"{where}: {named!r} is not defined{instead(named, blocks)}")
         if named in (*users, name):
             raise InputError(f"{where}: leads back to itself ({' → '.join((*users, name, named))}); define one of them without `like`")
-        return _completed_by(completed(named, (*users, name)), own)
+        return _completed_by(completed(named, (*users, name)), own, by_name)
 
     return {name: completed(name, ()) for name in blocks}
 
 
-def _completed_by(below: Any, above: Any) -> Any:
+def _completed_by(below: Any, above: Any, by_name: set[str]) -> Any:
     if not (isinstance(below, dict) and isinstance(above, dict)) or ORIGINS & above.keys() - below.keys():
         return above
-    return {**below, **{key: value if key in BY_NAME else _completed_by(below.get(key), value) for key, value in above.items()}}
+    own = {key: value if key in by_name else _completed_by(below.get(key), value, by_name) for key, value in above.items()}
+    return {**below, **own}
 
 
 def _points(each: Any) -> list[dict[str, Any]]:
@@ -298,16 +301,21 @@ def _laid_over(below: Any, above: Any) -> Any:
 
 def with_published(raw: dict[str, Any]) -> dict[str, Any]:
     """`raw` with the published numbers of experiments that name a file for them; raises `InputError` where it cannot be read."""
+
+    def read(name: str, block: Any) -> Any:
+        if not (isinstance(block, dict) and isinstance(block.get("published"), str)):
+            return block
+        return {**block, "published": _published_in(block["published"], name)}
+
+    return _with_each_experiment(raw, read)
+
+
+def _with_each_experiment(raw: dict[str, Any], change: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """`raw` with each experiment's block changed; what is malformed stays as it is, for the types to refuse."""
     experiments = raw.get("experiments") if isinstance(raw, dict) else None
     if not isinstance(experiments, dict):
         return raw
-    read = {
-        name: {**block, "published": _published_in(block["published"], name)}
-        if isinstance(block, dict) and isinstance(block.get("published"), str)
-        else block
-        for name, block in experiments.items()
-    }
-    return {**raw, "experiments": read}
+    return {**raw, "experiments": {name: change(name, block) for name, block in experiments.items()}}
 
 
 def _published_in(path: str, experiment: str) -> list[dict[str, Any]]:
@@ -324,17 +332,15 @@ def _published_in(path: str, experiment: str) -> list[dict[str, Any]]:
 
 def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
     """`raw` with what holds for an experiment's task where its block does not say otherwise."""
-    experiments = raw.get("experiments") if isinstance(raw, dict) else None
-    if not isinstance(experiments, dict):
-        return raw
-    filled = {}
-    for name, block in experiments.items():
+
+    def filled(_: str, block: Any) -> Any:
         task = _task(block)
         for key, defaults in task.defaults.items() if task else ():
             own = block.get(key, {})
             block = {**block, key: {**defaults, **own} if isinstance(own, dict) else own}
-        filled[name] = block
-    return {**raw, "experiments": filled}
+        return block
+
+    return _with_each_experiment(raw, filled)
 
 
 def _task(block: Any) -> Task | None:
@@ -348,11 +354,8 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
 
     What is malformed stays for the validation.
     """
-    experiments = raw.get("experiments") if isinstance(raw, dict) else None
-    if not isinstance(experiments, dict):
-        return raw
-    moved = {}
-    for name, block in experiments.items():
+
+    def moved(_: str, block: Any) -> Any:
         task = _task(block)
         chosen = block.get(task.grid) if task and task.grid else None
         chosen = chosen if isinstance(chosen, dict) else {}
@@ -362,9 +365,10 @@ def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:
             grid = {**(block.get("grid") or {}), **{key: value for key, value in lists.items() if len(value) > 1 or key == "epochs"}}
             # a list of epochs is no setting of a head; a number of them beside it is left to be refused
             rest = {key: value for key, value in chosen.items() if key != "epochs" or key not in lists or task.grid == "training"}
-            block = {**block, task.grid: {**rest, **first}, "grid": grid}
-        moved[name] = block
-    return {**raw, "experiments": moved}
+            return {**block, task.grid: {**rest, **first}, "grid": grid}
+        return block
+
+    return _with_each_experiment(raw, moved)
 
 
 def _is_grid(key: str, value: Any) -> bool:

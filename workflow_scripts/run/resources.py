@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
 from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_backbones, used_corpora, used_lexicons
@@ -22,12 +23,12 @@ from workflow_scripts.text.files import packing
 
 
 def phases(config: Config) -> Iterator[Trained]:
-    """Every phase that is trained: of the backbones that are pretrained here, and of all experiments, those that only train some too."""
+    """Every phase that the run trains: of its backbones, of its experiments, and of those of which only an arm becomes a backbone."""
     for name in used_backbones(config):
         if block := config.backbones[name].pretraining:
             yield of_training("backbone", f"backbones.{name}.{config.backbones[name].kind}.training", name, block.training, 1)
     for name in experiments_needed(config):
-        yield from task_of(config.experiments[name]).phases(config, name)
+        yield from task_of(config.experiments[name]).phases(config, name, trained_arms(config, name))
 
 
 # tokens that a GPU should hold at once even where `micro_batch_tokens: auto` takes as few as must be

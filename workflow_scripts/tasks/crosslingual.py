@@ -19,6 +19,7 @@ from workflow_scripts.tasks.experiment import (
     Phase,
     Task,
     Trained,
+    arm_phases,
     arms_of,
     backbone_of,
     backbone_problems,
@@ -183,13 +184,13 @@ def results(config: Config, name: str) -> set[str]:
     return files
 
 
-def phases_with(rule: str, key: str) -> Callable[[Config, str], Iterator[Trained]]:
+def phases_with(rule: str, key: str) -> Callable[[Config, str, list[str]], Iterator[Trained]]:
     """`Task.phases` of a task that `rule` finetunes for, by the settings under the experiment's `key`."""
 
-    def phases(config: Config, name: str) -> Iterator[Trained]:
+    def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
         experiment: CrossLingual = config.experiments[name]
         seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
-        for arm, phase in phases_of(config, experiment):
+        for arm, phase in ((name, phase) for name in arms for phase in arm_phases(config, experiment, name)):
             backbone = backbone_of(config, experiment, arm)
             if phase.name == "pretext":
                 training = phase_training(experiment, phase)

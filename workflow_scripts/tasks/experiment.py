@@ -199,8 +199,8 @@ class Task(NamedTuple):
     """All files that the report reads of it."""
     problems: Callable[[Config, str], Iterator[str]]
     """Problems of its block that types cannot express."""
-    phases: Callable[[Config, str], Iterator[Trained]]
-    """Every phase that is trained."""
+    phases: Callable[[Config, str, list[str]], Iterator[Trained]]
+    """Every phase of some of its arms that is trained."""
     rules: dict[str, str]
     """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
     defaults: dict[str, dict[str, Any]] = {}  # noqa: RUF012 (a named tuple's default, which nothing changes)

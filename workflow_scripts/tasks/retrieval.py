@@ -222,7 +222,7 @@ def nothing(config: "Config", name: str) -> list[str]:
     return []
 
 
-def no_phases(config: "Config", name: str) -> Iterator[Trained]:
+def no_phases(config: "Config", name: str, arms: list[str]) -> Iterator[Trained]:
     """Nothing is trained."""
     return iter(())
 

@@ -233,12 +233,12 @@ def results(config: Config, name: str) -> set[str]:
     return files
 
 
-def phases(config: Config, name: str) -> Iterator[Trained]:
-    """Every phase that is trained, also at the points of a grid."""
+def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
+    """Every phase of these arms that is trained, also at the points of a grid."""
     experiment: Translation = config.experiments[name]
     seeds = len(seeds_of(config, experiment))
     points = grid_points(experiment)
-    for arm, point in itertools.product(arms_of(config, experiment), points or [{}]):
+    for arm, point in itertools.product(arms, points or [{}]):
         for phase in config.arms[arm]:
             # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
