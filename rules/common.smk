@@ -1,6 +1,7 @@
 """Snakemake's own business: the checked configuration, wildcards, and how rules ask for what their jobs read.
 
-What a job reads and is told is decided in `run/inputs.py` and `run/arms.py`; where files are, in `workflow_scripts/paths.py`.
+What a job reads and is told is decided in `run/inputs.py`, `run/arms.py`, `run/searches.py`, `run/analyses.py` and `run/transfers.py`; where
+files are, in `workflow_scripts/paths.py`.
 """
 
 import hashlib
@@ -62,10 +63,11 @@ AHEAD = 5
 
 
 def of(ask, *more):
-    """What `ask`, of `inputs`, answers for a job: an input function or a parameter of a rule."""
+    """What `ask`, of one of the modules of `run`, answers for a job: an input function or a parameter of a rule."""
 
     def answer(wildcards):
         try:
+            inputs.check_names(CONFIG, wildcards)
             return ask(CONFIG, wildcards, *more)
         except InputError as error:
             raise WorkflowError(str(error)) from None

@@ -1,4 +1,4 @@
-"""names: what is wrong with a name in the configuration: it is not known, and which is the nearest, or it can be no folder's."""
+"""names: checks of names in the configuration. Is a name known, and if not, which known one is the nearest? Can a folder be called so?"""
 
 import difflib
 from collections.abc import Iterable, Iterator

@@ -1,5 +1,7 @@
 """What no type can see: names, languages, lengths and files that do not go together."""
 
+import contextlib
+
 import pytest
 from configurations import DEFAULT, changed, classified, summaries
 
@@ -120,4 +122,12 @@ def test_experiments_with_other_arms_may_have_other_updates():
     assert [arms_of(loaded, loaded.experiments[name]) for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
     raw["experiments"]["another"]["arms"] = ["finetune", "long"]
     with pytest.raises(InputError, match=r"all arms of an experiment need the same number of updates .* of another"):
+        config.load(raw)
+
+
+@pytest.mark.parametrize("testset, there", [("nowhere", False), ("average", True), ("de", True)])
+def test_published_numbers_of_labels_are_of_known_test_sets(testset, there):
+    number = {"arm": "finetune-10e", "metric": "accuracy", "value": 1, "source": "a paper", "testset": testset}
+    raw = classified("experiments/help-modules/published", [number])
+    with contextlib.nullcontext() if there else pytest.raises(InputError, match="published: testset: 'nowhere' is not defined"):
         config.load(raw)

@@ -1,7 +1,9 @@
 """What jobs read and are told."""
 
+import contextlib
 import copy
 import dataclasses
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -115,3 +117,22 @@ def test_a_chain_of_backbones_is_followed():
 def test_backbones_that_cannot_be_made_are_refused(blocks, said):
     with pytest.raises(InputError, match=said):
         config.load(with_backbones(**blocks))
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        ({"backbone": "bibel"}, "a file of backbone 'bibel' is asked for, which is not defined, did you mean 'bible'?"),
+        (
+            {"experiment": "help-de-en", "arm": "crs", "seed": "1"},
+            "a file of arm 'crs' is asked for, which is not defined, did you mean 'csr'?",
+        ),
+        ({"analysis": "insides"}, "a file of analysis 'insides' is asked for, which is not defined; there is nothing"),
+        ({"experiment": "help-de-en", "arm": "csr.grid3"}, None),
+        ({"experiment": "help-de-en", "arm": "trivial"}, None),
+    ],
+)
+def test_a_file_of_a_name_that_is_not_defined_is_told(asked, said):
+    told = pytest.raises(InputError, match=f"^{re.escape(said)}$") if said else contextlib.nullcontext()
+    with told:
+        inputs.check_names(config.load(DEFAULT), asked)

@@ -189,17 +189,17 @@ def published_spectra(path: str) -> dict[tuple[str, int, str], dict[str, str]]:
 
 def model_folders(config: Config, w: Any) -> list[str]:
     """The models that an analysis looks into."""
-    return [model_folder(name) for name in _asked(config, w).models]
+    return [model_folder(name) for name in config.analyses[w.analysis].models]
 
 
 def texts(config: Config, w: Any) -> list[str]:
     """The texts that an analysis reads."""
-    return list(chosen_text(config, _asked(config, w)).values())
+    return list(chosen_text(config, config.analyses[w.analysis]).values())
 
 
 def stage_flags(config: Config, w: Any, stage: Stage) -> list[str]:
     """What a stage's command line is told besides files and settings."""
-    analysis = _asked(config, w)
+    analysis = config.analyses[w.analysis]
     flags = ["--names", *analysis.models, "--side", analysis.side]
     if analysis.base and stage != "separability":
         flags += ["--base", analysis.base]
@@ -213,12 +213,6 @@ def stage_flags(config: Config, w: Any, stage: Stage) -> list[str]:
 def results(config: Config) -> list[str]:
     """All files that the run's analyses write."""
     return [paths.analysis_file(name, stage) for name in config.run.analyses for stage in STAGES if stage in config.analyses[name].stages]
-
-
-def _asked(config: Config, w: Any) -> Analysis:
-    if w.analysis not in config.analyses:
-        raise InputError(f"results/analyses/{w.analysis} is asked for, but the configuration has no analyses.{w.analysis}")
-    return config.analyses[w.analysis]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""inputs: what each rule's jobs read, and what they are told, from the configuration and a job's wildcards.
+"""inputs: what the jobs of data, text, lexicons, backbones and the report read, and what they are told.
 
-Functions take the configuration and the wildcards; the rules call them through `of` (rules/common.smk). Paths come from
-`paths`, and what depends on an experiment's task from the table of tasks.
+`arms` has this for an experiment's arms, `searches` for retrieval, `analyses` for analyses. Functions take the configuration and a job's
+wildcards; the rules call them through `of` (rules/common.smk). Paths come from `paths`, and what depends on an experiment's task from the
+table of tasks.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workflow_scripts import paths
+from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.names import instead
 from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
@@ -57,18 +60,35 @@ def flags(inputs: Any, *names: str) -> list[str]:
     return [part for name, files in found for part in (f"--{name.replace('_', '-')}", *([files] if isinstance(files, str) else files))]
 
 
+def check_names(config: Config, w: Wildcards) -> None:
+    """Raise `InputError` where a file is asked for by a name that the configuration does not define."""
+    asked = dict(w.items())
+    known: dict[str, Iterable[str]] = {
+        "data": config.data,
+        "corpus": config.corpora,
+        "labelled": config.labelled,
+        "aligned": config.aligned,
+        "lexicon": config.lexicons,
+        "backbone": config.backbones,
+        "experiment": config.experiments,
+        "analysis": config.analyses,
+    }
+    if experiment := config.experiments.get(asked.get("experiment", "")):
+        known["arm"] = [*getattr(experiment, "models", config.arms), TRIVIAL.partition("/")[0]]
+    for wildcard, names in known.items():
+        # an arm's name may be followed by the number of a point of its grid
+        name = asked.get(wildcard, "").partition(".grid")[0]
+        if name and name not in names:
+            raise InputError(f"a file of {wildcard} {name!r} is asked for, which is not defined{instead(name, names)}")
+
+
 # ---------------------------------------------------------------------------------------------
 # data and text
 
 
 def data_sources(config: Config, w: Wildcards) -> dict[str, Any]:
-    """What data are made of besides the network: other data, and the environment of mtdata, whose date does not count.
-
-    Raises `InputError` where the configuration has no data of this name.
-    """
-    block = config.data.get(w.data)
-    if block is None:
-        raise InputError(f"results/data/{w.data}{w.suffix} is asked for, but the configuration has no data.{w.data}")
+    """What data are made of besides the network: other data, and the environment of mtdata, whose date does not count."""
+    block = config.data[w.data]
     joined = {"joined": [data_file(config, name) for name in block.join]} if block.join else {}
     return joined | ({"environment": "results/environments/mtdata.json"} if block.mtdata else {})
 

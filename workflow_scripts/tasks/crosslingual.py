@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import paths
+from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
     Experiment,
@@ -32,6 +33,7 @@ from workflow_scripts.tasks.experiment import (
     of_training,
     phase_training,
     phases_of,
+    published_problems,
     seeds_of,
     shared_problems,
 )
@@ -323,6 +325,8 @@ def text_problems(
     """
     where, experiment = f"experiments.{name}", config.experiments[name]
     yield from undefined(f"{where}.corpus", experiment.corpus, config.labelled)
+    if text := config.labelled.get(experiment.corpus):
+        yield from published_problems(where, experiment.published, config.arms, [*text.test, AVERAGE])
     for arm, phase in phases_of(config, experiment):
         if phase.data == "released":
             yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -385,15 +385,21 @@ def training_adapter() -> TypeAdapter[Training]:
 
 
 def shared_problems(config: Config, name: str) -> Iterator[str]:
-    """Arms and the arms of published numbers that are not defined, a pretext phase whose lexicon has another unit."""
+    """Arms that are not defined, no arm at all, and generators that do not fit."""
     where, experiment = f"experiments.{name}", config.experiments[name]
     for arm in experiment.arms or ():
         yield from undefined(f"{where}.arms", arm, config.arms)
     if not arms_of(config, experiment):
         yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
-    for number in experiment.published:
-        yield from undefined(f"{where}.published: arm", number.arm, config.arms)
     yield from generator_problems(config, name)
+
+
+def published_problems(where: str, published: list[Published], arms: Iterable[str], testsets: Iterable[str]) -> Iterator[str]:
+    """Published numbers that are of no known arm, or of no known test set."""
+    for number in published:
+        yield from undefined(f"{where}.published: arm", number.arm, arms)
+        if number.testset:
+            yield from undefined(f"{where}.published: testset", number.testset, testsets)
 
 
 def generator_problems(config: Config, name: str) -> Iterator[str]:

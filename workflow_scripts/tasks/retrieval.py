@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import paths
 from workflow_scripts.evidence import nearest
-from workflow_scripts.evidence.average import Significance, compare_folders, interval
+from workflow_scripts.evidence.average import AVERAGE, Significance, compare_folders, interval
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.families import family_of
@@ -40,6 +40,7 @@ from workflow_scripts.tasks.experiment import (
     backbones_of,
     chain,
     pretrained_in,
+    published_problems,
     seeds_of,
     trains,
 )
@@ -159,8 +160,8 @@ def problems(config: "Config", name: str) -> Iterator[str]:
     if not experiment.models:
         yield f"{where}.models: names no model"
     yield from unfit(f"{where}.models", experiment.models)
-    for number in experiment.published:
-        yield from undefined(f"{where}.published: arm", number.arm, experiment.models)
+    if text := config.aligned.get(experiment.corpus):
+        yield from published_problems(where, experiment.published, experiment.models, [*text.test, AVERAGE])
     known = list(asdict(experiment.retrieval))
     for called, model in experiment.models.items():
         at = f"{where}.models.{called}"

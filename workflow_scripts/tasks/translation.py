@@ -39,6 +39,7 @@ from workflow_scripts.tasks.experiment import (
     of_training,
     phase_training,
     phases_of,
+    published_problems,
     seeds_of,
     shared_problems,
 )
@@ -271,9 +272,9 @@ def problems(config: Config, name: str) -> Iterator[str]:
     yield from undefined(f"{where}.corpus", experiment.corpus, config.corpora)
     if experiment.lexicon:
         yield from undefined(f"{where}.lexicon", experiment.lexicon, config.lexicons)
-    yield from _published_problems(where, experiment, config)
     yield from _representation_problems(where, experiment)
     if corpus := config.corpora.get(experiment.corpus):
+        yield from published_problems(where, experiment.published, config.arms, _all_tests(config, corpus))
         yield from _corpus_problems(where, experiment, corpus)
     yield from decoding_problems(where, experiment.decoding)
     yield from _together_problems(where, experiment, config)
@@ -329,15 +330,6 @@ def _lexicon_problems(name: str, where: str, experiment: Translation, config: Co
         yield f"lexicons.{name}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
     if lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
         yield f"lexicons.{name}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
-
-
-def _published_problems(where: str, experiment: Translation, config: Config) -> Iterator[str]:
-    """A published number must be one of a known test set."""
-    if (corpus := config.corpora.get(experiment.corpus)) is None:
-        return
-    for number in experiment.published:
-        if number.testset:
-            yield from undefined(f"{where}.published: testset", number.testset, _all_tests(config, corpus))
 
 
 def _all_tests(config: Config, corpus: Corpus) -> list[str]:
