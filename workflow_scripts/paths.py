@@ -114,6 +114,11 @@ def backbone_folder(backbone: str) -> str:
     return f"results/backbones/{backbone}"
 
 
+def backbone_model(backbone: str) -> str:
+    """The model of a backbone."""
+    return f"{backbone_folder(backbone)}/model"
+
+
 def experiment_folder(experiment: str) -> str:
     """The folder of an experiment's runs."""
     return f"results/runs/{experiment}"
@@ -122,6 +127,11 @@ def experiment_folder(experiment: str) -> str:
 def run_folder(experiment: str, arm: str, seed: object) -> str:
     """The folder of one training of an arm."""
     return f"{experiment_folder(experiment)}/{arm}/seed{seed}"
+
+
+def trained_model(experiment: str, arm: str, seed: object, phase: str) -> str:
+    """The model that a phase of an arm ends with."""
+    return f"{run_folder(experiment, arm, seed)}/{phase}/model"
 
 
 def analysis_file(analysis: str, stage: str) -> str:

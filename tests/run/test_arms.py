@@ -155,7 +155,7 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
         "seed1",
         "seed3",
     }  # 0: the trivial baseline
-    assert {trained.times for trained in translation.phases(config, "help-de-en")} == {2}
+    assert {trained.times for trained in translation.phases(config, "help-de-en", config.run.arms)} == {2}
     assert analyses.models_of_arms(config).keys() >= {"help-de-en/csr/seed1/finetune"}
     assert "help-de-en/csr/seed2/finetune" not in analyses.models_of_arms(config)
     raw["experiments"]["help-de-en"]["seeds"] = [2]

@@ -217,7 +217,7 @@ def test_a_model_of_an_arm_starts_from_the_arms_backbone():
 def test_an_experiment_without_training_has_models_instead_of_arms():
     config = configuration()
     task = TASKS["retrieval"]
-    assert task.length == "none" and not list(task.phases(config, "translations")) and not task.training_text(config, "translations")
+    assert task.length == "none" and not list(task.phases(config, "translations", [])) and not task.training_text(config, "translations")
     assert task.languages(config, "translations") == ["de", "en"]
     results = task.results(config, "translations")
     assert {f"results/runs/translations/{arm}/seed1/predictions" for arm in ("apart", "both")} <= results

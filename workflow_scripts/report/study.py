@@ -75,7 +75,7 @@ class Study:
             sources = self.zero_shot.get(testset, self.source), self.target
             return [(code, f"test/{testset}.{code}") for code in sources]
         block, part = self.generated, f"test/{testset}"
-        source, target = block.test[testset].language or block.language, block.language_of_targets(part)
+        source, target = block.language_of(part), block.language_of_targets(part)
         return [(code, f"{part}.{source}-{target}.{side}.{code}") for code, side in ((source, "source"), (target, "target"))]
 
     @property

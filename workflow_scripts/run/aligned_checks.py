@@ -10,8 +10,9 @@ from workflow_scripts.text.aligned import Aligned, AlignedSource
 def aligned_problems(where: str, aligned: Aligned) -> Iterator[str]:
     """Every line tells a problem of the sources, gold pairs or test sets of the text for retrieval."""
     yield from testset_problems(where, aligned, "average")
-    for part, source in {**{f"test.{k}": v for k, v in aligned.test.items()}, **{f"dev.{k}": v for k, v in aligned.dev.items()}}.items():
-        yield from _aligned_source_problems(f"{where}.{part}", source)
+    for kind, sources in (("test", aligned.test), ("dev", aligned.dev)):
+        for name, source in sources.items():
+            yield from _aligned_source_problems(f"{where}.{kind}.{name}", source)
     if aligned.mines:
         yield from _gold_problems(where, aligned)
     for name in aligned.dev:

@@ -10,7 +10,6 @@ from workflow_scripts.lexicon.verdict import LEAST_WORDS
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.findings import Finding, is_awaited, used_backbones, used_corpora, used_lexicons
 from workflow_scripts.run.inputs import backbone_users
-from workflow_scripts.run.text_findings import at_hand
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import Corpus, are_running, assign_documents, what_is_held_out
 from workflow_scripts.text.parallel import read_pairs
@@ -46,7 +45,7 @@ def _short_text(corpus: Corpus) -> Sides | None:
     """
     if is_awaited(*corpus.train.paths()):
         return None
-    corpus = at_hand(corpus)
+    corpus = corpus.at_hand()
     try:
         pairs = list(itertools.islice(read_pairs(corpus.train, corpus.languages, corpus.documents), LONG))
     except InputError:

@@ -81,7 +81,7 @@ def models_of_arms(config: Config) -> dict[str, str]:
 
 def model_folder(name: str) -> str:
     """The folder of a model, of a backbone or of an arm."""
-    return f"results/runs/{name}/model" if "/" in name else f"{paths.backbone_folder(name)}/model"
+    return f"results/runs/{name}/model" if "/" in name else paths.backbone_model(name)
 
 
 def text_of(config: Config, analysis: Analysis) -> dict[str, str]:

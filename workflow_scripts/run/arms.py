@@ -92,7 +92,7 @@ def of_runs(config: Config, w: Wildcards, file: str) -> list[str]:
 
 def first_models(config: Config, w: Wildcards) -> list[str]:
     """The finetuned models of all arms, with the first seed."""
-    return [f"{paths.run_folder(w.experiment, arm, seeds(config, w)[0])}/finetune/model" for arm in arms(config, w)]
+    return [paths.trained_model(w.experiment, arm, seeds(config, w)[0], "finetune") for arm in arms(config, w)]
 
 
 def _first(config: Config, w: Wildcards) -> tuple[str, str]:
@@ -203,8 +203,8 @@ def phase_start(config: Config, w: Wildcards, name: str) -> str:
     experiment = config.experiments[w.experiment]
     phases = config.arms[w.arm.partition(".grid")[0]]
     if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
-        return f"{paths.run_folder(w.experiment, _arm_with_pretext(experiment, phases, config, w), w.seed)}/pretext/model"
-    return f"{paths.backbone_folder(backbone_of(config, experiment, w.arm.partition('.grid')[0]))}/model"
+        return paths.trained_model(w.experiment, _arm_with_pretext(experiment, phases, config, w), w.seed, "pretext")
+    return paths.backbone_model(backbone_of(config, experiment, w.arm.partition(".grid")[0]))
 
 
 def _arm_with_pretext(experiment: Experiment, phases: list[Phase], config: Config, w: Wildcards) -> str:
@@ -233,7 +233,7 @@ def codeswitch_sources(config: Config, w: Wildcards) -> dict[str, str]:
     experiment = config.experiments[w.experiment]
     files = dict(zip(("ab", "ba"), translation.lexicon_files(config, w.experiment, lexicon or None), strict=True))
     if kind == "released":
-        files["model"] = f"{paths.backbone_folder(experiment.backbone)}/model"
+        files["model"] = paths.backbone_model(experiment.backbone)
     return files
 
 

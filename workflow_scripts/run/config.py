@@ -315,24 +315,22 @@ def bitext_used(config: Config) -> list[str]:
     return list(dict.fromkeys(corpus for block in blocks if block for corpus in block.bitext))
 
 
-def sources_of(corpus: Corpus | Labelled) -> dict[str, Any]:
-    """Where the parts of a corpus, or of labelled text, come from."""
-    if isinstance(corpus, Labelled):
-        return {part.replace("/", "."): source for part, source in labels.sources(corpus).items()}
-    return {"train": corpus.train, "dev": corpus.dev, **{f"test.{name}": source for name, source in corpus.test.items()}}
+def sources_of(text: Corpus | Labelled | Aligned) -> dict[str, Any]:
+    """Where the parts of a corpus, of labelled text or of text for retrieval come from."""
+    if isinstance(text, Labelled):
+        return {part.replace("/", "."): source for part, source in labels.sources(text).items()}
+    tests = {f"test.{name}": source for name, source in text.test.items()}
+    if isinstance(text, Aligned):
+        return {**tests, **{f"dev.{name}": source for name, source in text.dev.items()}}
+    return {"train": text.train, "dev": text.dev, **tests}
 
 
 def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     """Every file that the configuration names, and where."""
-    for name, corpus in config.corpora.items():
-        for part, source in sources_of(corpus).items():
-            yield from ((f"corpora.{name}.{part}", path) for path in source.paths())
-    for name, labelled in config.labelled.items():
-        for part, source in sources_of(labelled).items():
-            yield from ((f"labelled.{name}.{part}", path) for path in source.paths())
-    for name, aligned in config.aligned.items():
-        for part, sources in (("test", aligned.test), ("dev", aligned.dev)):
-            yield from ((f"aligned.{name}.{part}.{one}", path) for one, source in sources.items() for path in source.paths())
+    for section in ("corpora", "labelled", "aligned"):
+        for name, text in getattr(config, section).items():
+            for part, source in sources_of(text).items():
+                yield from ((f"{section}.{name}.{part}", path) for path in source.paths())
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):
             yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())

@@ -105,11 +105,7 @@ def corpus_sources(config: Config, w: Wildcards) -> list[str]:
 
 def corpus_settings(config: Config, w: Wildcards) -> str:
     """The corpus's block, with the embedded files where they really are."""
-    block = dataclasses.asdict(config.corpora[w.corpus])
-    for source in (block["train"], block["dev"], *block["test"].values()):
-        source["file"] = source["file"] and resource(source["file"])
-        source["files"] = {lang: resource(path) for lang, path in source["files"].items()}
-    return json.dumps(block, ensure_ascii=False)
+    return as_json(config.corpora[w.corpus].at_hand())
 
 
 def held_out(config: Config, w: Wildcards, side: str) -> list[str]:
@@ -158,11 +154,7 @@ def labelled_sources(config: Config, w: Wildcards) -> list[str]:
 
 def labelled_settings(config: Config, w: Wildcards) -> str:
     """The labelled text's block, with the embedded files where they really are."""
-    block = dataclasses.asdict(config.labelled[w.labelled])
-    several = (source for kind in ("test", "translations", "more_dev") for source in block[kind].values())
-    for source in (block["train"], block["dev"], *several):
-        source |= {key: source[key] and resource(source[key]) for key in ("file", "targets", "queries", "documents")}
-    return json.dumps(block, ensure_ascii=False)
+    return as_json(config.labelled[w.labelled].at_hand())
 
 
 def translated_targets(config: Config, w: Wildcards) -> str:
@@ -183,9 +175,9 @@ def translating_model(config: Config, w: Wildcards) -> str:
     """The model that translates the training text of a labelled text, see `LabelledSource.by`."""
     by = config.labelled[w.labelled].translations[w.name].by
     if "backbone" in by:
-        return f"{paths.backbone_folder(by['backbone'])}/model"
+        return paths.backbone_model(by["backbone"])
     seed = seeds_of(config, config.experiments[by["experiment"]])[0]
-    return f"{paths.run_folder(by['experiment'], by['arm'], seed)}/finetune/model"
+    return paths.trained_model(by["experiment"], by["arm"], seed, "finetune")
 
 
 def translating_settings(config: Config, w: Wildcards) -> str:
@@ -236,7 +228,7 @@ def aligned(config: Config, w: Wildcards) -> str:
 def pieces_of(config: Config, w: Wildcards) -> dict[str, str]:
     """The backbone whose pieces are the lexicon's unit, where they are."""
     block = config.lexicons[w.lexicon]
-    return {"model": f"{paths.backbone_folder(block.backbone)}/model"} if block.unit == "piece" and block.backbone else {}
+    return {"model": paths.backbone_model(block.backbone)} if block.unit == "piece" and block.backbone else {}
 
 
 def fold_languages(config: Config, w: Wildcards) -> list[str]:
@@ -412,8 +404,8 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
     """The model of the backbone that a continued one is made from."""
     block = config.backbones[w.backbone]
     if block.arm:
-        return {"start": f"{paths.run_folder(block.arm.experiment, block.arm.arm, block.arm.seed)}/{block.arm.phase}/model"}
-    return {"start": f"{paths.backbone_folder(block.from_)}/model"} if block.kind in ("continued", "converted") and block.from_ else {}
+        return {"start": paths.trained_model(block.arm.experiment, block.arm.arm, block.arm.seed, block.arm.phase)}
+    return {"start": paths.backbone_model(block.from_)} if block.kind in ("continued", "converted") and block.from_ else {}
 
 
 def keep_head(config: Config, w: Wildcards) -> str:

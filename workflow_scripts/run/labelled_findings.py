@@ -4,13 +4,12 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.run.config import Config, sources_of
 from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labels
 from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, in_quotation_marks, ragged
-from workflow_scripts.stage import InputError, resource
+from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import Example, LabelledSource, read_any
 from workflow_scripts.text.labelled import Labelled, belongs_to_part
 from workflow_scripts.text.tagged import INNER_BLANK
@@ -107,7 +106,5 @@ def _labelled_text(source: LabelledSource, block: Labelled) -> str:
 
 def examples_of(source: LabelledSource, block: Labelled) -> Iterator[Example]:
     """The examples of a source with the files that its paths name, the embedded ones too."""
-    named = {key: getattr(source, key) for key in ("file", "targets", "queries", "documents")}
-    files: dict[str, Any] = {key: resource(path) for key, path in named.items() if path}
-    source = dataclasses.replace(source, **files, language=source.language or block.language)
+    source = dataclasses.replace(source.at_hand(), language=source.language or block.language)
     return read_any(block.unit, source, block.labels, Counter(), Counter())

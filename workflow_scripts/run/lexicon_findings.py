@@ -9,7 +9,7 @@ from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.findings import Finding, is_awaited, judged, used_lexicons, with_labels
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
-from workflow_scripts.run.text_findings import beginning, source_at_hand
+from workflow_scripts.run.text_findings import beginning
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.crosslingual import given_lexicons, is_learnt
 from workflow_scripts.text.corpus import Corpus
@@ -88,7 +88,7 @@ def _words_in(corpus: Corpus) -> list[Counter[str]]:
     """The words at the beginning of a corpus, in each language; none where its text is still to be acquired."""
     if is_awaited(*corpus.train.paths()):
         return [Counter(), Counter()]
-    text = beginning(read_pairs, source_at_hand(corpus.train), corpus.languages, corpus.documents)
+    text = beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
     return [count_words([(pair.a, pair.b)[side] for pair in text], code) for side, code in enumerate(corpus.languages)]
 
 

@@ -19,7 +19,7 @@ def _text(config: Config, w: Wildcards) -> aligned.Aligned:
 def source(config: Config, w: Wildcards) -> Any:
     """Where a part of a text comes from."""
     part, _, name = w.aligned_part.partition("/")
-    return aligned.at_hand(getattr(config.aligned[w.aligned], part)[name])
+    return getattr(config.aligned[w.aligned], part)[name].at_hand()
 
 
 def files(config: Config, w: Wildcards) -> list[str]:

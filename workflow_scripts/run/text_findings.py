@@ -8,7 +8,6 @@ import itertools
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +21,6 @@ from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import chain, experiments_needed
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
-from workflow_scripts.text import aligned as alignments
 from workflow_scripts.text.acquisition import Data, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus
@@ -87,11 +85,11 @@ def corpora(config: Config) -> Iterator[Finding]:
             read = name in used or f"corpora.{name}.{part}" in analysed
             if read and source.held_out is None and not is_awaited(*source.paths()):
                 yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
-                pairs = beginning(read_pairs, source_at_hand(source), corpus.languages, corpus.documents)
+                pairs = beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)
                 yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages)
                 yield from ragged(f"corpora.{name}.{part}", source)
                 if part != "train" and not is_awaited(*corpus.train.paths()):
-                    learnt = beginning(read_pairs, source_at_hand(corpus.train), corpus.languages, corpus.documents)
+                    learnt = beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
                     yield from in_both(f"corpora.{name}.{part}", *([[pair.a, pair.b] for pair in some] for some in (pairs, learnt)))
                 for side, code in enumerate(corpus.languages):
                     yield from foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
@@ -163,20 +161,8 @@ def out_of_step(pairs: list[Pair]) -> int | None:
     return best if best and fits[best] > fits[0] + 0.3 else None
 
 
-def at_hand(corpus: Corpus) -> Corpus:
-    """The corpus with the files that its paths name, the embedded ones too."""
-    tests = {name: source_at_hand(source) for name, source in corpus.test.items()}
-    return replace(corpus, train=source_at_hand(corpus.train), dev=source_at_hand(corpus.dev), test=tests)
-
-
-def source_at_hand(source: Source) -> Source:
-    """One part of a corpus with the files that its paths name, the embedded ones too."""
-    files = {code: resource(path) for code, path in source.files.items()}
-    return replace(source, file=source.file and resource(source.file), files=files)
-
-
 def _parallel_text(source: Source, corpus: Corpus) -> str:
-    source = source_at_hand(source)
+    source = source.at_hand()
     where = " + ".join(source.paths())
     pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents), HEAD))
     if not (whole := [pair for pair in pairs if pair.a and pair.b]):
@@ -213,14 +199,13 @@ def in_both(about: str, texts: list[list[str]], learnt: list[list[str]]) -> Iter
 def aligned(config: Config) -> Iterator[Finding]:
     """Whether text for retrieval is what the configuration says: files, columns, ids."""
     for name in dict.fromkeys(e.corpus for each in config.run.experiments if task_of(e := config.experiments[each]).text == "aligned"):
-        block = config.aligned[name]
-        for part, source in {**{f"test.{k}": v for k, v in block.test.items()}, **{f"dev.{k}": v for k, v in block.dev.items()}}.items():
+        for part, source in sources_of(config.aligned[name]).items():
             if not is_awaited(*source.paths()):
                 yield judged(f"aligned.{name}.{part}", _aligned_text, source)
 
 
 def _aligned_text(source: AlignedSource) -> str:
-    sides, pairs = read_aligned(alignments.at_hand(source))
+    sides, pairs = read_aligned(source.at_hand())
     where = " + ".join(source.paths())
     check_languages([Pair("", sides[0][i], sides[1][j], i + 1) for i, j in pairs[:2000]], source.languages, where)
     return f"{where}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"

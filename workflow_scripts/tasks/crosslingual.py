@@ -43,6 +43,7 @@ from workflow_scripts.training.choice import Choice
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config, LexiconStages
+    from workflow_scripts.text.labelled import Labelled
 
 
 @dataclass(kw_only=True)
@@ -76,7 +77,7 @@ class Finetuned(CrossLingual):
 def languages(config: Config, name: str) -> list[str]:
     """The languages of the texts, that of the training text first."""
     labelled = config.labelled[config.experiments[name].corpus]
-    tested = [source.language or labelled.language for source in labelled.test.values()]
+    tested = [labelled.language_of(f"test/{test}") for test in labelled.test]
     experiment = config.experiments[name]
     more = [part for kind in ("translations", "more_dev") for part in paths.more_parts(config, experiment.corpus, kind)]
     return list(dict.fromkeys([labelled.language, *tested, *(paths.labelled_language(config, experiment.corpus, part) for part in more)]))
@@ -101,7 +102,7 @@ def selecting_parts(config: Config, name: str) -> list[str]:
 def switched_into(config: Config, name: str) -> list[str]:
     """The languages that words are switched into: those of the test sets, unless the experiment names them."""
     labelled, into = config.labelled[config.experiments[name].corpus], config.experiments[name].into
-    tested = [source.language or labelled.language for source in labelled.test.values()]
+    tested = [labelled.language_of(f"test/{test}") for test in labelled.test]
     return [code for code in dict.fromkeys(tested if into is None else into) if code != labelled.language]
 
 
@@ -263,28 +264,40 @@ def translations_problems(config: Config, name: str) -> Iterator[str]:
         if phase.translations and block and not block.translations:
             yield f"arms.{arm}: learns from `translations`, of which labelled.{corpus} has none"
     for code, source in block.translations.items() if block else ():
-        where, by = f"labelled.{corpus}.translations.{code}.by", source.by
-        if by and block and block.unit == "word":
-            yield f"{where}: tags of words cannot be translated; give a file"
-        if by and block and block.unit == "target":
-            before, after = block.language_of_targets("train"), block.language_of_targets(f"translated/{code}")
-            if before != after and (before, after) != (block.language, block.language_of(f"translated/{code}")):
-                yield f"{where}: a model that translates texts cannot make targets in {after!r} of those in {before!r}; give a file"
-        if by and set(by) not in ({"backbone"}, {"experiment", "arm"}):
-            yield f"{where}: wants {{backbone: NAME}}, or {{experiment: NAME, arm: NAME}}, got {by}"
-        elif "backbone" in by:
-            yield from undefined(where, by["backbone"], config.backbones)
-        elif by:
-            yield from undefined(where, by["experiment"], config.run.experiments)
-            other = config.experiments.get(by["experiment"])
-            yield from undefined(where, by["arm"], arms_of(config, other) if other else config.arms)
-            if other and block and by["experiment"] not in translations(config):
-                yield f"{where}: experiments.{by['experiment']} is a {other.task}; a translation is needed"
-            elif other and block:
-                before, after = block.language, block.language_of(f"translated/{code}")
-                if after != other.target or before not in learnt_sources(config, by["experiment"]):
-                    learnt = ", ".join(learnt_sources(config, by["experiment"]))
-                    yield f"{where}: experiments.{by['experiment']} translates {learnt} into {other.target}, not {before} into {after}"
+        if block and source.by:
+            yield from _translator_problems(config, f"labelled.{corpus}.translations.{code}.by", block, code)
+
+
+def _translator_problems(config: Config, where: str, block: Labelled, code: str) -> Iterator[str]:
+    """What is wrong with the model that is to make a translation of the training text."""
+    by, part = block.translations[code].by, f"translated/{code}"
+    texts = block.language, block.language_of(part)
+    if block.unit == "word":
+        yield f"{where}: tags of words cannot be translated; give a file"
+    if block.unit == "target":
+        before, after = block.language_of_targets("train"), block.language_of_targets(part)
+        if before != after and (before, after) != texts:
+            yield f"{where}: a model that translates texts cannot make targets in {after!r} of those in {before!r}; give a file"
+    if set(by) not in ({"backbone"}, {"experiment", "arm"}):
+        yield f"{where}: wants {{backbone: NAME}}, or {{experiment: NAME, arm: NAME}}, got {by}"
+    elif "backbone" in by:
+        yield from undefined(where, by["backbone"], config.backbones)
+    else:
+        yield from _translating_experiment_problems(config, where, by, texts)
+
+
+def _translating_experiment_problems(config: Config, where: str, by: dict[str, str], texts: tuple[str, str]) -> Iterator[str]:
+    """The experiment must be run, and its models must translate from the first language of `texts` into the second."""
+    named, other = by["experiment"], config.experiments.get(by["experiment"])
+    yield from undefined(where, named, config.run.experiments)
+    yield from undefined(where, by["arm"], arms_of(config, other) if other else config.arms)
+    if other is None:
+        return
+    if named not in translations(config):
+        yield f"{where}: experiments.{named} is a {other.task}; a translation is needed"
+    elif texts[1] != other.target or texts[0] not in learnt_sources(config, named):
+        learnt = ", ".join(learnt_sources(config, named))
+        yield f"{where}: experiments.{named} translates {learnt} into {other.target}, not {texts[0]} into {texts[1]}"
 
 
 def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:

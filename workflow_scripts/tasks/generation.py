@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from workflow_scripts import paths
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.speed import Speed
-from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.models.decoding import Decoding, longest_output_of, one_line, translator
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.crosslingual import CrossLingual
-from workflow_scripts.tasks.experiment import MoreText, Phase, Task, arms_of, backbones_of, phases_of, seeds_of, shared_problems
+from workflow_scripts.tasks.experiment import MoreText, Phase, Task, phases_of, shared_problems
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_pairs
 from workflow_scripts.training.choice import Choice
@@ -133,24 +132,10 @@ def held_out_text(config: Config, name: str) -> list[str]:
 
 def results(config: Config, name: str) -> set[str]:
     """All files that the report reads: text, scores of every test set, curves, tests of significance, noised text."""
-    experiment, own = config.experiments[name], paths.experiment_folder(name)
-    tests = list(config.labelled[experiment.corpus].test)
-    files = {f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in backbones_of(config, experiment)}
-    files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in paths.labelled_parts(config, experiment.corpus)}
+    corpus = config.experiments[name].corpus
+    files = {paths.labelled_file(config, corpus, part, ".json") for part in paths.labelled_parts(config, corpus)}
     files |= {f"{folder}/lexicon.json" for folder in crosslingual.lexicons(config, name)}
-    files |= {f"{own}/{TRIVIAL}/{test}.scores.json" for test in tests}
-    files |= {f"{own}/significance/{test}.json" for test in tests}
-    if experiment.grid:
-        files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
-    files |= {f"{own}/speed.json"} if experiment.speed else set()
-    for seed in seeds_of(config, experiment):
-        files |= {f"{own}/significance/{test}.seed{seed}.json" for test in tests}
-        for arm in arms_of(config, experiment):
-            folder = paths.run_folder(name, arm, seed)
-            files |= {f"{folder}/{test}.scores.json" for test in tests}
-            files |= {f"{folder}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
-            files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
-    return files
+    return files | translation.written_results(config, name, list(config.labelled[corpus].test))
 
 
 def problems(config: Config, name: str) -> Iterator[str]:

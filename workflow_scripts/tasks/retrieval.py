@@ -120,8 +120,8 @@ def model_folder(config: "Config", name: str, arm: str, seed: int | str) -> str:
     """Where a model is; a backbone is the same for all seeds."""
     model = config.experiments[name].models[arm]
     if model.backbone:
-        return f"{paths.backbone_folder(model.backbone)}/model"
-    return f"{paths.run_folder(model.experiment, model.arm, seed)}/{model.phase}/model"
+        return paths.backbone_model(model.backbone)
+    return paths.trained_model(model.experiment, model.arm, seed, model.phase)
 
 
 def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:

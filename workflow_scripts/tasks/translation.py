@@ -203,34 +203,35 @@ def lexicons(config: Config, name: str) -> list[str]:
 def results(config: Config, name: str) -> set[str]:
     """All files that the report reads: scores of every test set, curves, distances, tests of significance, noised text."""
     experiment: Translation = config.experiments[name]
-    own = paths.experiment_folder(name)
-    arms = arms_of(config, experiment)
+    own, arms = paths.experiment_folder(name), arms_of(config, experiment)
     testsets = list(config.corpora[experiment.corpus].test)
     all_tests = testsets + zero_shot_tests(config, name)
-    files = {
-        f"{paths.corpus_folder(config, experiment.corpus)}/corpus.json",
-        *(f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in backbones_of(config, experiment)),
-        f"{own}/backbone.representation.json",
-        f"{own}/frequencies.tsv",
-        *(f"{folder}/lexicon.json" for folder in lexicons(config, name)),
-        *(f"{own}/significance/{test}.json" for test in all_tests),
-        *(f"{own}/{TRIVIAL}/{test}.scores.json" for test in all_tests),
-    }
-    for used in lexicons_used(config, experiment):
-        if config.lexicons[used].mapping.maps:
-            files.add(f"{lexicon_folder(config, name, used)}/mapping.json")
-    if experiment.grid:
-        files |= {f"{own}/{arm}/choice.json" for arm in arms}
+    files = {f"{paths.corpus_folder(config, experiment.corpus)}/corpus.json"}
+    files |= {f"{own}/backbone.representation.json", f"{own}/frequencies.tsv"}
+    files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
+    mapped = (used for used in lexicons_used(config, experiment) if config.lexicons[used].mapping.maps)
+    files |= {f"{lexicon_folder(config, name, used)}/mapping.json" for used in mapped}
+    for arm, seed in itertools.product(arms, seeds_of(config, experiment)):
+        run = paths.run_folder(name, arm, seed)
+        files |= {f"{run}/{test}.words.json" for test in testsets}
+        files |= {f"{run}/{test}.comet.json" for test in all_tests} if experiment.comet else set()
+        files |= {f"{run}/{phase.name}/representation.json" for phase in config.arms[arm]}
+    return files | written_results(config, name, all_tests)
+
+
+def written_results(config: Config, name: str, tests: list[str]) -> set[str]:
+    """What the report reads of every task whose answers are texts: backbones, choices, scores and their tests, curves, noised text."""
+    experiment, own = config.experiments[name], paths.experiment_folder(name)
+    arms = arms_of(config, experiment)
+    files = {f"{paths.backbone_folder(used)}/backbone.json" for used in backbones_of(config, experiment)}
+    files |= {file for test in tests for file in (f"{own}/{TRIVIAL}/{test}.scores.json", f"{own}/significance/{test}.json")}
+    files |= {f"{own}/{arm}/choice.json" for arm in arms} if experiment.grid else set()
     files |= {f"{own}/speed.json"} if experiment.speed else set()
-    kinds = ["scores", "comet"] if experiment.comet else ["scores"]
-    for seed in seeds_of(config, experiment):
-        files |= {f"{own}/significance/{test}.seed{seed}.json" for test in all_tests}
-        for arm in arms:
-            run = paths.run_folder(name, arm, seed)
-            files |= {f"{run}/{test}.words.json" for test in testsets}
-            files |= {f"{run}/{test}.{kind}.json" for test in all_tests for kind in kinds}
-            files |= {f"{run}/{phase.name}/{file}" for phase in config.arms[arm] for file in ("curve.tsv", "representation.json")}
-            files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
+    for arm, seed in itertools.product(arms, seeds_of(config, experiment)):
+        run = paths.run_folder(name, arm, seed)
+        files |= {file for test in tests for file in (f"{run}/{test}.scores.json", f"{own}/significance/{test}.seed{seed}.json")}
+        files |= {f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
+        files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
     return files
 
 

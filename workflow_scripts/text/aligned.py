@@ -46,6 +46,12 @@ class AlignedSource:
         """The files that this source names."""
         return [path for path in (self.file, *self.files.values(), self.order, self.gold) if path]
 
+    def at_hand(self) -> "AlignedSource":
+        """This with the embedded files where they really are."""
+        named = ((key, getattr(self, key)) for key in ("file", "order", "gold"))
+        found: dict[str, Any] = {key: resource(path) for key, path in named if path}
+        return replace(self, files={code: resource(path) for code, path in self.files.items()}, **found)
+
     @property
     def language(self) -> str:
         """The language of the sentences that are looked up."""
@@ -115,12 +121,6 @@ def read_aligned(settings: AlignedSource) -> tuple[tuple[list[str], list[str]], 
     if settings.order:
         return sides, _read_order(Path(settings.order), len(sides[0]), len(sides[1]))
     return sides, [(i, i) for i in range(len(sides[0]))]
-
-
-def at_hand(source: AlignedSource) -> AlignedSource:
-    """The source with the embedded files where they really are."""
-    found: dict[str, Any] = {key: path and resource(path) for key in ("file", "order", "gold") for path in [getattr(source, key)]}
-    return replace(source, files={code: resource(path) for code, path in source.files.items()}, **found)
 
 
 def read_gold(path: Path) -> list[tuple[int, int]]:

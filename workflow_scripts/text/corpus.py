@@ -22,7 +22,7 @@ import itertools
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -63,6 +63,11 @@ class Corpus:
     """Minimum number of words on each side of a held-out sentence."""
     seed: Seed = 1
     """Decides which documents are held out; all runs of an experiment use the same."""
+
+    def at_hand(self) -> "Corpus":
+        """This with the embedded files where they really are."""
+        tests = {name: source.at_hand() for name, source in self.test.items()}
+        return replace(self, train=self.train.at_hand(), dev=self.dev.at_hand(), test=tests)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,14 +6,14 @@ graded documents by `graded`, questions on passages by `questions`, and texts wi
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import regex
 
 from workflow_scripts.limits import Limits
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, resource
 from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import json_rows, kind_of, read_lines, table_rows, write_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
@@ -91,6 +91,12 @@ class LabelledSource:
     def paths(self) -> list[str]:
         """The files that this source names."""
         return [path for path in (self.file, self.targets, self.queries, self.documents) if path]
+
+    def at_hand(self) -> "LabelledSource":
+        """This with the embedded files where they really are."""
+        named = ((key, getattr(self, key)) for key in ("file", "targets", "queries", "documents"))
+        found: dict[str, Any] = {key: resource(path) for key, path in named if path}
+        return replace(self, **found)
 
 
 class Example(NamedTuple):

@@ -13,7 +13,7 @@ import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,6 +72,12 @@ class Labelled:
         """The language of a part."""
         kind, _, name = part.partition("/")
         return self.source_of(part).language or (name if kind in ("translations", "translated", "more_dev") else self.language)
+
+    def at_hand(self) -> "Labelled":
+        """This with the embedded files where they really are."""
+        kinds = ("test", "translations", "more_dev")
+        several: dict[str, Any] = {kind: {name: source.at_hand() for name, source in getattr(self, kind).items()} for kind in kinds}
+        return replace(self, train=self.train.at_hand(), dev=self.dev.at_hand(), **several)
 
     def language_of_targets(self, part: str) -> str:
         """The language of the targets of a part (`unit: target`)."""

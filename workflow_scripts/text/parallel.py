@@ -11,14 +11,14 @@ import lzma
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import regex
 
 from workflow_scripts.limits import Positive
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, resource
 from workflow_scripts.text import ncls
 from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.files import (
@@ -69,6 +69,11 @@ class Source:
     def paths(self) -> list[str]:
         """The files that this source reads."""
         return [self.file] if self.file else list(self.files.values())
+
+    def at_hand(self) -> "Source":
+        """This with the embedded files where they really are."""
+        files = {code: resource(path) for code, path in self.files.items()}
+        return replace(self, file=self.file and resource(self.file), files=files)
 
 
 @dataclass
