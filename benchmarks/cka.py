@@ -39,7 +39,7 @@ def main(model: str, other: str, text: str, code: str, texts: str = "10000", thr
     _wait()
     passes, passes_cpu = time.perf_counter() - started, time.process_time() - begun
     started, begun = time.perf_counter(), time.process_time()
-    pairs = pairs_of([half.depth for half in halves], [model, other], (), 1, [(0, 1)], settings)
+    pairs = pairs_of([half.depth for half in halves], [model, other], 1, False, [(0, 1)], settings)
     compare(
         pairs,
         lambda at, number, _: pooled(halves[number], encoded(halves[number], lines[at], code), ["mean"], settings.batch_tokens),

@@ -1,8 +1,8 @@
 rule representation:
     input:
         model="results/runs/{experiment}/{arm}/seed{seed}/{phase}/model",
-        source=of(arms.representation_text, 0),
-        target=of(arms.representation_text, 1),
+        source=of(arms.first_test, 0),
+        target=of(arms.first_test, 1),
         unaligned=of(arms.unaligned_text),
     output:
         report=report(
@@ -34,9 +34,9 @@ rule representation:
 
 use rule representation as representation_backbone with:
     input:
-        model=lambda w: f"results/backbones/{CONFIG.experiments[w.experiment].backbone}/model",
-        source=of(arms.representation_text, 0),
-        target=of(arms.representation_text, 1),
+        model=lambda w: paths.backbone_model(CONFIG.experiments[w.experiment].backbone),
+        source=of(arms.first_test, 0),
+        target=of(arms.first_test, 1),
         unaligned=of(arms.unaligned_text),
     output:
         report=report(

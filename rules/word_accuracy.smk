@@ -20,7 +20,7 @@ rule frequencies:
 rule word_accuracy:
     input:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
-        references=of(arms.experiment_text, "test/{testset}", 1),
+        references=of(arms.test_text, 1),
         frequencies="results/runs/{experiment}/frequencies.tsv",
     output:
         report(

@@ -142,10 +142,10 @@ def test_moments_that_do_not_fit_are_computed_in_further_passes():
 def test_which_models_and_layers_are_compared():
     assert model_pairs("abc", []) == [(0, 1), (0, 2), (1, 2)]
     assert model_pairs("abc", ["b"]) == [(1, 0), (1, 2)]
-    every = pairs_of([2, 1], "ab", (), 1, [(0, 1)], Cka(layers="all"))
+    every = pairs_of([2, 1], "ab", 1, False, [(0, 1)], Cka(layers="all"))
     assert len(every) == 3 * 2
     with pytest.raises(InputError, match=r"a has 2 layers and b 1.*cka.layers: all"):
-        pairs_of([2, 1], "ab", (), 1, [(0, 1)], Cka())
+        pairs_of([2, 1], "ab", 1, False, [(0, 1)], Cka())
 
 
 FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]

@@ -188,7 +188,7 @@ def test_a_published_meteor_and_model_are_found_under_their_names_here(tmp_path)
     put(root / "backbones/xlmr/backbone.json", {"kind": "hub", "model": "somebody/xlmr"})
     put(small, {"kind": "converted", "start": "results/backbones/xlmr/model"})
     study = configured(root, "demo", config)
-    measured = [("", "", "", "pages", "", "csr", 1, "METEOR (exact+stem)", 15.5, "s")]
+    measured = [{"testset": "pages", "arm": "csr", "seed": 1, "metric": "METEOR (exact+stem)", "value": 15.5, "signature": "s"}]
     for backbone, differs in (("somebody/xlmr", []), ("somebody/other", ["backbone somebody/other there, somebody/xlmr here"])):
         study.settings.published = [Published("csr", "METEOR", 15.9, "Table 3", backbone=backbone)]
         (row,) = published(study, measured)

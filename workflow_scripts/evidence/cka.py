@@ -29,7 +29,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -125,7 +125,7 @@ def main(
 
     shapes = [(half(model).depth, half(model).width, half(model).form.title) for model in range(len(models))]
     between = model_pairs(names, settings.against or [base] * bool(base))
-    pairs = pairs_of([depth for depth, _, _ in shapes], names, languages if parallel else (), len(languages), between, settings)
+    pairs = pairs_of([depth for depth, _, _ in shapes], names, len(languages), parallel, between, settings)
     if not pairs:
         raise InputError(f"there is nothing to compare: {len(models)} model(s), {len(languages)} language(s), `parallel: {parallel}`")
     found = compare(pairs, read, len(lines[0]), [width for _, width, _ in shapes], settings)
@@ -179,12 +179,12 @@ def model_pairs(names: Sequence[str], against: Sequence[str]) -> list[tuple[int,
 def pairs_of(
     depths: Sequence[int],
     names: Sequence[str],
-    compared: Sequence[str],
     languages: int,
+    parallel: bool,
     between: list[tuple[int, int]],
     settings: Cka,
 ) -> list[Pair]:
-    """All pairs of representations: of the models `between` which it is measured, in all `languages`, and of the `compared` languages.
+    """What is compared: the models of each pair in `between`, in every language; in `parallel` text also every two languages of each model.
 
     Raises `InputError` where two models that are compared layer by layer differ in depth.
     """
@@ -198,10 +198,9 @@ def pairs_of(
         every = [(i, j) for i in range(depths[a] + 1) for j in range(depths[b] + 1) if settings.layers == "all" or i == j]
         pairs += [(Place(a, language, pooling, i), Place(b, language, pooling, j)) for language in range(languages) for i, j in every]
     for model, depth in enumerate(depths):
-        for pooling in range(len(settings.poolings)):
-            for layer in range(depth + 1):
-                for a, b in combinations(range(len(compared)), 2):
-                    pairs.append((Place(model, a, pooling, layer), Place(model, b, pooling, layer)))
+        of_languages = list(combinations(range(languages), 2)) if parallel else []
+        for pooling, layer, (a, b) in product(range(len(settings.poolings)), range(depth + 1), of_languages):
+            pairs.append((Place(model, a, pooling, layer), Place(model, b, pooling, layer)))
     return pairs
 
 

@@ -35,7 +35,7 @@ from scipy import stats
 
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.scores import metrics as metrics_of
-from workflow_scripts.evidence.significance import Key, Score, drawn_scores, mean_of_drawn, p_value, readable, sentence_statistics
+from workflow_scripts.evidence.significance import Key, Score, drawn_scores, mean_of_drawn, p_value, readable, score_of, sentence_statistics
 from workflow_scripts.stage import InputError, atomic, read_json, run
 
 Pair = dict[Key, np.ndarray]
@@ -148,7 +148,7 @@ def counted(results: Path, configuration: dict, experiment: str, arms: tuple[str
         raise InputError(f"metrics: {metric} has no counts of sentences that add up; there is {', '.join(known)}")
     measure = known[name]()
     statistics = {key: sentence_statistics(measure, lines, reference) for key, lines in hypotheses.items()}
-    return statistics, lambda sums: measure._compute_score_from_stats(list(sums)).score
+    return statistics, score_of(measure)
 
 
 def compare(pairs: list[Pair], scores: list[Score], arm: str, other: str, samples: int = 1000, seed: int = 1) -> dict:

@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from nltk.stem.snowball import SnowballStemmer
-from sacrebleu.metrics.base import Metric, Score, Signature
+from sacrebleu.metrics.base import Score, Signature
 
-from workflow_scripts.evidence.rouge import RougeTokenizer
+from workflow_scripts.evidence.rouge import RougeTokenizer, SummedMetric
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.languages import language
 
@@ -50,20 +50,11 @@ def stemmed(code: str) -> bool:
     return language(code).name.lower() in SnowballStemmer.languages and language(code).rouge_tokenizer == "words"
 
 
-class _Meteor(Metric):
-    """What both have in common: the counts of a sentence are numbers whose sums give the score of a corpus."""
-
-    def _preprocess_segment(self, sent: str) -> str:
-        return sent
-
-    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
-        return {"references": refs}
+class _Meteor(SummedMetric):
+    """What both have in common: of several references the one that gives the best score counts."""
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         return max((self.counts(hypothesis, one) for one in ref_kwargs["references"]), key=lambda counts: self.value(counts))
-
-    def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
-        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
 
     def _compute_score_from_stats(self, stats: list[float]) -> Score:
         return Score(self.name, self.value(stats))

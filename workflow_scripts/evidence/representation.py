@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
+from workflow_scripts.evidence.nearest import search
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row, by_length, collate, decoder_input
 from workflow_scripts.models.families import family_of, longest_row
@@ -202,13 +203,10 @@ def mean_vector(network: "PreTrainedModel", pad: int, rows: list[list[int]], tok
 
 def retrieval(source: np.ndarray, target: np.ndarray) -> dict[str, float]:
     """Share of the rows whose nearest row on the other side, by cosine, is their own; both sides are pairs × width."""
-    source, target = (side / np.maximum(np.linalg.norm(side, axis=1, keepdims=True), 1e-12) for side in (source, target))
-    similar = source @ target.T
     own = np.arange(len(source))
-    return {
-        "source_to_target": float((similar.argmax(axis=1) == own).mean()),
-        "target_to_source": float((similar.argmax(axis=0) == own).mean()),
-    }
+    ahead, back = search(torch.from_numpy(source), torch.from_numpy(target), k=1)
+    found = {"source_to_target": ahead, "target_to_source": back}
+    return {name: float((top.indices[:, 0].numpy() == own).mean()) for name, top in found.items()}
 
 
 if __name__ == "__main__":

@@ -20,8 +20,21 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import segment
 
 
-class Rouge(Metric):
-    """One kind of ROUGE for one language, which sacreBLEU's paired tests can use like its own metrics.
+class SummedMetric(Metric):
+    """A metric that sacreBLEU's paired tests can use like its own: the sums of the counts of sentences give the score of a corpus."""
+
+    def _preprocess_segment(self, sent: str) -> str:
+        return sent
+
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
+        return {"references": refs}
+
+    def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
+
+
+class Rouge(SummedMetric):
+    """One kind of ROUGE for one language.
 
     The counts of a summary are its F1 and the number 1, so that the sums over any summaries give their mean.
     """
@@ -39,17 +52,8 @@ class Rouge(Metric):
         signature.update("version", f"rouge-score {importlib.metadata.version('rouge-score')}")
         return signature
 
-    def _preprocess_segment(self, sent: str) -> str:
-        return sent
-
-    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
-        return {"references": refs}
-
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         return [self._scorer.score_multi(ref_kwargs["references"], hypothesis)[self._kind].fmeasure, 1.0]
-
-    def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
-        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
 
     def _compute_score_from_stats(self, stats: list[float]) -> Score:
         return Score(self.name, 100 * float(stats[0]) / float(stats[1]))

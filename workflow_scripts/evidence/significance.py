@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from sacrebleu.significance import PairedTest, Result
@@ -122,8 +122,7 @@ def over_seeds(
         except Exception as error:  # as above
             reasons[name] = in_one_line(error)
             continue
-        score = lambda sums, m=metric: m._compute_score_from_stats(list(sums)).score  # noqa: E731
-        differences[name] = compare(statistics, score, pairs, settings, seeds[0], one_sided=one_sided)
+        differences[name] = compare(statistics, score_of(metric), pairs, settings, seeds[0], one_sided=one_sided)
     segments = {key: found for key, path in zip(keys, comet, strict=True) if (found := _segments(path)) is not None} if comet else {}
     if segments:
         of_corpus = lambda sums: float(sums[0] / sums[1])  # noqa: E731
@@ -154,6 +153,11 @@ def readable(systems: dict, references: Path) -> tuple[dict, list[str], dict]:
         except InputError as error:
             failed[name] = str(error)
     return hypotheses, reference, failed
+
+
+def score_of(metric: Any) -> Score:
+    """What makes a sacreBLEU metric's score of the sum of what was counted in sentences."""
+    return lambda sums: metric._compute_score_from_stats(list(sums)).score
 
 
 def sentence_statistics(metric, hypotheses: list[str], references: list[str]) -> np.ndarray:

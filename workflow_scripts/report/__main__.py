@@ -173,7 +173,8 @@ def section(study: Study) -> dict[str, Any]:
     for name, (_, make) in parts.items():
         with marked_if_it_fails(made, name):
             made[name] = make(study)
-    made["published"] = published(study, score_rows(made)) if "run" in made else []
+    rows = [dict(zip(SCORES_HEADER, row, strict=True)) for row in score_rows(made)] if "run" in made else []
+    made["published"] = published(study, rows) if "run" in made else []
     return made
 
 

@@ -267,7 +267,7 @@ def markers(seeds: Rows) -> str:
     return " ".join(r["marker"] + f"({r['seed']})" * (len(seeds) > 1) for r in seeds if r["marker"])
 
 
-def published(study: Study, rows: list[tuple]) -> Rows:
+def published(study: Study, rows: Rows) -> Rows:
     """One row per published number: the number, what was measured here, and which conditions differ.
 
     `rows` are those of `scores.tsv`.
@@ -275,12 +275,12 @@ def published(study: Study, rows: list[tuple]) -> Rows:
     found = []
     for number in study.settings.published:
         testset = "" if number.metric.startswith(("distance", "cosine", "retrieval")) else number.testset or study.testsets[0]
-        own = [row for row in rows if (row[3], row[5]) == (testset, number.arm)]
-        folded = [row for row in own if row[7] == f"{number.metric}, lower-cased"]
+        own = [row for row in rows if (row["testset"], row["arm"]) == (testset, number.arm)]
+        folded = [row for row in own if row["metric"] == f"{number.metric}, lower-cased"]
         # on lower-cased text the plain metric already is the lower-cased one
-        mine = folded if number.lowercase and folded else [row for row in own if _is_called(row[7], number.metric)]
+        mine = folded if number.lowercase and folded else [row for row in own if _is_called(row["metric"], number.metric)]
         found.append(
-            {"number": number, "testset": testset, "measured": summary([row[8] for row in mine]) if mine else None}
+            {"number": number, "testset": testset, "measured": summary([row["value"] for row in mine]) if mine else None}
             | {"differs": list(_other_conditions(study, number, testset, mine[0]) if mine else ["not measured here"])}
         )
     return found
@@ -291,9 +291,9 @@ def _is_called(metric: str, published: str) -> bool:
     return metric == published or (published == "METEOR" and metric.startswith("METEOR "))
 
 
-def _other_conditions(study: Study, number: Published, testset: str, measured: tuple) -> Iterator[str]:
+def _other_conditions(study: Study, number: Published, testset: str, measured: dict[str, Any]) -> Iterator[str]:
     """Reasons why a measured number (a row of `scores.tsv`) cannot be compared with the published one."""
-    metric, signature = measured[7], measured[9]
+    metric, signature = measured["metric"], measured["signature"]
     fields = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
     if number.metric in ROUGES and number.tokenize != fields["tok"]:
         yield f"counted by {number.tokenize or 'what is not stated'} there, by {fields['version']} on {fields['tok']} here"

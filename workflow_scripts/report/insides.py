@@ -11,7 +11,7 @@ from workflow_scripts.run.analyses import STAGES, published_spectra
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 
-ESTIMATES = {"unbiased": "unbiased", "plain": "plain"}
+ESTIMATES = ("unbiased", "plain")
 """Estimate of CKA → what the page calls it."""
 MEASURES = {
     "probe": "accuracy of the probe",
@@ -100,14 +100,16 @@ def between_models(found: list[dict[str, Any]], names: dict[str, str], layers: s
     for (a, b, *language), ones in groups.items():
         depth = [1 + max(row["layers"][side] for row in ones[0]["by_layer"]) for side in (0, 1)]
         columns = [str(layer) for layer in range(depth[1])] if language else [one["language"] for one in ones]
-        for estimate, called in ESTIMATES.items():
+        for estimate in ESTIMATES:
             cells = {
                 (depth[0] - 1 - row["layers"][0], row["layers"][1] if language else number): row[estimate]
                 for number, one in enumerate(ones)
                 for row in one["by_layer"]
             }
             title = (
-                f"{names[a]} (rows) – {names[b]} (columns), {language[0]}: {called}" if language else f"{names[a]} – {names[b]}: {called}"
+                f"{names[a]} (rows) – {names[b]} (columns), {language[0]}: {estimate}"
+                if language
+                else f"{names[a]} – {names[b]}: {estimate}"
             )
             maps.append({"title": title, "rows": layer_names(depth[0]), "columns": columns, "cells": cells})
     return maps
@@ -127,7 +129,7 @@ def between_languages(found: list[dict[str, Any]], names: dict[str, str], langua
     depth = {model: len(ones[0]["by_layer"]) for model, ones in pairs.items()}
     deepest = max(depth.values())
     by_layer = []
-    for estimate, called in ESTIMATES.items():
+    for estimate in ESTIMATES:
         cells = {}
         for number, model in enumerate(models):
             for layer in range(depth[model]):
@@ -136,7 +138,7 @@ def between_languages(found: list[dict[str, Any]], names: dict[str, str], langua
                 cells[deepest - 1 - layer, number] = sum(known) / len(known) if known else None
         what = f"{languages[0]} – {languages[1]}" if len(languages) == 2 else "mean of all pairs of languages"
         by_layer.append(
-            {"title": f"{what}: {called}", "rows": layer_names(deepest), "columns": [names[model] for model in models], "cells": cells}
+            {"title": f"{what}: {estimate}", "rows": layer_names(deepest), "columns": [names[model] for model in models], "cells": cells}
         )
     by_pair: dict[str, list[dict[str, Any]]] = {}
     for model in models if len(languages) > 2 else ():

@@ -39,12 +39,12 @@ def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
 
 def labelled_text(study: Study) -> dict[str, Any]:
     """The number of examples by part and label, and of those removed."""
-    return {"parts": parts(study), "labels": study.labels.labels}
+    return {"parts": parts(study), "labels": study.text.labels}
 
 
 def parts(study: Study) -> dict[str, dict[str, Any]]:
     """What was read and left out, by part of the text."""
-    block = study.generated or study.labels
+    block = study.text
     used = {"train", "dev", "test"}
     used |= {"translations"} if any(phase.translations for phases in study.arms.values() for phase in phases) else set()
     used |= {"more_dev"} if getattr(study.settings, "select_on", "") == "all" else set()
@@ -56,13 +56,13 @@ def parts(study: Study) -> dict[str, dict[str, Any]]:
 
 def test_language(study: Study, testset: str) -> str:
     """The language of a test set."""
-    block = study.generated or study.labels
+    block = study.text
     return block.test[testset].language or block.language
 
 
 def language_names(study: Study, testset: str) -> str:
     """The language of a test set by name, or the two of which one is looked up in the other."""
-    codes = getattr(study.labels.test[testset], "languages", (test_language(study, testset),))
+    codes = getattr(study.text.test[testset], "languages", (test_language(study, testset),))
     return " to ".join(language(code).name for code in codes)
 
 
@@ -326,7 +326,7 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 def tested_direction(study: Study, testset: str) -> str:
     """From the language learnt in to that tested in, or from that of the sentences looked up to that of those found."""
-    pair = getattr(study.labels.test[testset], "languages", (study.source, test_language(study, testset)))
+    pair = getattr(study.text.test[testset], "languages", (study.source, test_language(study, testset)))
     return "-".join(pair)
 
 

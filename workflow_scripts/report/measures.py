@@ -51,7 +51,7 @@ def _classification(study: Study) -> Measure:
 
 
 def _labelling(study: Study) -> Measure:
-    metric = labelling.leading(study.settings.labelling, study.labels.labels)
+    metric = labelling.leading(study.settings.labelling, study.text.labels)
     name, title, note = {
         "accuracy": ("accuracy", "Accuracy", " of tags in per cent"),
         "f1": ("F1", "F1", " of spans in per cent (seqeval, in its default mode)"),
@@ -95,7 +95,7 @@ def _ranking(study: Study) -> Measure:
 
 
 def _retrieval(study: Study) -> Measure:
-    mines = study.labels.mines
+    mines = study.text.mines
     if mines:
         named, note = ("f1", "F1", "F1"), " of mined pairs in per cent; the threshold is chosen on dev text"
         trivially = "the expected value of giving each sentence any other"

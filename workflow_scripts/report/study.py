@@ -63,11 +63,11 @@ class Study:
     """Every JSON file that a number was taken from."""
 
     @property
-    def labels(self) -> Any:
-        """The text of an experiment whose text has labels."""
-        if self.labelled is None:
+    def text(self) -> Any:
+        """The text of a task on labelled text, or on sentences whose translations are looked for."""
+        if (found := self.generated or self.labelled) is None:
             raise ValueError(f"{self.name} has no labelled text")
-        return self.labelled
+        return found
 
     def sides(self, testset: str) -> list[tuple[str, str]]:
         """Languages of a test set that is answered with text, and its files under `corpus`: what is read, and what is to be written."""
@@ -145,18 +145,13 @@ class Study:
         return read_json(path)
 
 
-def experiment(settings: Config, name: str) -> Any:
-    """An experiment's block, whose class is that of its task."""
-    return settings.experiments[name]
-
-
 def configured(results: Path, name: str, settings: Config) -> Study:
     """The study of the experiment `name`."""
-    return READERS[task_of(experiment(settings, name)).text](results, name, settings)
+    return READERS[task_of(settings.experiments[name]).text](results, name, settings)
 
 
 def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = experiment(settings, name)
+    chosen = settings.experiments[name]
     used = lexicons_used(settings, chosen)
     lexicons = {lexicon: under(results, lexicon_folder(settings, name, lexicon)) for lexicon in used}
     return Study(
@@ -165,7 +160,7 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
         languages=settings.corpora[chosen.corpus].languages,
         testsets=list(settings.corpora[chosen.corpus].test),
         learnt_sources=learnt_sources(settings, name),
-        zero_shot={test: experiment(settings, test.partition("@")[0]).source for test in zero_shot_tests(settings, name)},
+        zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
         lowercased=_lowercased(name, settings),
         corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),
         lexicon=lexicons.pop(used[0]) if used else None,
@@ -175,7 +170,7 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
 
 
 def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = experiment(settings, name)
+    chosen = settings.experiments[name]
     labelled = settings.labelled[chosen.corpus]
     writes = task_of(chosen).answers == "text"
     given = crosslingual.given_lexicons(settings, name)
@@ -197,7 +192,7 @@ def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
 
 
 def _of_aligned_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = experiment(settings, name)
+    chosen = settings.experiments[name]
     aligned = settings.aligned[chosen.corpus]
     return Study(
         source=aligned.language,
@@ -220,7 +215,7 @@ def _called(lexicon: str, pair: str, code: str) -> str:
 
 
 def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
-    chosen = experiment(settings, name)
+    chosen = settings.experiments[name]
     return {
         "name": name,
         "settings": chosen,
@@ -240,7 +235,7 @@ def pretraining_tokens(settings: Config, chosen: Any, arm: str) -> int:
     before = sum(block.training.updates * block.training.batch_tokens for link in links if (block := link.pretraining))
     for model in (link.arm for link in links):
         if model:
-            other = experiment(settings, model.experiment)
+            other = settings.experiments[model.experiment]
             phases = arm_phases(settings, other, model.arm)
             learnt = phases if model.phase == "finetune" else phases[:1]
             before += sum(phase.updates * phase_training(other, phase).batch_tokens for phase in learnt if phase.updates)
@@ -257,9 +252,9 @@ def under(results: Path, path: str) -> Path:
 
 
 def _lowercased(name: str, settings: Config) -> list[str]:
-    own = {testset: name for testset in settings.corpora[experiment(settings, name).corpus].test}
+    own = {testset: name for testset in settings.corpora[settings.experiments[name].corpus].test}
     others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
-    return [test for test, of in {**own, **others}.items() if settings.corpora[experiment(settings, of).corpus].lowercase]
+    return [test for test, of in {**own, **others}.items() if settings.corpora[settings.experiments[of].corpus].lowercase]
 
 
 def summary(values: list[float]) -> dict[str, Any]:

@@ -128,9 +128,14 @@ def comet_scores(config: Config, w: Wildcards) -> list[str]:
     return of_runs(config, w, "{testset}.comet.json") if getattr(config.experiments[w.experiment], "comet", None) else []
 
 
+def _arm(w: Wildcards) -> str:
+    """The arm of a job, without the number of a point of its grid (`csr.grid0`)."""
+    return w.arm.partition(".grid")[0]
+
+
 def phase_of(config: Config, w: Wildcards, name: str) -> Phase:
-    """The phase `pretext` or `finetune` of the wildcards' arm, or of a point of its grid (`csr.grid0`)."""
-    return next(phase for phase in config.arms[w.arm.partition(".grid")[0]] if phase.name == name)
+    """The phase `pretext` or `finetune` of the wildcards' arm, or of a point of its grid."""
+    return next(phase for phase in config.arms[_arm(w)] if phase.name == name)
 
 
 def grid_point(config: Config, w: Wildcards) -> dict[str, Any] | None:
@@ -201,10 +206,10 @@ def grid_reports(config: Config, w: Wildcards) -> list[str]:
 def phase_start(config: Config, w: Wildcards, name: str) -> str:
     """The model that a phase starts from: the phase before, or the backbone."""
     experiment = config.experiments[w.experiment]
-    phases = config.arms[w.arm.partition(".grid")[0]]
+    phases = config.arms[_arm(w)]
     if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
         return paths.trained_model(w.experiment, _arm_with_pretext(experiment, phases, config, w), w.seed, "pretext")
-    return paths.backbone_model(backbone_of(config, experiment, w.arm.partition(".grid")[0]))
+    return paths.backbone_model(backbone_of(config, experiment, _arm(w)))
 
 
 def _arm_with_pretext(experiment: Experiment, phases: list[Phase], config: Config, w: Wildcards) -> str:
@@ -214,7 +219,7 @@ def _arm_with_pretext(experiment: Experiment, phases: list[Phase], config: Confi
         return w.arm
     wanted = phase_training(experiment, phases[0], own)
     same = [phase_training(experiment, phases[0], point) == wanted for point in grid_points(experiment)]
-    return f"{w.arm.partition('.grid')[0]}.grid{same.index(True)}"
+    return f"{_arm(w)}.grid{same.index(True)}"
 
 
 def from_scratch(config: Config, w: Wildcards, name: str) -> str:
@@ -262,8 +267,8 @@ def experiment_languages(config: Config, w: Wildcards) -> list[str]:
 
 
 def experiment_text(config: Config, w: Wildcards, part: str, side: int) -> str:
-    """Source (0) or target (1) side of a part of the experiment's text; `part` may have wildcards."""
-    return _side(config, w.experiment, part.format(**dict(w.items())), side)[0]
+    """Source (0) or target (1) side of a part of the experiment's text."""
+    return _side(config, w.experiment, part, side)[0]
 
 
 def corpus_side(config: Config, w: Wildcards, part: str, side: int) -> str:
@@ -307,11 +312,6 @@ def tested_directions(config: Config, w: Wildcards, side: int) -> list[str]:
     return [_side(config, w.experiment, f"test/{name}", side)[1] for name in testsets(config, w)]
 
 
-def representation_text(config: Config, w: Wildcards, side: int) -> str:
-    """Parallel text to measure distances on: the first test set."""
-    return experiment_text(config, w, f"test/{testsets(config, w)[0]}", side)
-
-
 def unaligned_text(config: Config, w: Wildcards) -> list[str]:
     """More text in the two languages, not parallel, to measure the distance of the language means on."""
     text = config.experiments[w.experiment].representation.text
@@ -323,8 +323,8 @@ def unaligned_text(config: Config, w: Wildcards) -> list[str]:
 
 
 def labelled_file(config: Config, w: Wildcards, part: str, suffix: str = "") -> str:
-    """A part of the text that the experiment is trained and tested on; `part` may have wildcards."""
-    return paths.labelled_file(config, config.experiments[w.experiment].corpus, part.format(**dict(w.items())), suffix)
+    """A part of the text that the experiment is trained and tested on."""
+    return paths.labelled_file(config, config.experiments[w.experiment].corpus, part, suffix)
 
 
 def tested_examples(config: Config, w: Wildcards) -> list[str]:

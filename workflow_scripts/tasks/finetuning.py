@@ -171,7 +171,7 @@ def finetune_head(
             },
             "handed_on": {} if diverged else best_look(looks, chosen, score),
             "diverged": diverged,
-            # what a grid may choose stands at the top of the settings as well
+            # the head's, with what a grid chose, beside those of the stage
             "settings": {**asdict(chosen), **asdict(settings)},
         }
         columns = ("update", "seconds", "loss", "learning_rate", "dev_loss", score)

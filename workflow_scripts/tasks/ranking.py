@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -135,7 +136,10 @@ def prepare(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: 
             return {"eval_loss": math.nan, "eval_error": math.nan}
         counted = counts_of(table, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
         numbers = torch.tensor([number for _, (number,) in rows])
-        return {"eval_loss": float(loss(_Output(logits), numbers)), "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted)}
+        return {
+            "eval_loss": float(loss(SimpleNamespace(logits=logits), numbers)),
+            "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted),
+        }
 
     def look() -> dict[str, float]:
         return mean_of([look_at(*one) for one in zip(held_out, dev_rows, strict=True)])
@@ -229,13 +233,6 @@ def compare_arms(
 
 # ---------------------------------------------------------------------------------------------
 # grades and scores
-
-
-class _Output:
-    """What a head puts out, for a loss."""
-
-    def __init__(self, logits: torch.Tensor):
-        self.logits = logits
 
 
 def load_ranker(folder: Path, grades: list[str] | None, settings: Ranking, seed: int, from_scratch: bool = False):
