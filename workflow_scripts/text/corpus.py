@@ -21,7 +21,7 @@ import hashlib
 import itertools
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -86,7 +86,7 @@ def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> 
     if name == "dev":
         # checkpoints are chosen on dev, so it must not contain test sentences
         tests = [pair for test in sets.values() for pair in test]
-        leaks_a, leaks_b = {leak_key(pair.a) for pair in tests} - {""}, {leak_key(pair.b) for pair in tests} - {""}
+        leaks_a, leaks_b = forbidden_keys(pair.a for pair in tests), forbidden_keys(pair.b for pair in tests)
         pairs = [pair for pair in pairs if leak_key(pair.a) not in leaks_a and leak_key(pair.b) not in leaks_b]
     if found and not pairs:
         raise InputError(f"{_describe(source)}: all sentences of {name!r} are in the test sets, too; use another dev set")
@@ -113,9 +113,8 @@ def held_out_pairs(names: Sequence[str], settings: Corpus) -> dict[str, list[Pai
     documents = assign_documents(settings) if held else {}
     of_sets = (pair for pair in pairs_of(settings.train, settings) if documents.get(pair.document) in held) if held else ()
     for chunk in chunks(of_sets):
-        keys = zip(leak_keys([pair.a for pair in chunk]), leak_keys([pair.b for pair in chunk]), strict=True)
-        for pair, key in itertools.compress(zip(chunk, keys, strict=True), are_running(chunk, settings)):
-            held[documents[pair.document]].setdefault(key, pair)
+        for pair in itertools.compress(chunk, are_running(chunk, settings)):
+            held[documents[pair.document]].setdefault((leak_key(pair.a), leak_key(pair.b)), pair)
     return found | {name: [*pairs.values()] for name, pairs in held.items()}
 
 
@@ -146,9 +145,8 @@ def train(
     Raises:
         InputError: No pair is left, the sides look swapped, or a file cannot be read. Nothing is written then.
     """
-    # lines of punctuation have an empty key; they do not count as equal
-    leaks_a = {leak_key(line) for path in (*held_out_a, *others_a) for line in read_lines(path)} - {""}
-    leaks_b = {leak_key(line) for path in (*held_out_b, *others_b) for line in read_lines(path)} - {""}
+    leaks_a = forbidden_keys(line for path in (*held_out_a, *others_a) for line in read_lines(path))
+    leaks_b = forbidden_keys(line for path in (*held_out_b, *others_b) for line in read_lines(path))
     tally = Tally()
     kept = write_pairs(output_a, output_b, kept_pairs(settings, leaks_a, leaks_b, tally))
     held = {Path(path).with_suffix("").name: sum(1 for _ in read_lines(path)) for path in held_out_a}
@@ -248,10 +246,9 @@ def measured_pairs(settings: Corpus) -> Iterator[Measured]:
         chunk = cut_pairs(whole, settings, settings.languages) if settings.documents else whole
         sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
         words_a, words_b = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
-        keys_a, keys_b = map(leak_keys, sides)
         for at, (before, pair) in enumerate(zip(whole, chunk, strict=True)):
             shortened = before.a != pair.a, before.b != pair.b
-            keys = {keys_a[at]}, {keys_b[at]}
+            keys = {leak_key(pair.a)}, {leak_key(pair.b)}
             for key, cut, side in zip(keys, shortened, (before.a, before.b), strict=True):
                 if cut:
                     key.add(leak_key(side))
@@ -293,19 +290,19 @@ class _KeyCharacters(dict):
         return self[code]
 
 
-_KEY_CHARACTERS = _KeyCharacters({ord("\n"): "\n"})
+_KEY_CHARACTERS = _KeyCharacters()
 _ONE_SPELLING = str.maketrans({SOFT_HYPHEN: "", "İ": "i", "ı": "i"})  # Turkish has two letters where others have I and i
 
 
 def leak_key(line: str) -> str:
     """A form in which sentences are compared: lower case, with ı as i, every digit a 0, no punctuation or soft hyphens, single spaces."""
-    return leak_keys([line])[0]
+    plain = unicodedata.normalize("NFC", line.translate(_ONE_SPELLING).lower())
+    return " ".join(plain.translate(_KEY_CHARACTERS).split())
 
 
-def leak_keys(lines: list[str]) -> list[str]:
-    """The `leak_key` of each line; quicker than one by one."""
-    text = unicodedata.normalize("NFC", "\n".join(lines).translate(_ONE_SPELLING).lower()).translate(_KEY_CHARACTERS)
-    return [" ".join(line.split()) for line in text.split("\n")]
+def forbidden_keys(lines: Iterable[str]) -> set[str]:
+    """The keys of lines that must not come again. Lines of punctuation have an empty key; they do not count as equal."""
+    return {leak_key(line) for line in lines} - {""}
 
 
 def cut_pairs(pairs: list[Pair], settings: Corpus, languages: Sequence[str]) -> list[Pair]:
@@ -355,9 +352,9 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     running: Counter[str] = Counter()
     keys: set[bytes] = set()
     for chunk in chunks(read_pairs(settings.train, settings.languages, settings.documents)):
-        for pair, is_running, key in zip(chunk, are_running(chunk, settings), leak_keys([pair.a for pair in chunk]), strict=True):
+        for pair, is_running in zip(chunk, are_running(chunk, settings), strict=True):
             running[pair.document] += 0
-            if is_running and (digest := _digest(key)) not in keys:
+            if is_running and (digest := _digest(leak_key(pair.a))) not in keys:
                 keys.add(digest)
                 running[pair.document] += 1
     if sum(wanted.values()) > 0.5 * sum(running.values()):

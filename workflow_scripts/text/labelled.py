@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from workflow_scripts.limits import Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
-from workflow_scripts.text.corpus import leak_keys
+from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.examples import Example, LabelledSource, read_any, write_table
 from workflow_scripts.text.files import chunks, write_lines
 from workflow_scripts.text.tagged import INNER_BLANK
@@ -249,7 +249,7 @@ def _query_key(text: str) -> tuple[str, ...]:
 
 def _keys(texts: list[str]) -> list[str]:
     """The form in which each text is compared; a text of nothing but signs, which has none, is compared as it is."""
-    return [key or text for key, text in zip(leak_keys(texts), texts, strict=True)]
+    return [leak_key(text) or text for text in texts]
 
 
 def texts_of(example: Example, unit: str) -> list[str]:

@@ -19,7 +19,7 @@ from pydantic import Field
 from workflow_scripts.limits import Positive, Seed
 from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
-from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.job import Job
@@ -321,7 +321,7 @@ def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], he
     lost: dict[str, Any] = {"decoder_layers": 0} if getattr(AutoConfig.from_pretrained(start), "decoder_layers", None) == 0 else {}
     network = load_network(start, "text", dropout=0.1, attention_dropout=Training().attention_dropout, seed=0, **lost)
     save_model(network, codec.tokenizer, output)
-    seen = {leak_key(line) for path in trained_on for line in read_sentences(path)} - {""}
+    seen = forbidden_keys(line for path in trained_on for line in read_sentences(path))
     return {
         "start": str(start),
         "checksums": checksums(trained_on),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.corpus import leak_keys
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.text.files import lockstep
 
 if TYPE_CHECKING:
     from workflow_scripts.training.flat import Lines, Rows
@@ -43,11 +43,8 @@ def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = N
     """
     found = []
     for paths in zip(files[::2], files[1::2], strict=True):
-        sides = [[" ".join(line.split()) for line in read_lines(path)] for path in paths]
-        if len(sides[0]) != len(sides[1]):
-            raise InputError(f"{paths[0]} has {len(sides[0])} lines, {paths[1]} {len(sides[1])}; they must be aligned")
-        leaks = [[key in forbidden for key in leak_keys(side)] if side else [] for side in sides]
-        pairs = [pair for *pair, a, b in zip(*sides, *leaks, strict=True) if all(pair) and not (a or b)]
+        read = ((" ".join(a.split()), " ".join(b.split())) for _, a, b in lockstep(*paths))
+        pairs = [pair for pair in read if all(pair) and forbidden.isdisjoint(map(leak_key, pair))]
         if not pairs:
             raise InputError(f"{paths[0]}: no pairs are left that are not in dev and test sets; give another corpus, or more text")
         if most is not None and most < len(pairs):

@@ -35,7 +35,7 @@ from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json
-from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, read_sentences, words_of
@@ -353,26 +353,29 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
 
     def keys(files: Iterable[Path]) -> set[str]:
         # of documents each sentence; but in other text `</s>` is no break, and its lines are learnt from as they are
-        return {leak_key(part) for path in files for line in read_lines(path) for part in {line, *line.split(BREAK)}} - {""}
+        return forbidden_keys(part for path in files for line in read_lines(path) for part in {line, *line.split(BREAK)})
 
     others = keys(path for path in texts.held_out if path not in texts.bitext_dev)
     forbidden = others | keys(texts.bitext_dev)
     codes = [code for code in texts.languages if code in block.text]
     found = {code: list(own_documents(block, texts.languages, code, forbidden, texts.task_text)) for code in codes}
-    lines = {code: [line for line, _ in some] for code, some in found.items()}
-    breaks = {code: [number for number, (_, begins) in enumerate(some) if begins] for code, some in found.items()}
-    for code, text in lines.items():
+    for code, text in found.items():
         if len(text) < 4 * block.dev_lines:
             source = "the task's own text" if block.text[code] == "task" else block.text[code]
             wanted = f"at least {4 * block.dev_lines} are needed: give more text, or lower dev_lines"
             raise InputError(f"{source}: {len(text)} lines are left for {code}; {wanted}")
-    train, dev = ({code: text[part] for code, text in lines.items()} for part in (slice(block.dev_lines, None), slice(block.dev_lines)))
-    begin = {code: [number - block.dev_lines for number in some if number > block.dev_lines] for code, some in breaks.items()}
-    dev_breaks = {code: [number for number in some if number < block.dev_lines] for code, some in breaks.items()}
+    dev = {code: text[: block.dev_lines] for code, text in found.items()}
+    train = {code: text[block.dev_lines :] for code, text in found.items()}
     # the bitext may be of the same text, whose lines of the dev part are not to be learnt from there either
-    kept_back = {leak_key(line) for text in dev.values() for line in text} - {""}
+    kept_back = forbidden_keys(line for text in dev.values() for line, _ in text)
     pairs = read_bitext(texts.bitext, forbidden | kept_back, block.bitext_pairs)
-    return Text(train, pairs, begin), Text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines), dev_breaks)
+    return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines))
+
+
+def _text(documents: dict[str, list[tuple[str, bool]]], bitext: list[Bitext]) -> Text:
+    """Text of lines that come with whether a document begins with them."""
+    lines = {code: [line for line, _ in some] for code, some in documents.items()}
+    return Text(lines, bitext, {code: [number for number, (_, begins) in enumerate(some) if begins] for code, some in documents.items()})
 
 
 def merged(text: Text, most: int | None = None) -> Text:
