@@ -5,11 +5,12 @@ English-German lexicon English words and their nearest German words (Zan et al.,
 neighbors"). A word is never its own translation, so that switching a word always changes it.
 """
 
+import statistics
 from collections import Counter
 from collections.abc import Container
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import regex
 import torch
@@ -104,20 +105,14 @@ def main(
     for i, text in enumerate((text_a, text_b)):
         if text:
             counts[i] = count_pieces(read_lines(text), segment[i]) if model else count_words(read_lines(text), languages[i])
-    gold_ab = read_gold(gold, languages) if gold else {}
-    if model:
-        gold_ab = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold_ab.items()}
-    if gold:
-        check_order(gold, [(word, t) for word, translations in gold_ab.items() for t in translations], languages, counts)
+    gold_ab = judging_gold(gold, languages, counts, model) if gold else {}
+    gold_ba = invert(gold_ab)
     if dictionary:
-        if not (pairs := read_dictionary(dictionary, languages)):
-            raise InputError(f"{dictionary}: is empty")
-        check_order(dictionary, pairs, languages, counts)
-        sides = from_dictionary(pairs)
+        sides = from_dictionary(given_pairs(dictionary, languages, counts))
     elif mapped_a and mapped_b:
         if threads:
             set_threads(threads)
-        sides = from_vectors(mapped_a, mapped_b, settings, judged=(gold_ab, invert(gold_ab)) if gold else None)
+        sides = from_vectors(mapped_a, mapped_b, settings, judged=(gold_ab, gold_ba) if gold else None)
     links: Counter[tuple[str, str]] = Counter()
     if text_a and text_b and (settings.align or aligned):
         links = count_links(text_a, text_b, segment, aligned_pairs if aligned else _JUDGED_BY)
@@ -125,27 +120,15 @@ def main(
         sides = from_links(links)
         # the aligner cannot judge what it made itself
         links = Counter()
-    directions = {}
     backwards = Counter({(b, a): n for (a, b), n in links.items()})
-    for i, path, codes, truth, linked in (
-        (0, lexicon_ab, languages, gold_ab, links),
-        (1, lexicon_ba, languages[::-1], invert(gold_ab), backwards),
-    ):
-        side = sides[i]
-        entries = select(side.ranked, settings)
-        write_lexicon(path, entries)
-        directions["-".join(codes)] = {
-            "words": len(side.ranked),
-            "entries": len(entries),
-            "coverage": coverage(counts[i], entries) if counts[i] else None,
-            "gold": evaluate(side.ranked, side.vocabulary, truth) if truth else None,
-            "gold_nearest": evaluate(side.nearest, side.vocabulary, truth) if truth and side.nearest is not None else None,
-            "switched": judge_switched(counts[i], entries, truth, linked) if counts[i] and (truth or linked) else None,
-        }
+    a, b = languages
     write_json(
         report,
         {
-            "directions": directions,
+            "directions": {
+                f"{a}-{b}": write_direction(lexicon_ab, sides[0], counts[0], gold_ab, links, settings),
+                f"{b}-{a}": write_direction(lexicon_ba, sides[1], counts[1], gold_ba, backwards, settings),
+            },
             "gold": str(gold) if gold else None,
             "dictionary": str(dictionary) if dictionary else None,
             "aligned": aligned,
@@ -174,6 +157,30 @@ class Side(NamedTuple):
     """All words of the other language."""
     nearest: Ranked | None = None
     """The same, ranked by plain cosine, for comparison."""
+
+
+def write_direction(
+    path: Path, side: Side, counts: Counter[str], truth: Gold, links: Counter[tuple[str, str]], settings: Lexicon
+) -> dict[str, Any]:
+    """Write the lexicon of one direction; returns what the report says of it. `counts` has the words of the text, `truth` judges."""
+    entries = select(side.ranked, settings)
+    write_lexicon(path, entries)
+    return {
+        "words": len(side.ranked),
+        "entries": len(entries),
+        "coverage": coverage(counts, entries) if counts else None,
+        "gold": evaluate(side.ranked, side.vocabulary, truth) if truth else None,
+        "gold_nearest": evaluate(side.nearest, side.vocabulary, truth) if truth and side.nearest is not None else None,
+        "switched": judge_switched(counts, entries, truth, links) if counts and (truth or links) else None,
+    }
+
+
+def given_pairs(path: Path, languages: tuple[str, str], counts: list[Counter[str]]) -> list[tuple[str, str]]:
+    """The pairs of a given dictionary. Raises `InputError` for an empty one, or one whose sides look swapped beside the text's words."""
+    if not (pairs := read_dictionary(path, languages)):
+        raise InputError(f"{path}: is empty")
+    check_order(path, pairs, languages, counts)
+    return pairs
 
 
 def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, judged: tuple[Gold, Gold] | None = None) -> tuple[Side, Side]:
@@ -327,22 +334,28 @@ def judge_switched(counts: Counter[str], entries: Ranked, gold: Gold, links: Cou
     for word, candidates in entries.items():
         n = counts[word]
         switchable += n
-        in_gold = sum(candidate in gold.get(word, ()) for candidate, _ in candidates) / len(candidates)
-        in_either = sum(candidate in gold.get(word, ()) or candidate in linked.get(word, ()) for candidate, _ in candidates) / len(
-            candidates
-        )
-        if word in gold:
+        by_gold, by_either = gold.get(word, set()), gold.get(word, set()) | linked.get(word, set())
+        if by_gold:
             judged_by_gold += n
-            right_by_gold += n * in_gold
-        if word in gold or word in linked:
+            right_by_gold += n * statistics.fmean(candidate in by_gold for candidate, _ in candidates)
+        if by_either:
             judged += n
-            right += n * in_either
+            right += n * statistics.fmean(candidate in by_either for candidate, _ in candidates)
     return {
         "judged": judged / max(1, switchable),
         "right": right / max(1, judged),
         "judged_by_gold": judged_by_gold / max(1, switchable),
         "right_by_gold": right_by_gold / max(1, judged_by_gold),
     }
+
+
+def judging_gold(path: Path, languages: tuple[str, str], counts: list[Counter[str]], model: Path | None) -> Gold:
+    """The word list that judges words, or those pieces of a `model` that are words. Raises `InputError` where its sides look swapped."""
+    gold = read_gold(path, languages)
+    if model:
+        gold = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold.items()}
+    check_order(path, [(word, t) for word, translations in gold.items() for t in translations], languages, counts)
+    return gold
 
 
 def read_gold(path: Path, languages: tuple[str, str]) -> Gold:
