@@ -76,6 +76,15 @@ def test_settings_are_read_however_they_are_written():
     assert launching.settings_in(["--settings", '{"kind":"small"}']) == {"kind": "small"} and launching.settings_in(["backbone"]) == {}
 
 
+def test_settings_that_are_no_object_are_left_to_the_stage():
+    for given in (['{"kind'], [], ["[1]"]):
+        arguments = ["--settings", *given]
+        assert launching.settings_in(arguments) == {} and not launching.trains_on_cpu(arguments)
+    command = [sys.executable, "-m", "workflow_scripts.training.backbone", "--settings", '{"kind']
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
 def test_several_nodes_have_a_torchrun_each(started, monkeypatch):
     job = {"JOB_GPUS": "0,1", "JOB_NUM_NODES": "4", "JOB_ID": "70123", "JOB_END_TIME": "9", "NTASKS": "1", "NTASKS_PER_NODE": "1"}
     for name, value in job.items():

@@ -64,8 +64,11 @@ def trains_on_cpu(arguments: list[str]) -> bool:
 
 
 def settings_in(arguments: list[str]) -> dict[str, Any]:
-    """What a stage's ``--settings`` say; nothing where they are not given."""
-    return json.loads(arguments[arguments.index("--settings") + 1]) if "--settings" in arguments else {}
+    """What a stage's ``--settings`` say; nothing where they are not given, or are no JSON object, which `stage.run` then refuses."""
+    with contextlib.suppress(ValueError, IndexError):
+        settings = json.loads(arguments[arguments.index("--settings") + 1])
+        return settings if isinstance(settings, dict) else {}
+    return {}
 
 
 def on_one_node(module: str, arguments: list[str], processes: int) -> list[str]:
