@@ -5,7 +5,6 @@ XML and SGML files of IWSLT and WMT.
 """
 
 import functools
-import html
 import json
 import lzma
 import unicodedata
@@ -417,7 +416,7 @@ def _segments(path: Path) -> Iterator[str]:
             found = _SEGMENT.match(waiting, opened.start())
             if not found:
                 break
-            yield " ".join(html.unescape(found[1] or "").split())
+            yield " ".join(as_characters(found[1] or "").split())
             at, begun = found.end(), number
         waiting = waiting[opened.start() :] if opened else ""
         if len(_OPENED.findall(waiting)) > 1:
