@@ -20,7 +20,7 @@ from workflow_scripts.device import chip, pick_device
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.scores import metrics as metrics_of
 from workflow_scripts.limits import Natural, Positive
-from workflow_scripts.models.decoding import Decoding, Translate, longest_output_of, translator
+from workflow_scripts.models.decoding import Decoding, Translate, translator
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
@@ -87,7 +87,7 @@ def main(
     rows: list[dict[str, Any]] = []
     for arm, model in zip(arms, models, strict=True):
         codec = load_codec(model, documents)
-        for way in ways(model, settings, replace(wanted, max_length=min(max_length, longest_output_of(model)))):
+        for way in ways(model, settings, wanted):
             with translator(model, codec, threads, way.settings) as translate:
                 translate(lines[:2], languages, 1)  # what is compiled or allocated at first does not count
                 for batched in (False, True):

@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -87,7 +87,6 @@ def main(
         raise InputError(f"{source}: is empty, there is nothing to translate")
     codec = load_codec(model, documents)
     codec.fallback = learnt_from
-    settings = replace(settings, max_length=min(settings.max_length, longest_output_of(model)))
     with translator(model, codec, threads, settings, prompts) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)
     if hypotheses:
@@ -106,20 +105,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def longest_row_of(model: Path) -> int:
-    """The longest row that the model can read, in pieces; longer sentences are cut."""
-    from transformers import AutoConfig
-
-    return longest_row(AutoConfig.from_pretrained(model))
-
-
-def longest_output_of(model: Path) -> int:
-    """The most pieces that the model can write."""
-    from transformers import AutoConfig
-
-    return longest_output(AutoConfig.from_pretrained(model))
-
-
 Translate = Callable[[list[str], tuple[str, str], int], list[list[Hypothesis]]]
 """Lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line."""
 
@@ -129,6 +114,7 @@ def translator(
 ) -> AbstractContextManager[Translate]:
     """What translates with a model, which is loaded once: all at once if the model is of that form, else by the engine of the settings.
 
+    Sentences longer than the model can read are cut, and it writes at most what it can, whatever the settings' `max_length`.
     From now on PyTorch computes with so many `threads`; 0 leaves it those that it has.
     """
     if threads:
@@ -157,10 +143,11 @@ def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path 
     generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
     often = {"iterations": settings.iterations, "alignment_iterations": settings.alignment_iterations}
     denoised = Counter[int]()
+    longest = min(settings.max_length, longest_output(generator.config))
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         rows = codec.encode(lines, languages[0], generator.longest_source)
-        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=settings.max_length, **often)
+        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=longest, **often)
         denoised.update(each.iterations for each in written)
         return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
 
@@ -180,7 +167,7 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
         "min_length": settings.min_length,
         "length_penalty": settings.length_penalty,
     }
-    longest = longest_row_of(model)
+    longest = longest_row(network.config)
 
     def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         rows = codec.encode(lines, languages[0], longest)
@@ -193,6 +180,7 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
 def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding) -> Iterator[Translate]:
     """Translate by CTranslate2, from a converted copy that lives as long as the context."""
     import ctranslate2
+    from transformers import AutoConfig
 
     device = pick_device(settings.device).type
     if device == "cuda" and (reason := why_not_on_gpu()):
@@ -201,7 +189,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
     if compute_type == "auto":
         halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
         compute_type = "float16" if halves else "float32"
-    tokenizer, longest = codec.tokenizer, longest_row_of(model)
+    tokenizer, config = codec.tokenizer, AutoConfig.from_pretrained(model)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         converted = convert(model, codec, Path(folder) / "model")
         # one thread per batch is faster than several threads on one batch; the weights are shared
@@ -213,7 +201,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
 
         def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
             tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
-            sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], longest)]
+            sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], longest_row(config))]
             results = loaded.translate_batch(
                 sources,
                 target_prefix=[[tag]] * len(sources),
@@ -221,7 +209,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
                 beam_size=settings.beam_size,
                 length_penalty=settings.length_penalty,
                 min_decoding_length=settings.min_length,
-                max_decoding_length=settings.max_length,
+                max_decoding_length=min(settings.max_length, longest_output(config)),
                 max_batch_size=settings.batch_tokens,
                 batch_type="tokens",
                 num_hypotheses=n_best,

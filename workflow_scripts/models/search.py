@@ -39,14 +39,13 @@ def beam_search(
     beam_size: int,
     n_best: int = 1,
     max_length: int | None = None,
-    batch: int = 128,
     min_length: int = 0,
-    tokens: int = 0,
+    tokens: int = 4_096,
     length_penalty: float = 1.0,
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
 
-    `batch` rows are translated at a time, or as many as fit into `tokens`, padding included.
+    As many rows are translated at a time as fit into `tokens`, padding included.
     Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
     ten more, because a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
     """
@@ -56,7 +55,7 @@ def beam_search(
     translations: list[list[Hypothesis]] = [[] for _ in rows]
     translate: Any = network.generate
     while order:
-        size = max(1, tokens // len(rows[order[0]])) if tokens else batch
+        size = max(1, tokens // len(rows[order[0]]))
         chosen, order = order[:size], order[size:]
         sources = [torch.tensor(rows[i]) for i in chosen]
         padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)

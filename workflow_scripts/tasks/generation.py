@@ -15,14 +15,14 @@ Two commands of its own:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from workflow_scripts import paths
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.speed import Speed
-from workflow_scripts.models.decoding import Decoding, longest_output_of, one_line, translator
+from workflow_scripts.models.decoding import Decoding, one_line, translator
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run
@@ -83,7 +83,6 @@ def decode(
     Raises `InputError` as `decoding.main` does.
     """
     codec = load_codec(model)
-    settings = replace(settings, max_length=min(settings.max_length, longest_output_of(model)))
     texts = [list(read_lines(path)) for path in sources]
     for path, lines in zip(sources, texts, strict=True):
         if not lines:

@@ -9,14 +9,14 @@ answer of which a question is to be written. Tags of words have no such way, as 
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import regex
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.models.decoding import Decoding, longest_output_of, one_line, translator
+from workflow_scripts.models.decoding import Decoding, one_line, translator
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.examples import Example, read_table, write_table
@@ -52,7 +52,6 @@ def main(
     they stay. Raises `InputError` when no example is left.
     """
     codec = load_codec(model)
-    settings = replace(settings, max_length=min(settings.max_length, longest_output_of(model)))
     table, removed = read_table(train), Counter[str]()
     targets = tuple(target_languages) == tuple(languages)
     with translator(model, codec, threads, settings) as translate:
