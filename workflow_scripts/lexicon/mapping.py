@@ -87,7 +87,7 @@ class Mapping:
     """Maximum number of iterations."""
     matrix: Literal["auto", "float32", "float16", "blocks"] = "auto"
     """How the similarity matrix is kept: in memory, in this precision, or not at all (`blocks`: computed again when needed). `auto` takes
-    the first of the three that fits into 1 GB."""
+    float32 up to 0.5 GB, float16 up to 1 GB, else `blocks`."""
     product: Literal["float32", "bfloat16"] = "float32"
     """Precision of the matrix product. bfloat16 was slower on every processor that was tried (docs/mapping.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -193,6 +193,10 @@ class Sides(NamedTuple):
     b: torch.Tensor
 
 
+Dictionary = tuple[torch.Tensor, torch.Tensor]
+"""Row numbers of the paired words: those of the first side, and in the same order those of the second."""
+
+
 class Mapped(NamedTuple):
     """The mapped vectors of both sides, and how they were found."""
 
@@ -238,16 +242,35 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
     )
     if start == "mapped":
         return Mapped(sides.a, sides.b, judge(sides.a, sides.b, Attempt(start, seed)))
-    if settings.engine == "vecmap":
-        rows = () if start == "unsupervised" else zip(*(side.tolist() for side in dictionary_of(sides, start, pairs)), strict=True)
-        program = vecmap.Program(settings.vecmap, settings.vecmap_options, settings.device)
-        found = vecmap.solve(program, *sides, start=start, dictionary=list(rows), seed=seed)
-        return Mapped(found.a, found.b, judge(*found.judged, Attempt(start, seed), witnesses=found.witnesses))
+    solve = functools.partial(_by_vecmap if settings.engine == "vecmap" else _by_own, sides, start, seed, settings)
+    dictionary = None if start == "unsupervised" else dictionary_of(sides, start, pairs)
+    found = solve(dictionary)
+    if start != "supervised" or dictionary is None:
+        return found._replace(attempt=judge(*found))
+    # a mapping cannot be judged by the pairs it was made from: a fifth of the dictionary judges a mapping made from the rest
+    held_out = torch.arange(len(dictionary[0]), device=sides.a.device) % 5 == 4
+    trial = solve((dictionary[0][~held_out], dictionary[1][~held_out]))
+    return found._replace(attempt=judge(*trial, witnesses=_rows((dictionary[0][held_out], dictionary[1][held_out]))))
+
+
+def _rows(dictionary: Dictionary) -> list[tuple[int, int]]:
+    return list(zip(*(side.tolist() for side in dictionary), strict=True))
+
+
+def _by_vecmap(sides: Sides, start: str, seed: int, settings: Mapping, dictionary: Dictionary | None) -> Mapped:
+    """What VecMap finds; the attempt has no measures yet."""
+    program = vecmap.Program(settings.vecmap, settings.vecmap_options, settings.device)
+    pairs = [(sides.words_a[x], sides.words_b[z]) for x, z in _rows(dictionary)] if dictionary else []
+    a, b = vecmap.map_embeddings(program, sides.words_a, sides.a, sides.words_b, sides.b, start=start, dictionary=pairs, seed=seed)
+    return Mapped(a, b, Attempt(start, seed))
+
+
+def _by_own(sides: Sides, start: str, seed: int, settings: Mapping, dictionary: Dictionary | None) -> Mapped:
+    """What the method of the paper finds; without a dictionary it makes one. The attempt has no measures yet."""
     a, b = normalise(sides.a), normalise(sides.b)
     cutoff = min(settings.cutoff, max(len(a), len(b)))
     near = min(settings.search_cutoff, cutoff)
-    guessed = start == "unsupervised"
-    dictionary = initial_dictionary(a[:near], b[:near], settings) if guessed else dictionary_of(sides, start, pairs)
+    dictionary = dictionary or initial_dictionary(a[:near], b[:near], settings)
     learnt = Found(dictionary, 0.0, 0)
     if start != "supervised":
         noise = ByteStream(seed, a.device)
@@ -255,15 +278,8 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
         if near < cutoff:
             refined = self_learn(a, b, cutoff, learnt.dictionary, 1.0, noise, replace(settings, patience=_REFINING))
             learnt = refined._replace(iterations=learnt.iterations + refined.iterations)
-    mapped_a, mapped_b = symmetric_reweighting(a, b, learnt.dictionary, settings.reweight)
     attempt = Attempt(start, seed, iterations=learnt.iterations, objective=learnt.objective)
-    if start == "supervised":
-        # a mapping cannot be judged by the pairs it was made from: a fifth of the dictionary judges a mapping made from the rest
-        held_out = torch.arange(len(dictionary[0]), device=a.device) % 5 == 4
-        trial = symmetric_reweighting(a, b, (dictionary[0][~held_out], dictionary[1][~held_out]), settings.reweight)
-        witnesses = list(zip(*(side[held_out].tolist() for side in dictionary), strict=True))
-        return Mapped(mapped_a, mapped_b, judge(*trial, attempt, witnesses=witnesses))
-    return Mapped(mapped_a, mapped_b, judge(mapped_a, mapped_b, attempt))
+    return Mapped(*symmetric_reweighting(a, b, learnt.dictionary, settings.reweight), attempt)
 
 
 # nothing is random in the refinement, so that it has converged as soon as the objective stalls
@@ -272,9 +288,6 @@ _REFINING = 3
 
 # ---------------------------------------------------------------------------------------------
 # the steps
-
-Dictionary = tuple[torch.Tensor, torch.Tensor]
-"""Row numbers of the paired words: those of the first side, and in the same order those of the second."""
 
 
 def normalise(x: torch.Tensor) -> torch.Tensor:

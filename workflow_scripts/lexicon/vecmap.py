@@ -45,44 +45,6 @@ class Program(NamedTuple):
     """Whether it computes on a GPU: `auto` does if the vectors are there and CuPy is installed, `cuda` insists on it, `cpu` does not."""
 
 
-class Solution(NamedTuple):
-    """What VecMap found, and what the mapping is judged by."""
-
-    a: torch.Tensor
-    b: torch.Tensor
-    judged: tuple[torch.Tensor, torch.Tensor]
-    """The mapped vectors that are judged."""
-    witnesses: list[tuple[int, int]] | None
-    """Rows of the pairs that they are judged by; None leaves the choice to the verdict."""
-
-
-def solve(
-    program: Program,
-    words_a: list[str],
-    words_b: list[str],
-    a: torch.Tensor,
-    b: torch.Tensor,
-    *,
-    start: str,
-    dictionary: list[tuple[int, int]],
-    seed: int,
-) -> Solution:
-    """Map `a` and `b` by VecMap; `dictionary` has rows, the rest is as in `map_embeddings`.
-
-    A mapping cannot be judged by the pairs that it was made from. For `start` supervised, a fifth of the dictionary judges another
-    mapping, made from the other pairs.
-    """
-
-    def mapped(rows: list[tuple[int, int]]) -> tuple[torch.Tensor, torch.Tensor]:
-        pairs = [(words_a[x], words_b[z]) for x, z in rows]
-        return map_embeddings(program, words_a, a, words_b, b, start=start, dictionary=pairs, seed=seed)
-
-    whole = mapped(dictionary)
-    if start != "supervised":
-        return Solution(*whole, whole, None)
-    return Solution(*whole, mapped([pair for row, pair in enumerate(dictionary) if row % 5 != 4]), dictionary[4::5])
-
-
 def map_embeddings(
     program: Program,
     words_a: list[str],
