@@ -32,7 +32,7 @@ from workflow_scripts.stage import InputError, processes, read_json
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
 from workflow_scripts.training.flat import Lines, Rows
-from workflow_scripts.training.looks import score_of_texts
+from workflow_scripts.training.looks import DEV_TOKENS, score_of_texts
 from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
 from workflow_scripts.training.settings import Training
@@ -220,8 +220,8 @@ def train_generator(
     first = updates.epoch(0)
     positions = sum(positions_guessed(model.settings, len(source), len(target)) for source, target in first)
     guess = math.log(model.config.vocab_size) * positions / sum(len(target) for _, target in first)
-    watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {guess:.3g} at most", 1.5 * guess, judge(settings))
-    watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4)
+    watch = Watch(folder, settings, Deadline(minutes), guess, judge(settings))
+    watch.between(loss_only, settings.loss_updates(task=True))
     return fit(
         model,
         in_parts(updates, parts),
@@ -256,7 +256,7 @@ def positions_read(settings: SGA, rows: list[Row]) -> int:
 
 
 @torch.no_grad()
-def dev_losses(model: Generator, rows: list[Row], pad: int, precision: str = "float32", tokens: int = 4_096) -> dict[str, float]:
+def dev_losses(model: Generator, rows: list[Row], pad: int, precision: str = "float32", tokens: int = DEV_TOKENS) -> dict[str, float]:
     """The loss of each unit by label, in nats, without noise.
 
     As in training, mask-predict guesses some pieces of a row and is given the others, and the denoiser reads both. Which pieces are guessed

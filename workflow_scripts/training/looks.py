@@ -15,10 +15,18 @@ from workflow_scripts.training.loss import linear_smoothed_loss
 from workflow_scripts.training.rows import Dev
 from workflow_scripts.training.settings import Training
 
+DEV_TOKENS = 4_096
+"""Tokens of the dev set, padding included, that go through at once where its loss is measured."""
+
 
 @torch.no_grad()
 def dev_losses(
-    network: PreTrainedModel, codec: Codec, dev: list[Dev], smoothings: Sequence[float], tokens: int = 4096, precision: str = "float32"
+    network: PreTrainedModel,
+    codec: Codec,
+    dev: list[Dev],
+    smoothings: Sequence[float],
+    tokens: int = DEV_TOKENS,
+    precision: str = "float32",
 ) -> list[float]:
     """Cross-entropy per label, in nats, with each of these label smoothings; with 0 it is the negative log-likelihood."""
     network.eval()

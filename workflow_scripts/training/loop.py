@@ -89,9 +89,8 @@ def train(
 
     # the loss of a model that gives the same probability to each piece
     uniform = math.log(network.config.vocab_size)
-    watch = Watch(folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform, judge(settings))
-    scored = any(part.references for part in dev)
-    watch.between(loss_only, settings.loss_every if settings.loss_every is not None else settings.evaluate_every // 4 if scored else 0)
+    watch = Watch(folder, settings, Deadline(minutes), uniform, judge(settings))
+    watch.between(loss_only, settings.loss_updates(task=any(part.references for part in dev)))
     batches, progress = in_parts(updates, parts), Progress(updates.targets())
     return fit(network, batches, parts // processes(), to_batch, loss, look, watch, progress, seed)
 

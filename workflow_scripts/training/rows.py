@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from workflow_scripts.models.batches import Row
+from workflow_scripts.models.batches import Row, by_length
 from workflow_scripts.models.tokenisation import Codec, word_starts
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
@@ -275,13 +275,7 @@ class Batches(Made[list[Row]]):
             found: list[np.ndarray] = []
             for start in range(0, len(order), pool):
                 part = order[start : start + pool]
-                part = part[np.argsort(lengths[part], kind="stable")]
-                first = 0
-                for place, length in enumerate(lengths[part].tolist()):
-                    if (place - first + 1) * length > tokens:
-                        found.append(part[first:place])
-                        first = place
-                found.append(part[first:])
+                found += [part[chosen] for chosen in by_length(lengths[part].tolist(), tokens)]
             self._cut = number, [found[place] for place in rng.permutation(len(found))]
         return self._cut[1]
 

@@ -72,6 +72,12 @@ class Training:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train."""
 
+    def loss_updates(self, task: bool) -> int:
+        """Updates between two points of the curve of the dev loss of a `task` phase or another, as `loss_every` says; 0 for none."""
+        if self.loss_every is not None:
+            return self.loss_every
+        return self.evaluate_every // 4 if task else 0
+
 
 ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss")
 """Settings that may change between a killed call and its continuation: they affect only rounding and dropout's random numbers."""

@@ -33,6 +33,7 @@ from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
 from workflow_scripts.stage import InputError, processes
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY
+from workflow_scripts.training.looks import DEV_TOKENS
 from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.rows import Made, in_parts, split_batch
@@ -202,7 +203,7 @@ def update_loss(network: Any, settings: Training, precision: str) -> Callable[..
 
 @torch.no_grad()
 def measured(
-    network: Any, codec: Codec, dev: Sequence[Batch], veco: Veco, tokens: int = 4096, precision: str = "float32"
+    network: Any, codec: Codec, dev: Sequence[Batch], veco: Veco, tokens: int = DEV_TOKENS, precision: str = "float32"
 ) -> dict[str, float]:
     """Negative log-likelihood per guess, in nats, of each loss (`is_mlm_loss`, …), and of all together (`veco_loss`)."""
     network.eval()
@@ -303,11 +304,8 @@ def train(
         found = measured(network, codec, dev, veco, precision=precision)
         return {"eval_loss": found.pop("veco_loss"), **{f"eval_{name}": value for name, value in found.items()}}
 
-    uniform = math.log(network.config.vocab_size)
-    watch = CrossAttentionFirst(
-        veco.cross_attention_first, folder, settings, Deadline(minutes), f"guessing costs {uniform:.3g}", 1.5 * uniform
-    )
-    watch.between(lambda: {LOSS_ONLY: look()["eval_loss"]}, settings.loss_every or 0)
+    watch = CrossAttentionFirst(veco.cross_attention_first, folder, settings, Deadline(minutes), math.log(network.config.vocab_size))
+    watch.between(lambda: {LOSS_ONLY: look()["eval_loss"]}, settings.loss_updates(task=False))
 
     def split(update: Batch, parts: int) -> list[Batch]:
         """The parts of an update, with the share of the losses that all of it has."""

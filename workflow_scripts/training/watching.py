@@ -30,12 +30,10 @@ class Diverged(InputError):
 class Watch(TrainerCallback):
     """Ends a phase before its last update if its time or its patience is over, or if training has diverged."""
 
-    def __init__(
-        self, folder: Path, settings: Training, deadline: Deadline, guess: str = "", lost: float = math.inf, by: str = "eval_loss"
-    ):
-        """After the warm-up, a loss above `lost` counts as diverged; `guess` tells the loss of guessing, for the message. Looks at the
-        dev set are judged `by` this number."""
-        self.folder, self.settings, self.deadline, self.guess, self.lost, self.by = folder, settings, deadline, guess, lost, by
+    def __init__(self, folder: Path, settings: Training, deadline: Deadline, guess: float = math.inf, by: str = "eval_loss"):
+        """After the warm-up, a loss far above that of a model that guesses, `guess`, counts as diverged. Looks at the dev set are judged
+        `by` this number."""
+        self.folder, self.settings, self.deadline, self.guess, self.by = folder, settings, deadline, guess, by
         self.stopped, self.group = "", None
         self.trainer: Any  # which calls this
         self.every = 0
@@ -87,14 +85,15 @@ class Watch(TrainerCallback):
 
     def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
         rate = next((entry["learning_rate"] for entry in reversed(state.log_history) if "learning_rate" in entry), 0.0)
+        guessing = f"; guessing costs {self.guess:.3g} at most" if math.isfinite(self.guess) else ""
         for name in ("loss", "eval_loss", LOSS_ONLY):
             value = (logs or {}).get(name, 0.0)
-            lost = state.global_step > args.warmup_steps and value > self.lost
+            lost = state.global_step > args.warmup_steps and value > 1.5 * self.guess
             if lost or not math.isfinite(value):
                 raise Diverged(
                     state.log_history,
                     f"{'training' if name == 'loss' else 'dev'} loss {value:.4g} at update {state.global_step} "
-                    f"(learning rate {rate:.3g}{f'; {self.guess}' if self.guess else ''}): training has diverged; "
+                    f"(learning rate {rate:.3g}{guessing}): training has diverged; "
                     "lower learning_rate, raise warmup_updates, set max_grad_norm: 1.0 or precision: float32",
                 )
         if is_first_process():
