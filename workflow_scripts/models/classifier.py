@@ -31,11 +31,6 @@ class M2M100ForSequenceClassification(M2M100PreTrainedModel):
         )
         self.post_init()
 
-    @classmethod
-    def from_config(cls, config: Any) -> "M2M100ForSequenceClassification":
-        """A model with random weights, as transformers' classes with ``Auto`` in their names make it."""
-        return cls(config)
-
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, decoder_input_ids: torch.Tensor, **_: Any
     ) -> SequenceClassifierOutput:
@@ -59,11 +54,6 @@ class _EncoderClassifier:
         self.model = self.body(config)
         self.classifier = XLMRobertaClassificationHead(config)
         self.post_init()
-
-    @classmethod
-    def from_config(cls, config: Any) -> "_EncoderClassifier":
-        """A model with random weights, as transformers' classes with ``Auto`` in their names make it."""
-        return cls(config)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: Any) -> SequenceClassifierOutput:
         """Logits (rows × labels) of rows that are padded on the right."""

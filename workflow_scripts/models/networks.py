@@ -63,7 +63,8 @@ def load_network(
     modules = (transformers, classifier, tagger, spans)
     kind = next(getattr(module, family.heads[head]) for module in modules if hasattr(module, family.heads[head]))
     config.dtype = torch.float32  # a folder in half precision says so
-    network = kind.from_config(config) if from_scratch else read_weights(kind, folder, config=config, dtype=torch.float32)
+    # transformers' Auto classes cannot be called
+    network = getattr(kind, "from_config", kind)(config) if from_scratch else read_weights(kind, folder, config=config, dtype=torch.float32)
     if family.decoder and not config.decoder_layers:
         rest_decoder(network)
     return network

@@ -25,11 +25,6 @@ class _Spans:
     base_model: Any
     qa_outputs: Any
 
-    @classmethod
-    def from_config(cls, config: Any) -> "_Spans":
-        """A model with random weights, as transformers' classes with ``Auto`` in their names make it."""
-        return cls(config)  # type: ignore[call-arg]  # what stands beside it in the classes below
-
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, places: torch.Tensor, **read: Any) -> TokenClassifierOutput:
         """Logits (rows × 2 × length) of the first and the last piece of the answer, −∞ where `places` (rows × length) are false."""
         read = {"input_ids": input_ids, "attention_mask": attention_mask, **read}

@@ -31,11 +31,6 @@ class _Tagger:
         self.classifier = nn.Linear(config.d_model, config.num_labels)
         self.post_init()
 
-    @classmethod
-    def from_config(cls, config: Any) -> "_Tagger":
-        """A model with random weights, as transformers' classes with ``Auto`` in their names make it."""
-        return cls(config)
-
     def forward(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, decoder_input_ids: torch.Tensor | None = None, **_: Any
     ) -> TokenClassifierOutput:
