@@ -71,6 +71,11 @@ class Family(NamedTuple):
         """Whether it has a decoder, and so can write text."""
         return "decoder_hidden_states" in self.states
 
+    @property
+    def reported(self) -> str:
+        """What ``backbone.json`` calls it: several families with a decoder share a `model_type`, by which encoders are known."""
+        return self.name if self.decoder else self.model_type
+
 
 _BART_SIZE = {
     "width": "d_model",

@@ -82,7 +82,8 @@ class Codec:
         split = [line.split(BREAK) for line in lines]
         sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
         # BERT ends a sentence with [SEP]
-        eos, rows = self.tokenizer.eos_token_id if self.tokenizer.eos_token else self.tokenizer.sep_token_id, []
+        eos = self.tokenizer.eos_token_id if self.tokenizer.eos_token else self.tokenizer.sep_token_id
+        rows = []
         for line in split:
             row = [i for _ in line for i in (*next(sentences), eos)][: max_length - 2]
             while row and row[-1] == eos:  # the last place is for the tag
@@ -192,6 +193,12 @@ def word_starts(tokenizer: Any) -> np.ndarray:
     if any(token.startswith(WORD_START) for token in tokens):
         return np.array([token.startswith(WORD_START) for token in tokens])
     return np.array([not token.startswith("##") for token in tokens])
+
+
+def ordinary_pieces(tokenizer: Any) -> np.ndarray:
+    """Ids of the pieces that text is made of, ascending (int32): all that are neither special nor added, so that they may be masked."""
+    specials = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    return np.array(sorted(set(range(len(tokenizer))) - specials), dtype=np.int32)
 
 
 def restore_normaliser(tokenizer, folder: Path) -> None:

@@ -10,8 +10,8 @@ fewer pieces, and a switched word in new surroundings may be cut into smaller on
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,7 @@ from transformers import PreTrainedModel
 
 from workflow_scripts.models.tokenisation import WORD_START, Codec, load_tokenizer
 from workflow_scripts.stage import InputError
-
-_LINES = 10_000
+from workflow_scripts.text.files import chunks
 
 
 def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Path) -> Codec:
@@ -41,7 +40,7 @@ def needed_pieces(codec: Codec, text: Iterable[str]) -> list[int]:
     """Ids of the pieces to keep, ascending."""
     tokenizer = codec.tokenizer
     used: set[int] = set()
-    for lines in _batches(text):
+    for lines in chunks(text):
         # also lower-cased, because the words of a lexicon are
         for ids in codec.pieces([*lines, *(line.lower() for line in lines)], 1 << 30):
             used.update(ids)
@@ -123,9 +122,3 @@ def trim_network(network: Any, kept: list[int]) -> None:
             if old is not None:
                 # the tag of a language that the tokenizer has lost becomes None
                 setattr(config, name, new_id.get(old))
-
-
-def _batches(text: Iterable[str]) -> Iterator[list[str]]:
-    lines = iter(text)
-    while batch := list(islice(lines, _LINES)):
-        yield batch

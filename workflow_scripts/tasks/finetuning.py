@@ -20,6 +20,7 @@ from workflow_scripts.tasks.heads import Reader, summed_loss
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
 from workflow_scripts.training.choice import chosen_for
+from workflow_scripts.training.flat import same_choice
 from workflow_scripts.training.job import Job, begun, finish
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
@@ -238,10 +239,7 @@ def phase_settings(settings: HeadSettings, updates: int, per_epoch: int) -> Trai
 
 def some_of(examples: list[Example], number: int | None) -> list[Example]:
     """At most `number` of the examples, chosen at random; the choice is the same for all seeds and arms."""
-    if number is None or number >= len(examples):
-        return examples
-    chosen = np.random.default_rng(len(examples)).permutation(len(examples))[:number]
-    return [examples[i] for i in sorted(chosen)]
+    return [examples[place] for place in same_choice(len(examples), number)]
 
 
 # number of batches that are filled from one pool of rows, which is sorted by length

@@ -296,7 +296,7 @@ def fetch(
         "model": settings.model,
         "revision": revision,
         "checksums": {} if revision else checksums(path for path in sorted(Path(local).iterdir()) if path.is_file()),
-        "family": family.name if family.decoder else family.model_type,
+        "family": family.reported,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
         **({"vocabulary_before_trimming": pieces} if family.decoder else {}),
@@ -325,7 +325,7 @@ def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], he
     return {
         "start": str(start),
         "checksums": checksums(trained_on),
-        "family": codec.family if codec.form.decoder else codec.form.model_type,
+        "family": codec.form.reported,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
         "held_out_seen": len({leak_key(line) for path in held_out for line in read_sentences(path)} & seen),

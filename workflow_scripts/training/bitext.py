@@ -7,16 +7,14 @@ T = 2, Tang et al. (2020, mBART-50) the directions many-to-many, many-to-one and
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import lockstep
-
-if TYPE_CHECKING:
-    from workflow_scripts.training.flat import Lines, Rows
+from workflow_scripts.training.flat import Lines, Rows, same_choice
 
 Direction = Literal["many-to-many", "many-to-one", "one-to-many"]
 
@@ -47,11 +45,8 @@ def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = N
         pairs = [pair for pair in read if all(pair) and forbidden.isdisjoint(map(leak_key, pair))]
         if not pairs:
             raise InputError(f"{paths[0]}: no pairs are left that are not in dev and test sets; give another corpus, or more text")
-        if most is not None and most < len(pairs):
-            # drawn without the run's seed, so that all models share one choice
-            chosen = np.random.default_rng(len(pairs)).permutation(len(pairs))[:most]
-            pairs = [pairs[i] for i in sorted(chosen)]
-        lines = [list(side) for side in zip(*pairs, strict=True)]
+        chosen = [pairs[place] for place in same_choice(len(pairs), most)]
+        lines = [list(side) for side in zip(*chosen, strict=True)]
         found.append(Bitext(paths[0].parent.name, dict(zip((path.suffix[1:] for path in paths), lines, strict=True))))
     return found
 
@@ -127,16 +122,14 @@ def _pairs(corpus: int, size: int, count: int, seed: int, number: int) -> np.nda
 class SampledPairs:
     """Training rows of several corpora, sampled with a temperature anew in each epoch, each pair in all of its corpus's directions."""
 
-    def __init__(self, sides: "Sequence[dict[str, Lines]]", ways: Sequence[Sequence[tuple[str, str]]], temperature: float, seed: int):
+    def __init__(self, sides: Sequence[dict[str, Lines]], ways: Sequence[Sequence[tuple[str, str]]], temperature: float, seed: int):
         """`sides` are the ids of each corpus by language, `ways` its directions."""
         self._sides, self._ways, self._temperature, self._seed = sides, ways, temperature, seed
         self._sizes = [len(next(iter(ids.values()))) for ids in sides]
         self.rows = sum(len(pairs) * len(some) for pairs, some in zip(drawn(self._sizes, temperature, seed, 0), ways, strict=True))
 
-    def epoch(self, number: int) -> "Rows":
+    def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
-        from workflow_scripts.training.flat import Lines, Rows
-
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
 
         def side(which: int) -> Iterator[Sequence[int]]:

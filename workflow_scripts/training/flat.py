@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workflow_scripts.text.files import chunks
+
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
 
 PORTION = 10_000
-"""Texts that are cut into pieces at once. At most, about 131 bytes a piece are held while all of a text is cut at once, 19 in portions."""
+"""Texts that are cut into pieces, or rows that are copied, at once. At most, about 131 bytes a piece are held while all of a text is cut at
+once, 19 in portions."""
 
 
 class Lines(Sequence[array]):
@@ -56,9 +59,14 @@ class Lines(Sequence[array]):
 
 def encoded(encode: Callable[[list[str]], list[list[int]]], lines: Iterable[str]) -> Lines:
     """The lines as ids; they are read and encoded in portions."""
-    lines = iter(lines)
-    portions = iter(lambda: list(itertools.islice(lines, PORTION)), [])
-    return Lines.of(ids for portion in portions for ids in encode(portion))
+    return Lines.of(ids for portion in chunks(lines) for ids in encode(portion))
+
+
+def same_choice(number: int, most: int | None) -> Sequence[int]:
+    """The places, ascending, of at most `most` of so many items, chosen at random without a run's seed: all seeds and arms share it."""
+    if most is None or most >= number:
+        return range(number)
+    return sorted(np.random.default_rng(number).permutation(number)[:most].tolist())
 
 
 class _Held(Sequence["Row"]):

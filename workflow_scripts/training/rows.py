@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from workflow_scripts.models.batches import Row, by_length
-from workflow_scripts.models.tokenisation import Codec, word_starts
+from workflow_scripts.models.tokenisation import Codec, ordinary_pieces, word_starts
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.flat import Chained, Lines, Rows, encoded, lengths_of
+from workflow_scripts.training.flat import Chained, Lines, Rows, encoded, lengths_of, same_choice
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
@@ -41,11 +41,9 @@ class ParallelText(Rounds):
 
     def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
         rows = read_aligned(source, target, languages, codec, settings.max_length)
-        self.chosen: Sequence[int] = range(len(rows))
+        self.chosen = same_choice(len(rows), settings.pairs)
         """Numbers of the lines that are used."""
-        if settings.pairs is not None and settings.pairs < len(rows):
-            # drawn without the run's seed, so that all seeds and arms share one choice
-            self.chosen = sorted(np.random.default_rng(len(rows)).permutation(len(rows))[: settings.pairs].tolist())
+        if len(self.chosen) < len(rows):
             rows = Rows(*(side.only(self.chosen) for side in rows.sides))
         self._rows, self.rows = rows, len(rows)
 
@@ -168,8 +166,7 @@ class MaskedText(Rounds):
         lengths = np.concatenate([[0], *(ids.lengths() for ids in by_language)])
         self._text = Lines(np.concatenate([ids.flat for ids in by_language]), np.cumsum(lengths))
         self.rows = len(self._text)
-        specials = {*codec.tokenizer.all_special_ids, *codec.tokenizer.added_tokens_decoder}
-        self._pieces = np.array(sorted(set(range(len(codec.tokenizer))) - specials), dtype=np.int32)
+        self._pieces = ordinary_pieces(codec.tokenizer)
         self._mask, self._masking, self._seed = codec.tokenizer.mask_token_id, masking, seed
         self._starts = word_starts(codec.tokenizer)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from workflow_scripts.limits import Natural
-from workflow_scripts.models.tokenisation import word_starts
+from workflow_scripts.models.tokenisation import ordinary_pieces, word_starts
 from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines, write_lines
@@ -167,8 +167,7 @@ class MaskedSegments:
         self.rows = sum(self._sizes)
         self.alone = sum(map(alone, groups))
         tokenizer = codec.tokenizer
-        specials = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
-        self._pieces = np.array(sorted(set(range(len(tokenizer))) - specials), dtype=np.int32)
+        self._pieces = ordinary_pieces(tokenizer)
         self._mask = tokenizer.mask_token_id
         self._starts = word_starts(tokenizer)
 
