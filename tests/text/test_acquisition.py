@@ -15,7 +15,7 @@ import pytest
 from served import COMMIT, acquired, sha256, tar
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text import acquisition
+from workflow_scripts.text import acquisition, help_pages
 from workflow_scripts.text.acquisition import Data, Debian, columns_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import Source, read_pairs
@@ -120,8 +120,13 @@ def help_package(language: str, page: str) -> bytes:
         info = tarfile.TarInfo(f"./usr/share/libreoffice/help/{language}/text/shared/main.html")
         info.size = len(page.encode())
         archive.addfile(info, io.BytesIO(page.encode()))
+    return debian_archive("data.tar.xz", packed.getvalue())
+
+
+def debian_archive(data: str, packed: bytes) -> bytes:
+    """A Debian package whose files are in the archive `data`."""
     content = b"!<arch>\n"
-    for name, part in (("debian-binary", b"2.0\n"), ("control.tar.xz", b"odd"), ("data.tar.xz", packed.getvalue())):
+    for name, part in (("debian-binary", b"2.0\n"), ("control.tar.xz", b"odd"), (data, packed)):
         content += f"{name:16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(part):<10}`\n".encode() + part + b"\n" * (len(part) % 2)
     return content
 
@@ -161,6 +166,14 @@ def test_what_debian_does_not_have_is_told(server, tmp_path):
     there = "has no package libreoffice-help-en; the manual is there as libreoffice-help-en-us, libreoffice-help-nl$"
     with pytest.raises(InputError, match=there):
         acquired(tmp_path, data)
+
+
+@pytest.mark.parametrize("suffix, magic", [("xz", b"\xfd7zXZ\0"), ("zst", b"\x28\xb5\x2f\xfd"), ("gz", b"\x1f\x8b")])
+def test_a_broken_debian_package_is_told(tmp_path, suffix, magic):
+    package = tmp_path / "help.deb"
+    package.write_bytes(debian_archive(f"data.tar.{suffix}", magic + b"odd" * 50))
+    with pytest.raises(InputError, match=r"help\.deb: cannot be read as a Debian package"):
+        help_pages.pages(package)
 
 
 def alone(folder: Path, data: dict, **environment) -> subprocess.CompletedProcess:

@@ -22,10 +22,12 @@ def test_in_a_table_with_commas_quotation_marks_hold_a_cell_together(tmp_path):
     assert list(_rows(path)) == [{"en": "Yes, he\nsaid", "de": 'Ja, sagte "er"'}]
 
 
-def test_what_is_no_json_is_named_with_its_line(tmp_path):
+def test_blank_lines_among_json_are_passed_over_and_what_is_no_json_is_named_with_its_line(tmp_path):
     path = tmp_path / "part.jsonl"
-    path.write_text('{"en": "Yes"}\n{"en"\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"part\.jsonl, line 2: is no JSON"):
+    path.write_text('{"en": "Yes"}\n \n\n{"en": "No"}\n\n', encoding="utf-8")
+    assert list(_rows(path)) == [{"en": "Yes"}, {"en": "No"}]
+    path.write_text('{"en": "Yes"}\n\n{"en"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"part\.jsonl, line 3: is no JSON"):
         list(_rows(path))
     path.write_text('{"en": {"of": "half a pair \\ud83d"}}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"part\.jsonl, line 1: .*surrogates"):

@@ -54,20 +54,20 @@ def pages(package: Path) -> dict[str, dict[str, str]]:
 
 def _files(package: Path) -> Iterator[tuple[str, bytes]]:
     """Name and content of each file in a Debian package."""
+    import zstandard
+
     try:
         with open(package, "rb") as file:
             name = _seek_data(file)
             content: IO[bytes] = file
             if name.endswith(".zst"):
-                import zstandard
-
                 content = cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(file))
             mode = _TAR_MODES.get(Path(name).suffix, _TAR_MODES[""])
             with tarfile.open(fileobj=content, mode=mode) as archive:
                 for member in archive:
                     if member.isreg() and (opened := archive.extractfile(member)):
                         yield member.name, opened.read()
-    except (tarfile.TarError, EOFError, OSError, ValueError, lzma.LZMAError) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, lzma.LZMAError, zstandard.ZstdError) as error:
         raise InputError(f"{package}: cannot be read as a Debian package: {error}") from None
 
 

@@ -121,6 +121,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
                 raise InputError(f"{said}; leave `files` out, which reads the hub's own Parquet copy, or download and convert it") from None
     else:
         for number, line in enumerate(read_lines(path), 1):
+            if not line.strip():
+                continue
             try:
                 row = json.loads(line)
                 whole_characters(json.dumps(row, ensure_ascii=False))
