@@ -15,7 +15,7 @@ import regex
 from workflow_scripts.limits import Limits
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import json_rows, kind_of, read_lines, table_rows, write_lines
+from workflow_scripts.text.files import NOT_ASKED_FOR, is_asked_for, json_rows, kind_of, read_lines, table_rows, with_where, write_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.parallel import block_of, clean_text, dig, dig_text
 from workflow_scripts.text.questions import LostAnswers, read_questions, write_spans
@@ -181,10 +181,11 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
     """
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
     path = Path(source.file or "")
-    for number, cells in _json_rows(source) if kind_of(path) == ".jsonl" else table_rows(path, _wanted(source), source.header):
+    wanted = with_where(source.columns, source.where)
+    for number, cells in _json_rows(path, wanted) if kind_of(path) == ".jsonl" else table_rows(path, wanted, source.header):
         at = f"{source.file}, line {number}"
-        if any(str(cells[_where(key)]) != value for key, value in source.where.items()):
-            removed["not asked for (where)"] += 1
+        if not is_asked_for(cells, source.where):
+            removed[NOT_ASKED_FOR] += 1
             continue
         label = str(cells["label"]).strip()
         if pattern:
@@ -219,18 +220,8 @@ def _check_label(label: str, labels: list[str], at: str, header: bool = False) -
         raise InputError(f"{at}: the label {label[:60]!r} is none of {', '.join(map(repr, labels))}; {way} it to `labels`")
 
 
-def _where(key: str) -> str:
-    """The name of a `where` column; `columns` cannot have an entry of this name."""
-    return f"where {key}"
-
-
-def _wanted(source: LabelledSource) -> dict[str, Any]:
-    """What `columns` and `where` ask for → its column, or the columns that it is joined from."""
-    return {**source.columns, **{_where(key): key for key in source.where}}
-
-
-def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
-    wanted = {what: columns if isinstance(columns, list) else [columns] for what, columns in _wanted(source).items()}
+def _json_rows(path: Path, asked: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    wanted = {what: columns if isinstance(columns, list) else [columns] for what, columns in asked.items()}
 
     def cell(row: Any, key: str, is_text: bool) -> Any:
         found = dig_text(row, key) if is_text else dig(row, key)
@@ -242,7 +233,7 @@ def _json_rows(source: LabelledSource) -> Iterator[tuple[int, dict[str, Any]]]:
         dug = {what: [cell(row, str(key), what in ("text", "pair")) for key in keys] for what, keys in wanted.items()}
         return {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
 
-    return json_rows(Path(source.file or ""), cells, wanted)
+    return json_rows(path, cells, wanted)
 
 
 def write_table(path: Path, examples: Iterable[Example]) -> None:

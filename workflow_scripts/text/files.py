@@ -65,17 +65,8 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
-    suffix = path.suffix
-    with contextlib.ExitStack() as stack:
-        file = stack.enter_context(open(path, "rb"))
-        if suffix == ".gz":
-            yield stack.enter_context(gzip.open(file, "rb"))
-        elif suffix == ".xz":
-            yield stack.enter_context(lzma.open(file, "rb"))
-        elif suffix == ".zst":
-            yield _zstd_lines(file)
-        else:
-            yield file
+    with open_packed(path) as file:
+        yield _zstd_lines(file) if path.suffix == ".zst" else file
 
 
 def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -145,6 +136,20 @@ def table_rows(
             said = f"{len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}{what_else(path)}"
             raise InputError(f"{path}, line {number}: {said}")
         yield number, {name: cells[some[0]] if len(some) == 1 else " ".join(cells[at] for at in some) for name, some in places.items()}
+
+
+NOT_ASKED_FOR = "not asked for (where)"
+"""Why a line was left out, in reports."""
+
+
+def with_where(columns: Mapping[str, Any], where: Iterable[str]) -> dict[str, Any]:
+    """What `columns` ask for → its column, and the columns that a `where` names, under names that `columns` cannot have."""
+    return {**columns, **{f"where {key}": key for key in where}}
+
+
+def is_asked_for(cells: Mapping[str, Any], where: Mapping[str, str]) -> bool:
+    """Whether the cells of a line, read by `with_where`, have all the values that `where` asks for."""
+    return all(str(cells[f"where {key}"]) == value for key, value in where.items())
 
 
 def missing_file(path: Path | str) -> str:
@@ -228,7 +233,7 @@ def kind_of(path: Path | str) -> str:
 
 
 def open_packed(path: Path) -> IO[bytes]:
-    """Open a .gz or .xz file's content, or a plain file, for reading bytes."""
+    """Open a .gz or .xz file's content, or another file as it is, for reading bytes."""
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path))
     return lzma.open(path) if path.suffix == ".xz" else open(path, "rb")

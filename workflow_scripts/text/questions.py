@@ -27,7 +27,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
-from workflow_scripts.text.files import kind_of, read_lines, table_rows, whole_characters
+from workflow_scripts.text.files import NOT_ASKED_FOR, is_asked_for, kind_of, read_lines, table_rows, whole_characters, with_where
 from workflow_scripts.text.parallel import block_of, clean_text
 
 Span = tuple[int, int]
@@ -218,7 +218,7 @@ def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) ->
             key = str(entry.get("id", ""))
             line = line_of(key)
             if where.get("id") and key.partition("-")[0] != where["id"]:
-                removed["not asked for (where)"] += 1
+                removed[NOT_ASKED_FOR] += 1
                 continue
             if entry.get("is_impossible"):
                 removed["question without answer (is_impossible)"] += 1
@@ -278,11 +278,10 @@ NEEDED = COLUMNS[:3]
 
 
 def _table_questions(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[_Raw]:
-    wanted = {**columns, **{f"where {key}": key for key in where}}
-    for number, row in table_rows(path, wanted, header, normalise=False):
+    for number, row in table_rows(path, with_where(columns, where), header, normalise=False):
         at = f"{path}, line {number}"
-        if any(row[f"where {key}"] != value for key, value in where.items()):
-            removed["not asked for (where)"] += 1
+        if not is_asked_for(row, where):
+            removed[NOT_ASKED_FOR] += 1
             continue
         start = row.get("start", "").strip()
         if start and not start.isdigit():

@@ -17,7 +17,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import json_rows, kind_of, lockstep, table_rows
+from workflow_scripts.text.files import NOT_ASKED_FOR, is_asked_for, json_rows, kind_of, lockstep, table_rows, with_where
 from workflow_scripts.text.parallel import block_of, clean_text, dig_name, dig_text, groups, rows
 from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
@@ -125,8 +125,8 @@ def _read_rows(path: Path, source: "LabelledSource", removed: Counter[str]) -> I
     if not source.target_where:
         for number, cells, document in lines:
             text, target = _joined(cells["text"]), _joined(cells["target"])
-            if not _is(cells, source.where):
-                removed["not asked for (where)"] += 1
+            if not is_asked_for(cells, source.where):
+                removed[NOT_ASKED_FOR] += 1
             elif (isinstance(cells["text"], list) and not text) or (isinstance(cells["target"], list) and not target):
                 removed["no pages"] += 1
             else:
@@ -135,23 +135,19 @@ def _read_rows(path: Path, source: "LabelledSource", removed: Counter[str]) -> I
     read = list(lines)
     targets: dict[str, tuple[int, str]] = {}
     for number, cells, document in read:
-        if _is(cells, source.target_where):
+        if is_asked_for(cells, source.target_where):
             if document in targets:
                 raise InputError(
                     f"{path}, line {number}: document {document!r} has a target in line {targets[document][0]} already; see `target_where`"
                 )
             targets[document] = number, _joined(cells["target"])
     for number, cells, document in read:
-        if not _is(cells, source.where):
+        if not is_asked_for(cells, source.where):
             continue
         if document in targets:
             yield Targeted(_joined(cells["text"]), targets[document][1], document, number)
         else:
             removed["no target with this document"] += 1
-
-
-def _is(cells: dict[str, Any], where: dict[str, str]) -> bool:
-    return all(str(cells[f"where {key}"]) == value for key, value in where.items())
 
 
 def _joined(found: Any) -> str:
@@ -165,7 +161,7 @@ def _columns(source: "LabelledSource") -> dict[str, int | str]:
 
 
 def _wanted(source: "LabelledSource") -> dict[str, int | str]:
-    return {**_columns(source), **{f"where {key}": key for key in (*source.where, *source.target_where)}}
+    return with_where(_columns(source), (*source.where, *source.target_where))
 
 
 def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, str], str]]:
