@@ -76,9 +76,9 @@ def command(folder: Path) -> list[str]:
 
 
 def measured(line: list[str]) -> tuple[float, float]:
-    """Seconds and peak memory in GB."""
+    """Seconds and peak memory in GB of a command, whose output goes to standard error."""
     started = time.perf_counter()
-    process = subprocess.Popen(line, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    process = subprocess.Popen(line, stdout=sys.stderr, env={**os.environ, "LC_ALL": "C.UTF-8"})
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"{line[:4]} failed")

@@ -7,13 +7,11 @@ side is text, the other word2vec binary. One JSON line for each stage.
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+from benchmarks.corpus import measured
 from benchmarks.mapping import planted
 from workflow_scripts.lexicon.vectors import write_vectors
 from workflow_scripts.stage import read_json
@@ -35,24 +33,15 @@ def main(words: int) -> None:
             "lexicon": [*mapped, "--gold", folder / "gold.txt", "--lexicon-ab", folder / "ab.tsv", "--lexicon-ba", folder / "ba.tsv"],
         }
         for stage, arguments in stages.items():
-            taken, peak = run([sys.executable, "-m", f"workflow_scripts.lexicon.{stage}", *arguments, "--report", folder / f"{stage}.json"])
+            command = [sys.executable, "-m", f"workflow_scripts.lexicon.{stage}", *arguments, "--report", folder / f"{stage}.json"]
+            taken, peak = measured([str(part) for part in command])
             line = {"stage": stage, "words": words, "seconds": round(taken, 1), "peak_gb": round(peak, 2)}
             found = read_json(folder / f"{stage}.json")
             if stage == "mapping":
                 line |= {"iterations": found["iterations"], "good": found["good"]}
             else:
-                line |= {f"p_at_1 {way}": measured["gold"]["all"]["p@1"] for way, measured in found["directions"].items()}
+                line |= {f"p_at_1 {way}": judged["gold"]["all"]["p@1"] for way, judged in found["directions"].items()}
             print(json.dumps(line), flush=True)
-
-
-def run(command: list) -> tuple[float, float]:
-    """Wall time in seconds and the peak of memory in GB."""
-    started = time.perf_counter()
-    process = subprocess.Popen([str(part) for part in command], stdout=sys.stderr)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{command[2]} failed")
-    return time.perf_counter() - started, usage.ru_maxrss / 2**20
 
 
 if __name__ == "__main__":

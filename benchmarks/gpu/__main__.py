@@ -82,6 +82,7 @@ def part_b(device: torch.device, tiny: bool) -> Iterable[Case]:
         yield name, (), partial(update, mbart, size, device, number, changes)
     yield "eager attention", (), partial(update, partial(mbart, attn_implementation="eager"), size, device, number)
     if device.type == "cuda":
+        # cuDNN plans anew for each number and length of rows that this process has not seen; the second call meets those of the first
         yield "attention by cuDNN, lengths that are new", (), partial(update, mbart, size, device, number, {"cudnn": True})
         yield "attention by cuDNN, the same lengths again", (), partial(update, mbart, size, device, number, {"cudnn": True})
         yield "torch.compile of each layer", (), partial(update, mbart, size, device, number, {"compiled": True})

@@ -223,6 +223,7 @@ def our_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
         "log_every": warm,
         "checkpoint": "last",
         "loss_every": 0,
+        "device": device.type,
     }
     settings = Training(batch_tokens=size.tokens, bleu_sentences=0, warmup_updates=2, dropout=0.1, attention_dropout=0.0, **told)
     sentences = Sentences(size)
