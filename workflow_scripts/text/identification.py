@@ -29,7 +29,8 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
         foreign = [
             (mine, other, lines) for mine, other, lines in ((a, b, sides[0]), (b, a, sides[1])) if _is_written_in(lines, other, mine)
         ]
-        for mine, other, lines in foreign:
+        if foreign:
+            mine, other, lines = foreign[0]
             line = next(p.line for p, text in zip(pairs, lines, strict=True) if _letters(text, other.scripts))
             exchange = f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
             way_out = exchange if len(foreign) == 2 else f"name the right file or column of {mine.code}"

@@ -103,11 +103,11 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     unit = settings.unit
     forbidden = keys((e for other in parts_before(settings, part) for e in chosen(settings, other, Counter())), unit)
     kept = without_shared(chosen(settings, part, removed, changed), forbidden, unit, removed)
-    words = unit == "word"
-    counts = Counter(label for example in kept for label in example.labels(settings.unit))
+    of_words = unit == "word"
+    counts = Counter(label for example in kept for label in example.labels(unit))
     missing = [label for label in settings.labels if not counts[label]]
     # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
-    if not kept or (missing and part == "train" and not words):
+    if not kept or (missing and part == "train" and not of_words):
         lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
         way_out = "is the file empty, or `labels` too long?"
         if not kept and source.held_out is not None and list(removed) == ["held out for another part"]:
@@ -117,9 +117,9 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             )
         raise InputError(f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); {way_out}")
     write_table(examples, kept)
-    targets = settings.unit == "target" and settings.language_of_targets(part) == source.language
-    texts = (text for e in kept for text in (*texts_of(e, unit), *([e.label] if targets else [])))
-    write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if words else without_marks(text) for text in texts))
+    reads_targets = unit == "target" and settings.language_of_targets(part) == source.language
+    texts = (text for e in kept for text in (*texts_of(e, unit), *([e.label] if reads_targets else [])))
+    write_lines(sentences, dict.fromkeys(text.replace(INNER_BLANK, " ") if of_words else without_marks(text) for text in texts))
     write_json(
         report,
         {
@@ -127,7 +127,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "language": source.language,
             "examples": len(kept),
             "labels": {label: counts[label] for label in settings.labels},
-            **(mean_lengths(kept, source.language or "", settings.language_of_targets(part)) if settings.unit == "target" else {}),
+            **(mean_lengths(kept, source.language or "", settings.language_of_targets(part)) if unit == "target" else {}),
             "removed": dict(removed),
             "changed": dict(changed),
             **({"queries": len({e.query for e in kept})} if unit == "query" else {}),

@@ -95,14 +95,14 @@ def _sentence(
     path: Path, document: str, words: dict[int, Word], ranges: dict[int, tuple[int, int, str]], code: str, changed: Counter[str]
 ) -> Iterator[tuple[str, list[Row]]]:
     """A sentence's document and rows, unless its words are missing."""
-    rows, at = list[Row](), 0
+    rows, covered = list[Row](), 0
     for number, word in words.items():
         if number in ranges:
-            at, line, form = ranges[number]
-            inside = [each for each in range(number, at + 1) if each in words]
+            covered, line, form = ranges[number]
+            inside = [each for each in range(number, covered + 1) if each in words]
             rows.append((line, form, words[_head_of_span(path, words, inside, code)].tag))
             changed["words of the syntax read as one"] += len(inside)
-        elif number > at:
+        elif number > covered:
             rows.append((word.line, word.form, word.tag))
     # an underscore may be a word of a longer sentence
     missing = sum(form == "_" for _, form, _ in rows)

@@ -79,7 +79,7 @@ def build_model(
 
 
 def evenly(read: Callable[[], Iterable[str]], most: int) -> Iterator[str]:
-    """At most so many of the lines that `read` begins to read, from all parts of the text alike."""
+    """At most `most` lines, evenly spaced over the text; `read` opens the text anew each time it is called."""
     count = max(most, sum(1 for _ in read()))
     return (line for at, line in enumerate(read()) if at * most // count > (at - 1) * most // count)
 
