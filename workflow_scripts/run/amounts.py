@@ -87,7 +87,7 @@ def _lines(config: Config, backbone: str, codes: list[str], short: dict[str, Sid
     corpora = {config.experiments[user].corpus for user in backbone_users(config, backbone)}
     if not block or not corpora <= short.keys():
         return
-    wanted = 4 * block.dev_lines * (len(block.text) if block.disjoint else 1)
+    wanted = block.lines_needed
     for code in (code for code in codes if block.text.get(code) == "task"):
         texts = [short[name][languages.index(code)] for name in corpora if code in (languages := config.corpora[name].languages)]
         if (found := sum(len(line.split(BREAK)) for text in texts for line in text)) < wanted:

@@ -83,7 +83,7 @@ def _monolingual_text(block: Pretraining, code: str) -> str:
     if block.text[code] == "task":
         return "the task's own training text"
     path = resource(block.text[code])
-    wanted = 4 * block.dev_lines * (len(block.text) if block.disjoint else 1)
+    wanted = block.lines_needed
     if (found := sum(1 for _ in itertools.islice(read_lines(Path(path)), wanted))) < wanted:
         why = ", because each language reads lines of its own (disjoint)" if block.disjoint else ""
         raise InputError(f"{path}: has {found} lines, at least {wanted} are needed{why}; give more text, or lower dev_lines")

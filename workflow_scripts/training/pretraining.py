@@ -85,6 +85,16 @@ class Pretraining:
     ready: str | None = None
     """Folder with this very backbone, pretrained before (`ready`); where anything that it was made from differs, it is not taken."""
 
+    @property
+    def lines_per_language(self) -> int:
+        """Lines that each language must have left: four times those that are kept back."""
+        return 4 * self.dev_lines
+
+    @property
+    def lines_needed(self) -> int:
+        """Lines that each file must have: with `disjoint`, a language reads only one of as many lines as there are languages."""
+        return self.lines_per_language * (len(self.text) if self.disjoint else 1)
+
 
 class Texts(NamedTuple):
     """The files of text that decide what a backbone is made of."""
@@ -360,9 +370,9 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
     codes = [code for code in texts.languages if code in block.text]
     found = {code: list(own_documents(block, texts.languages, code, forbidden, texts.task_text)) for code in codes}
     for code, text in found.items():
-        if len(text) < 4 * block.dev_lines:
+        if len(text) < block.lines_per_language:
             source = "the task's own text" if block.text[code] == "task" else block.text[code]
-            wanted = f"at least {4 * block.dev_lines} are needed: give more text, or lower dev_lines"
+            wanted = f"at least {block.lines_per_language} are needed: give more text, or lower dev_lines"
             raise InputError(f"{source}: {len(text)} lines are left for {code}; {wanted}")
     dev = {code: text[: block.dev_lines] for code, text in found.items()}
     train = {code: text[block.dev_lines :] for code, text in found.items()}
