@@ -4,7 +4,7 @@ It serves every task whose score is computed from sums of counts per example (`s
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -100,6 +100,18 @@ def interval(counts: np.ndarray, score: Score, samples: int = 1_000) -> tuple[fl
     drawn = drawn_scores({("", 0): counts}, score, samples, np.random.default_rng(1))
     low, high = np.percentile(drawn["", 0], [2.5, 97.5])
     return float(100 * low), float(100 * high)
+
+
+def scores_beside(counts: np.ndarray, chance: np.ndarray, scores: Mapping[str, Score], metric: str, baseline: str) -> dict[str, Any]:
+    """All `scores` in per cent, the interval of the leading one (`metric`), and beside them those of a trivial `baseline`, by its name.
+
+    `counts` are of the examples of a test set, `chance` the sums of those of the baseline. A model is `at_chance` if the interval of its
+    leading score reaches down to the baseline's.
+    """
+    low, high = interval(counts, scores[metric])
+    own, of_chance = ({name: 100 * of(sums) for name, of in scores.items()} for sums in (counts.sum(axis=0), chance))
+    beside = {"chance": of_chance[metric], baseline: of_chance, "at_chance": low <= of_chance[metric]}
+    return {"metric": metric, **own, "low": low, "high": high, **beside}
 
 
 def side_by_side(counts: Sequence[np.ndarray]) -> np.ndarray:

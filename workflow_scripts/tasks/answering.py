@@ -21,7 +21,7 @@ import torch
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import answers
-from workflow_scripts.evidence.average import Significance, compare_folders, interval
+from workflow_scripts.evidence.average import Significance, compare_folders, scores_beside
 from workflow_scripts.limits import AboveZero, Limits, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
@@ -163,18 +163,10 @@ def score(table: list[Example], spans: list[Span], code: str, metric: str) -> di
     """
     counts = counts_of(table, spans, code)
     trivial = counts_of(table, [first_sentence(example.pair) for example in table], code).sum(axis=0)
-    low, high = interval(counts, answers.SCORES[metric])
-    chance = {name: 100 * of(trivial) for name, of in answers.SCORES.items()}
     return {
-        "metric": metric,
         "examples": len(table),
         "passages": len({example.pair for example in table}),
-        **{name: 100 * of(counts.sum(axis=0)) for name, of in answers.SCORES.items()},
-        "low": low,
-        "high": high,
-        "chance": chance[metric],
-        "first_sentence": chance,
-        "at_chance": low <= chance[metric],
+        **scores_beside(counts, trivial, answers.SCORES, metric, "first_sentence"),
         "signature": "MLQA's normalisation" if metric.endswith("_mlqa") else "SQuAD's normalisation",
     }
 

@@ -26,7 +26,7 @@ import torch
 
 from workflow_scripts.device import pick_device, pick_precision, reading_in
 from workflow_scripts.evidence import tag_scores
-from workflow_scripts.evidence.average import Significance, compare_folders, interval
+from workflow_scripts.evidence.average import Significance, compare_folders, scores_beside
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.products import quick_products
@@ -167,21 +167,13 @@ def score(table: list[Example], given: list[list[str]], word_list: tag_scores.Wo
     truth = [example.label.split(" ") for example in table]
     words = [split_words(example.text) for example in table]
     counts = tag_scores.count(truth, given)
-    low, high = interval(counts, tag_scores.SCORES[metric])
     trivial = tag_scores.count(truth, [word_list.tag(sentence) for sentence in words]).sum(axis=0)
     confusion = Counter((a, b) for tags, answers in zip(truth, given, strict=True) for a, b in zip(tags, answers, strict=True))
-    chance = {name: 100 * of(trivial) for name, of in tag_scores.SCORES.items()}
     return {
-        "metric": metric,
         "examples": len(table),
         "words": int(counts[:, 1].sum()),
-        **{name: 100 * of(counts.sum(axis=0)) for name, of in tag_scores.SCORES.items()},
-        "low": low,
-        "high": high,
-        "chance": chance[metric],
-        "word_list": chance,
+        **scores_beside(counts, trivial, tag_scores.SCORES, metric, "word_list"),
         "unknown_words": sum(word not in word_list.words for sentence in words for word in sentence) / counts[:, 1].sum(),
-        "at_chance": low <= chance[metric],
         "confusion": {label: {other: confusion[label, other] for other in labels} for label in labels},
         "signature": f"seqeval {importlib.metadata.version('seqeval')}, default mode",
     }

@@ -27,7 +27,7 @@ import torch
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import ranking_scores
-from workflow_scripts.evidence.average import Significance, compare_folders, interval
+from workflow_scripts.evidence.average import Significance, compare_folders, scores_beside
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import InputError, run, write_json
@@ -188,20 +188,12 @@ def score(table: list[Example], given: Sequence[float], settings: Ranking) -> di
     """
     metric = settings.metric
     counts = counts_of(table, given, settings.relevant)
-    low, high = interval(counts, ranking_scores.SCORES[metric])
     trivial = counts_of(table, [0.0] * len(table), settings.relevant).sum(axis=0)
-    chance = {name: 100 * of(trivial) for name, of in ranking_scores.SCORES.items()}
     return {
-        "metric": metric,
         "examples": len(table),
         "queries": len(counts),
         "queries_left_out": sum(1 for _ in groupby(table, key=lambda example: example.query)) - len(counts),
-        **{name: 100 * of(counts.sum(axis=0)) for name, of in ranking_scores.SCORES.items()},
-        "low": low,
-        "high": high,
-        "chance": chance[metric],
-        "random": chance,
-        "at_chance": low <= chance[metric],
+        **scores_beside(counts, trivial, ranking_scores.SCORES, metric, "random"),
         "signature": f"scikit-learn {importlib.metadata.version('scikit-learn')}, ndcg_score (linear gain; ties averaged)",
     }
 
