@@ -240,7 +240,7 @@ def test_every_example_comes_once_in_each_epoch(models, tables):
 def test_some_examples_are_the_same_for_all_seeds():
     examples = [Example("x", str(i), "") for i in range(100)]
     assert some_of(examples, 30) == some_of(examples, 30) and len(set(some_of(examples, 30))) == 30
-    assert some_of(examples, 100) == some_of(examples, None) == examples
+    assert some_of(examples, 100) is some_of(examples, None) is examples
 
 
 def test_both_texts_of_a_pair_are_switched_into_one_language_anew_in_each_epoch():

@@ -5,7 +5,7 @@ from array import array
 import numpy as np
 import pytest
 
-from workflow_scripts.training.flat import PORTION, Chained, Lines, Rows, encoded, lengths_of
+from workflow_scripts.training.flat import Chained, Lines, Rows, encoded, lengths_of
 
 READ = [[5, 6, 7], [], [8], [250_001, 9]]
 LABELS = [[1], [2, 3], [-100, -100, 4], []]
@@ -33,7 +33,7 @@ def test_lines_are_encoded_in_portions():
         return [[int(line)] for line in some]
 
     lines = encoded(encode, map(str, range(25_000)))
-    assert max(portions) <= PORTION and sum(portions) == 25_000 and lines.flat.tolist() == list(range(25_000))
+    assert portions == [4_096] * 6 + [424] and lines.flat.tolist() == list(range(25_000))
 
 
 def test_rows_are_those_of_a_list():

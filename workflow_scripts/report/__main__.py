@@ -173,8 +173,9 @@ def section(study: Study) -> dict[str, Any]:
     for name, (_, make) in parts.items():
         with marked_if_it_fails(made, name):
             made[name] = make(study)
-    rows = [dict(zip(SCORES_HEADER, row, strict=True)) for row in score_rows(made)] if "run" in made else []
-    made["published"] = published(study, rows) if "run" in made else []
+    made["published"] = []
+    if "run" in made:
+        made["published"] = published(study, [dict(zip(SCORES_HEADER, row, strict=True)) for row in score_rows(made)])
     return made
 
 

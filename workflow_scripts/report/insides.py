@@ -12,7 +12,7 @@ from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 
 ESTIMATES = ("unbiased", "plain")
-"""Estimate of CKA → what the page calls it."""
+"""The estimates of CKA, as the page calls them."""
 MEASURES = {
     "probe": "accuracy of the probe",
     "cross_entropy": "cross-entropy of the probe, bits",

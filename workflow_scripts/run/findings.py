@@ -17,7 +17,6 @@ from workflow_scripts.stage import ROOT, InputError
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import (
     Phase,
-    arm_phases,
     backbone_of,
     chain,
     experiments_needed,
@@ -111,10 +110,9 @@ def masked_phases(config: Config, backbone: str) -> list[str]:
     """The phases of arms in which the backbone, or one that is made from it, restores text with masks."""
     return [
         f"arms.{arm} ({phase.data})"
-        for name, experiment in ((name, config.experiments[name]) for name in experiments_needed(config))
-        for arm in trained_arms(config, name)
-        if backbone in chain(config, backbone_of(config, experiment, arm))
-        for phase in arm_phases(config, experiment, arm)
+        for name in experiments_needed(config)
+        for arm, phase in phases_of(config, config.experiments[name], trained_arms(config, name))
+        if backbone in chain(config, backbone_of(config, config.experiments[name], arm))
         if phase.data in ("mask", "released")
     ]
 

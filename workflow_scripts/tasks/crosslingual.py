@@ -20,7 +20,6 @@ from workflow_scripts.tasks.experiment import (
     Phase,
     Task,
     Trained,
-    arm_phases,
     arms_of,
     backbone_of,
     backbone_problems,
@@ -193,7 +192,7 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str, list[str]], Itera
     def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
         experiment: CrossLingual = config.experiments[name]
         seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
-        for arm, phase in ((name, phase) for name in arms for phase in arm_phases(config, experiment, name)):
+        for arm, phase in phases_of(config, experiment, arms):
             backbone = backbone_of(config, experiment, arm)
             if phase.name == "pretext":
                 training = phase_training(experiment, phase)

@@ -248,9 +248,10 @@ def arm_phases(config: Config, experiment: Any, arm: str) -> list[Phase]:
     return config.arms.get(arm, []) if trains(experiment) else []
 
 
-def phases_of(config: Config, experiment: Any) -> list[tuple[str, Phase]]:
-    """The phases of an experiment's arms, each with the arm's name; arms that are not defined have none."""
-    return [(arm, phase) for arm in arms_of(config, experiment) for phase in arm_phases(config, experiment, arm)]
+def phases_of(config: Config, experiment: Any, arms: list[str] | None = None) -> list[tuple[str, Phase]]:
+    """The phases of an experiment's arms, or of these `arms`, each with the arm's name; arms that are not defined have none."""
+    chosen = arms_of(config, experiment) if arms is None else arms
+    return [(arm, phase) for arm in chosen for phase in arm_phases(config, experiment, arm)]
 
 
 def backbones_of(config: Config, experiment: Any) -> list[str]:

@@ -239,7 +239,8 @@ def phase_settings(settings: HeadSettings, updates: int, per_epoch: int) -> Trai
 
 def some_of(examples: list[Example], number: int | None) -> list[Example]:
     """At most `number` of the examples, chosen at random; the choice is the same for all seeds and arms."""
-    return [examples[place] for place in same_choice(len(examples), number)]
+    chosen = same_choice(len(examples), number)
+    return [examples[place] for place in chosen] if len(chosen) < len(examples) else examples
 
 
 # number of batches that are filled from one pool of rows, which is sorted by length
