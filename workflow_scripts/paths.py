@@ -72,8 +72,7 @@ def labelled_sides(config: Config, labelled: str, part: str) -> list[tuple[str, 
 
 def aligned_parts(config: Config, aligned: str) -> list[str]:
     """The parts of a text for retrieval: its test sets, and their dev text."""
-    block = config.aligned[aligned]
-    return [*(f"test/{name}" for name in block.test), *(f"dev/{name}" for name in block.dev)]
+    return list(config.aligned[aligned].parts())
 
 
 def aligned_file(aligned: str, part: str, suffix: str) -> str:

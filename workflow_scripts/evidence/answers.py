@@ -25,6 +25,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import regex
 
+from workflow_scripts.evidence.counted import mean_of
+
 COUNTS = ("f1", "em", "f1_mlqa", "em_mlqa", "questions")
 """What is counted in each question, in this order; scores are from 0 to 1."""
 
@@ -82,9 +84,5 @@ def overlap(given: Sequence[str], right: Sequence[str]) -> float:
     return 2 * common / (len(given) + len(right)) if common else 0.0
 
 
-def _mean(column: int) -> Callable[[np.ndarray], float]:
-    return lambda sums: float(sums[column] / sums[-1]) if sums[-1] else 0.0
-
-
-SCORES = {name: _mean(column) for column, name in enumerate(COUNTS[:-1])}
+SCORES = {name: mean_of(column) for column, name in enumerate(COUNTS[:-1])}
 """Score → what makes it, from 0 to 1, of the sums of `COUNTS`."""

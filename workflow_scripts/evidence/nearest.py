@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from workflow_scripts.evidence.counted import share
 from workflow_scripts.similarity import Similarities, Top, nearest
 
 
@@ -108,15 +109,11 @@ def count(given: Sequence[int], gold: Iterable[tuple[int, int]]) -> np.ndarray:
     return counts
 
 
-def _share(part: float, whole: float) -> float:
-    return float(part / whole) if whole else 0.0
-
-
 SCORES = {
-    "accuracy": lambda sums: _share(sums[0], sums[2]),
-    "f1": lambda sums: _share(2 * sums[0], sums[1] + sums[2]),
-    "precision": lambda sums: _share(sums[0], sums[1]),
-    "recall": lambda sums: _share(sums[0], sums[2]),
+    "accuracy": lambda sums: share(sums[0], sums[2]),
+    "f1": lambda sums: share(2 * sums[0], sums[1] + sums[2]),
+    "precision": lambda sums: share(sums[0], sums[1]),
+    "recall": lambda sums: share(sums[0], sums[2]),
 }
 """Score → what makes it, from 0 to 1, of the sums of `COUNTS`. Accuracy is recall where each sentence is given its nearest one."""
 

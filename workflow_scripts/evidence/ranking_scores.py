@@ -11,9 +11,11 @@ A score is made of the sums of what was counted in queries, so that tests of sig
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+
+from workflow_scripts.evidence.counted import mean_of
 
 COUNTS = ("ndcg", "ndcg_10", "reciprocal_rank", "queries")
 """What is counted in each query, in this order."""
@@ -57,11 +59,7 @@ def reciprocal_rank(relevant: np.ndarray, scores: np.ndarray) -> float:
     return 0.0
 
 
-def _mean(column: int) -> Callable[[np.ndarray], float]:
-    return lambda sums: float(sums[column] / sums[-1]) if sums[-1] else 0.0
-
-
-SCORES = {"ndcg": _mean(0), "ndcg_10": _mean(1), "mrr": _mean(2)}
+SCORES = {"ndcg": mean_of(0), "ndcg_10": mean_of(1), "mrr": mean_of(2)}
 """Score → what makes it, from 0 to 1, of the sums of `COUNTS`."""
 
 

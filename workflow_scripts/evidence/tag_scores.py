@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workflow_scripts.evidence.counted import share
 from workflow_scripts.text.tagged import has_spans
 
 Tags = Sequence[str]
@@ -48,26 +49,22 @@ def spans(tags: Tags) -> set[tuple[str, int, int]]:
 
 def accuracy(sums: np.ndarray) -> float:
     """Words with the right tag, from 0 to 1."""
-    return _share(sums[0], sums[1])
+    return share(sums[0], sums[1])
 
 
 def precision(sums: np.ndarray) -> float:
     """Spans that are right among those given, from 0 to 1."""
-    return _share(sums[2], sums[3])
+    return share(sums[2], sums[3])
 
 
 def recall(sums: np.ndarray) -> float:
     """Spans that are found among the true ones, from 0 to 1."""
-    return _share(sums[2], sums[4])
+    return share(sums[2], sums[4])
 
 
 def f1(sums: np.ndarray) -> float:
     """The harmonic mean of precision and recall of spans, from 0 to 1."""
-    return _share(2 * sums[2], sums[3] + sums[4])
-
-
-def _share(part: float, whole: float) -> float:
-    return float(part / whole) if whole else 0.0
+    return share(2 * sums[2], sums[3] + sums[4])
 
 
 SCORES = {"accuracy": accuracy, "f1": f1, "precision": precision, "recall": recall}

@@ -10,9 +10,8 @@ from workflow_scripts.text.aligned import Aligned, AlignedSource
 def aligned_problems(where: str, aligned: Aligned) -> Iterator[str]:
     """Every line tells a problem of the sources, gold pairs or test sets of the text for retrieval."""
     yield from testset_problems(where, aligned, "average")
-    for kind, sources in (("test", aligned.test), ("dev", aligned.dev)):
-        for name, source in sources.items():
-            yield from _aligned_source_problems(f"{where}.{kind}.{name}", source)
+    for part, source in aligned.parts().items():
+        yield from _aligned_source_problems(f"{where}.{part.replace('/', '.')}", source)
     if aligned.mines:
         yield from _gold_problems(where, aligned)
     for name in aligned.dev:

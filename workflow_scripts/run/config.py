@@ -317,12 +317,10 @@ def bitext_used(config: Config) -> list[str]:
 
 def sources_of(text: Corpus | Labelled | Aligned) -> dict[str, Any]:
     """Where the parts of a corpus, of labelled text or of text for retrieval come from."""
-    if isinstance(text, Labelled):
-        return {part.replace("/", "."): source for part, source in labels.sources(text).items()}
-    tests = {f"test.{name}": source for name, source in text.test.items()}
-    if isinstance(text, Aligned):
-        return {**tests, **{f"dev.{name}": source for name, source in text.dev.items()}}
-    return {"train": text.train, "dev": text.dev, **tests}
+    if isinstance(text, Corpus):
+        return {"train": text.train, "dev": text.dev, **{f"test.{name}": source for name, source in text.test.items()}}
+    parts = labels.sources(text) if isinstance(text, Labelled) else text.parts()
+    return {part.replace("/", "."): source for part, source in parts.items()}
 
 
 def paths_of(config: Config) -> Iterator[tuple[str, str]]:

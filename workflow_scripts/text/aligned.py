@@ -67,6 +67,10 @@ class Aligned:
     dev: dict[str, AlignedSource] = field(default_factory=dict)
     """By the name of a test set with `gold`: text of the same kind, on which the threshold is chosen from which on pairs are mined."""
 
+    def parts(self) -> dict[str, AlignedSource]:
+        """The test sets, and the dev text of each, by their names below the folder of this text."""
+        return {f"{kind}/{name}": source for kind, sources in (("test", self.test), ("dev", self.dev)) for name, source in sources.items()}
+
     @property
     def mines(self) -> bool:
         """Whether pairs are mined from text of which not every sentence has a translation."""
