@@ -31,9 +31,14 @@ def table(tmp_path):
     return tmp_path / "study.tsv"
 
 
-def read(path):
+def read(path, together="pairs"):
+    """Rows by experiments and metric: of several pairs the test over `together`, of a pair by itself the only one."""
+    found = {}
     with open(path, encoding="utf-8", newline="") as file:
-        return {(row["experiments"], row["metric"]): row for row in csv.DictReader(file, delimiter="\t")}
+        for row in csv.DictReader(file, delimiter="\t"):
+            if (key := (row["experiments"], row["metric"])) not in found or row["over"] == together:
+                found[key] = row
+    return found
 
 
 def test_machines_count_within_seeds_seeds_within_pairs_and_pairs_alike(table, tmp_path):
@@ -50,6 +55,10 @@ def test_machines_count_within_seeds_seeds_within_pairs_and_pairs_alike(table, t
     assert (float(both["effect"]), both["seeds"]) == (3.125, "3")
     assert (float(both["t_low"]), float(both["t_high"])) == pytest.approx((3.125 - half, 3.125 + half), rel=1e-4)
     assert float(found["de-part tr-part", "chrF"]["effect"]) == 6.25
+    alike = read(tmp_path / "pooled.tsv", "trainings")["de-part tr-part", "BLEU"]
+    # 3.5, 4 and 2.5, whose standard error is √(7 / 36), and Student's quantile for two degrees of freedom
+    assert (float(alike["effect"]), alike["seeds"]) == (pytest.approx(10 / 3, rel=1e-4), "3")
+    assert float(alike["t_high"]) - float(alike["effect"]) == pytest.approx(4.30265 * (7 / 36) ** 0.5, rel=1e-4)
     main(table, tmp_path / "one.tsv", experiments=("de-part",), arms=("csr", "finetune"), metrics=("BLEU",))
     assert float(read(tmp_path / "one.tsv")["de-part", "BLEU"]["effect"]) == -3.75
 

@@ -5,8 +5,10 @@ bootstrap of `hierarchy`, which needs all translations in one folder, cannot tak
 seed of one pair gives a difference between two arms, the mean over the machines that trained both; a pair's effect is the mean
 over its seeds, and the effect the mean over the pairs. A pair is two languages, whatever the text: experiments of one pair,
 such as those that differ in the seed of their backbone, count together, and each of their seeds is one more of the pair.
-Student's t of the pairs' effects says whether other pairs, with other seeds and sentences, would differ so. Of each pair by
-itself, and so of a study of one pair, it is t of the seeds' differences, which knows nothing of other test sentences.
+Student's t of the pairs' effects says whether other pairs, with other seeds and sentences, would differ so. A second test takes
+all trainings alike, of whichever pair, and says whether other seeds of these pairs would: where pairs differ by more than their
+seeds do, its interval is too narrow for other pairs. Of each pair by itself, and so of a study of one pair, it is t of the
+seeds' differences. Neither knows anything of other test sentences.
 
     python -m workflow_scripts.evidence.pooled --table docs/results/study.tsv --output docs/results/pooled.tsv \\
         --experiments study-de-part study-ru-part --arms finetune-6k csr-6k random-6k
@@ -23,7 +25,7 @@ from workflow_scripts.evidence.collect import read_table
 from workflow_scripts.evidence.hierarchy import student, write_effects
 from workflow_scripts.stage import InputError, run
 
-COLUMNS = ("experiments", "arm", "other", "testset", "metric", "seeds", "effect", "t_low", "t_high", "t_p")
+COLUMNS = ("experiments", "over", "arm", "other", "testset", "metric", "seeds", "effect", "t_low", "t_high", "t_p")
 
 
 def main(
@@ -38,7 +40,8 @@ def main(
 ) -> None:
     """Compare every two of `arms` over all language pairs of `experiments`, and over each pair by itself; write a table of effects.
 
-    A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value. With
+    A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value, `over`
+    the `pairs` (each of which counts alike) or over the `trainings` (each seed of each pair counts alike). p is not corrected. With
     `across_machines` the arms may have been trained on different ones, whose rounding is then a part of their difference. What it prints
     names the seeds whose arms were trained at different commits. Raises `InputError` for a table with other columns, or
     where two arms have no seed of a pair in common.
@@ -65,11 +68,8 @@ def main(
             if missing := next((names for names, some in pairs.items() if not some), None):
                 by = "with one seed" if across_machines else "by one machine with one seed"
                 raise InputError(f"{table}: has no {metric} of {arm} and {other} in {missing} {by}; run them first")
-            means = [float(np.mean(some)) for some in pairs.values()]
-            together = {" ".join(pairs): (means, sum(map(len, pairs.values())))} if len(pairs) > 1 else {}
-            for names, (values, seeds) in {**together, **{name: (some, len(some)) for name, some in pairs.items()}}.items():
-                head = {"experiments": names, "arm": arm, "other": other, "testset": testset, "metric": metric, "seeds": seeds}
-                rows.append({**head, "effect": float(np.mean(values)), **student(values)})
+            head = {"arm": arm, "other": other, "testset": testset, "metric": metric}
+            rows += [head | effect for effect in effects_of(pairs)]
     write_effects(output, COLUMNS, rows)
     for line in of_other_commits(commits, experiments, arms):
         print(line)
@@ -77,6 +77,16 @@ def main(
 
 Number = tuple[str, str, str, int, str]
 """What a score is of: experiment, metric, arm, seed and machine."""
+
+
+def effects_of(pairs: dict[str, list[float]]) -> Iterator[dict[str, object]]:
+    """What the differences of some pairs' seeds say: all pairs together where there are several, and each pair by itself."""
+    every = [gap for some in pairs.values() for gap in some]
+    together = " ".join(pairs)
+    tests = [(together, "pairs", [float(np.mean(some)) for some in pairs.values()], every), (together, "trainings", every, every)]
+    tests = [*tests, *((names, "trainings", some, some) for names, some in pairs.items())] if len(pairs) > 1 else tests[1:]
+    for names, over, values, seeds in tests:
+        yield {"experiments": names, "over": over, "seeds": len(seeds), "effect": float(np.mean(values)), **student(values)}
 
 
 def seed_differences(scores: dict[Number, float], experiment: str, metric: str, arm: str, other: str) -> list[float]:
