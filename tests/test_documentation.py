@@ -92,7 +92,7 @@ def commands_of_comments(text: str) -> list[str]:
     """Command lines in comments: behind a colon, or a line of their own."""
     found = []
     for line in re.findall(r"^# ?(.*)", text, flags=re.M):
-        for command in re.findall(r"(?:^|: |\()((?:snakemake|make|python -m) .+)", re.sub(r"\s{2,}#.*", "", line)):
+        for command in re.findall(r"(?:^ *|: |\()((?:snakemake|make|python -m) .+)", re.sub(r"\s{2,}#.*", "", line)):
             # up to a bracket, a comma or a full stop that ends the command in a sentence
             command = re.match(r"(?:\"[^\"]*\"|'[^']*'|[^\"';,)])+", command)[0].rstrip(". ")
             found.append(command.partition(": ")[0] if command.startswith("make ") else command)

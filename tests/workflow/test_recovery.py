@@ -18,6 +18,7 @@ import pytest
 import torch
 import warm
 import yaml
+from phases import assert_same
 from safetensors.torch import load_file
 from test_workflow import ROOT, TINY, lay_out, planned, shipped_lines, snakemake, write_config
 
@@ -156,7 +157,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(done, tmp_path):
     snakemake(done, target, *arguments)
     assert "continuing from" in (done / "results/logs/training/tiny/finetune.seed2.finetune.log").read_text()
     again = load_file(folder / "model/model.safetensors")
-    assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
+    assert_same(whole, again)
 
 
 def test_what_a_killed_driver_leaves_behind_is_stopped_and_its_work_continued(done, tmp_path):
