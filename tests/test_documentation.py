@@ -154,6 +154,15 @@ def test_a_command_of_the_documentation_works(command, clone):
         try_module(arguments[1], arguments[2:])
 
 
+def test_own_text_is_laid_over_the_papers_recipe(clone):
+    """As in docs/howto.md, with the two files of the README's example."""
+    (example,) = [content for language, content in blocks((ROOT / "docs/howto.md").read_text(encoding="utf-8")) if language == "yaml"]
+    (clone / "over.yaml").write_text(example, encoding="utf-8")
+    line = ["-n", "--cores", "1", "--configfile", "config/translation.yaml", "over.yaml"]
+    status, said = called(snakemake_main, line, clone, {})
+    assert status == 0 and "finetune" in said, said[-3000:]
+
+
 def try_module(name: str, arguments: list[str]) -> None:
     """Whether a module takes these arguments."""
     if ">" in arguments:  # writes a file of the repository to standard output
