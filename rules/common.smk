@@ -23,7 +23,7 @@ from workflow_scripts.run import analyses, arms, inputs, searches, transfers
 from workflow_scripts.run.config import check_folder, check_record, dumped, load, missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
-from workflow_scripts.run.loading import check_files, located
+from workflow_scripts.run.loading import check_files, located, with_nulls
 from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
 from workflow_scripts.tasks.table import task_name, task_of
@@ -38,7 +38,7 @@ try:
     files = [*files[-1:], *files[:-1]]
     check_files(files)
     ours = workflow.config_settings.config
-    CONFIG = load(config, files, ours)
+    CONFIG = load(with_nulls(config, ours), files, ours)
     # Snakemake asks for a missing file only where what is made of it is missing, too: a wrong path would leave results of the old text.
     # Preflight tells it with all else that is wrong, and as a module the other workflow may have a rule that makes the file.
     alone = workflow.is_main_process and workflow.modifier.is_main_snakefile()

@@ -21,9 +21,9 @@ def unfit(where: str, names: Iterable[str]) -> Iterator[str]:
     """The problem of each of the `names` under the key `where` that cannot be that of a folder."""
     for name in names:
         if not is_name(name):
-            yield f"{where}.{name}: names are folders: letters, digits, - and _ only"
+            yield f"{where}.{name}: names are folders: letters, digits, - and _ only, and no - at the beginning"
 
 
 def is_name(name: str) -> bool:
-    """Whether `name` can be the name of a folder everywhere: ASCII letters, digits, - and _."""
-    return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    """Whether `name` can be the name of a folder everywhere: ASCII letters, digits, - and _, and no option of a command."""
+    return name.isascii() and not name.startswith("-") and name.replace("-", "").replace("_", "").isalnum()

@@ -8,7 +8,7 @@ from pathlib import Path
 import ctranslate2
 import pytest
 import torch
-from tiny_models import manual_pairs, small_model
+from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalGeneration
 
 from workflow_scripts.models import decoding
@@ -118,6 +118,17 @@ def test_a_source_without_a_tag_is_read_under_that_of_what_was_learnt(tmp_path):
     for code in ("el", "de"):
         decoding.main(start, tmp_path / "t", tmp_path / code, languages=(code, "en"), learnt_from="de", threads=1, settings=settings)
     assert (tmp_path / "el").read_text("utf-8") == (tmp_path / "de").read_text("utf-8")
+
+
+def test_an_encoder_and_outputs_that_cannot_be_written_are_refused_before_the_model_is_used(tmp_path):
+    (tmp_path / "t.de").write_text("Eins.\n", encoding="utf-8")
+    encoder = small_encoder(tmp_path, "xlmr")
+    with pytest.raises(InputError, match=r"is an encoder .*, which writes no text"):
+        decoding.main(encoder, tmp_path / "t.de", tmp_path / "hyp", languages=("de", "en"))
+    for output, said in ((tmp_path, "is a folder"), (tmp_path / "t.de", "is the source")):
+        with pytest.raises(InputError, match=said):
+            decoding.main(encoder, tmp_path / "t.de", output, languages=("de", "en"))
+    assert (tmp_path / "t.de").read_text(encoding="utf-8") == "Eins.\n"
 
 
 def test_an_output_must_be_asked_for(tmp_path):

@@ -10,7 +10,7 @@ from configurations import DEFAULT, changed
 
 from workflow_scripts.evidence import scores
 from workflow_scripts.run import config
-from workflow_scripts.run.loading import check_files
+from workflow_scripts.run.loading import check_files, with_nulls
 from workflow_scripts.stage import InputError
 
 TRAINING = "experiments/help-de-en/training"
@@ -37,6 +37,7 @@ HELP = DEFAULT["corpora"]["help"]
         (f"{TRAINING}/adam_betas", [0.9], "adam_betas.1: is missing"),
         ("arms/csr/0/training", {"pairs": 0}, r"arms\.csr\.training\.pairs: input should be greater"),
         ("run/seeds", [2**32], "from 1 to 2³² − 1"),
+        ("run/seeds", 3, r"write \[3\], or \[1, 2, 3\] for three seeds"),
         ("corpora/help/max_words", 0, "max_words: input should be greater"),
         ("corpora/help/max_ratio", 0.5, "max_ratio: input should be greater"),
         ("corpora/help/dev/held_out", 0, "held_out: input should be greater"),
@@ -86,6 +87,7 @@ HELP = DEFAULT["corpora"]["help"]
         ("corpora/$(touch pwned)", HELP, "names are folders"),
         ("experiments/a b", DEFAULT["experiments"]["help-de-en"], "names are folders"),
         ("arms/`id`", DEFAULT["arms"]["csr"], "names are folders"),
+        ("arms/--csr", DEFAULT["arms"]["csr"], "names are folders.* no - at the beginning"),
         ("backbones/{x}", DEFAULT["backbones"]["bible"], "names are folders"),
         ("corpora/help/test/näme", {"held_out": 5}, "letters, digits"),
         ("corpora/help/train/file", "{x}.tsv", "'{x}.tsv' has braces"),
@@ -121,9 +123,42 @@ def test_a_key_that_stands_twice(tmp_path, text, said):
         check_files([tmp_path / "c.yaml"])
 
 
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("run: {seeds: [012]}", "line 1: YAML reads 012 as 10"),
+        ("a: 1\nb:\n  beam_size: 1:30\n", "line 3: YAML reads 1:30 as 90"),
+    ],
+)
+def test_a_number_that_yaml_takes_for_another(tmp_path, text, said):
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        check_files([tmp_path / "x.yaml"])
+    # in quotes, and as a decimal, it is what it says
+    (tmp_path / "y.yaml").write_text('a: "012"\nb: 0.5\nc: 0\nd: 10\n', encoding="utf-8")
+    check_files([tmp_path / "y.yaml"])
+
+
+def test_recipes_in_the_wrong_order(tmp_path):
+    (tmp_path / "below.yaml").write_text("run: {}\n", encoding="utf-8")
+    (tmp_path / "upon.yaml").write_text("over: below.yaml\n", encoding="utf-8")
+    check_files([tmp_path / "below.yaml", tmp_path / "upon.yaml"])
+    with pytest.raises(
+        InputError, match=r"upon\.yaml is laid over .*below\.yaml, which stands behind it; write --configfile .*below.* .*upon"
+    ):
+        check_files([tmp_path / "upon.yaml", tmp_path / "below.yaml"])
+
+
+def test_nothing_on_the_command_line_is_no_word():
+    given = {"experiments": {"x": {"lexicon": "null", "source": "null", "comet": "~"}}, "run": {"arms": ["null"]}}
+    ours = {"experiments": {"x": {"lexicon": "null", "comet": "~"}}}
+    assert with_nulls(given, ours) == {"experiments": {"x": {"lexicon": None, "source": "null", "comet": None}}, "run": {"arms": ["null"]}}
+
+
 def test_aliases_are_no_repetition(tmp_path):
     (tmp_path / "c.yaml").write_text("a: &x {b: 1, c: [1, 2]}\nd: *x\ne: &y [*y]\n")
-    check_files([tmp_path / "c.yaml", "config.yaml", *Path("config").glob("*.yaml")])
+    for path in (tmp_path / "c.yaml", "config.yaml", *Path("config").glob("*.yaml")):
+        check_files([path])
 
 
 @pytest.mark.parametrize(

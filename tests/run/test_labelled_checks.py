@@ -23,6 +23,7 @@ MODULES = "labelled/modules"
         (f"{MODULES}/dev", {}, "give a `file` with `columns`, or `held_out`"),
         (f"{MODULES}/train/held_out", 0.1, "is for dev and test sets"),
         (f"{MODULES}/train/columns", {"text": 3}, "say nothing about label"),
+        (f"{MODULES}/train/columns", {"text": 3, "pair": 3, "label": 1}, "text and pair are both read from 3"),
         (f"{MODULES}/train/columns/txt", 3, "'txt' is not defined, did you mean 'text'"),
         (f"{MODULES}/train/columns/pair", 2, r"modules\.test\.de\.columns: have no `pair`, but those of `train` have; give it in all"),
         (f"{MODULES}/train/label_pattern", "(", "is no regular expression"),

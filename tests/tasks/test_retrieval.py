@@ -191,6 +191,7 @@ BUCC = {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}, "gold"
         (TEST, {"y": BUCC}, "dev.y: is missing; the threshold"),
         (TEST, {"x": {**BUCC, "file": "x.tsv"}}, "test.x: give `file` with `columns`, or `files`"),
         (TEST, {"x": {**BUCC, "files": {"de": "x"}}}, "test.x: `files` must name de and en"),
+        (TEST, {"x": {**BUCC, "files": {"de": "x", "en": "x"}}}, "test.x: both languages are read from 'x'"),
         (
             TEST,
             {"x": {"languages": ["de", "en"], "file": "x.jsonl", "columns": {"de": 1, "en": 2}}},

@@ -76,8 +76,8 @@ def main(
     of `documents`, `</s>` stands between sentences. A source language that the model has no tag for is read under that of `learnt_from`, if
     it is named. With a file of `prompts`, `model` is the backbone that they were trained with, which
     writes texts at once (SGA); the folder of a trained model has its own.
-    Raises `InputError` when neither output is asked for, the source is empty, the device cannot compute as wanted, or
-    CTranslate2 finds no library for it.
+    Raises `InputError` when neither output is asked for, or one cannot be written, the source is empty, the model writes no text, the
+    device cannot compute as wanted, or CTranslate2 finds no library for it.
     """
     if not (hypotheses or n_best):
         raise InputError("give --hypotheses, --n-best or both")
@@ -85,7 +85,11 @@ def main(
         raise InputError(f"{model}: writes one text for each line, without a score, so there is no n-best list; leave --n-best out")
     if not (lines := list(read_lines(source))):
         raise InputError(f"{source}: is empty, there is nothing to translate")
+    if outputs := [path for path in (hypotheses, n_best) if path and (path.is_dir() or path.resolve() == source.resolve())]:
+        raise InputError(f"{outputs[0]}: is {'a folder' if outputs[0].is_dir() else 'the source'}; name a file that is to be written")
     codec = load_codec(model, documents)
+    if not (codec.form.decoder or prompts or (model / FILE).exists()):
+        raise InputError(f"{model}: is an encoder ({codec.form.title}), which writes no text; name a model that has learnt to write")
     codec.fallback = learnt_from
     with translator(model, codec, threads, settings, prompts) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)

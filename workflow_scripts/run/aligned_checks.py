@@ -31,6 +31,8 @@ def _aligned_source_problems(where: str, source: AlignedSource) -> Iterator[str]
     given = source.columns if source.file else source.files
     if sorted(given) != sorted(source.languages):
         yield f"{where}: `{'columns' if source.file else 'files'}` must name {' and '.join(source.languages)}; it has {given}"
+    elif len({*given.values()}) == 1 and source.languages[0] != source.languages[1]:
+        yield f"{where}: both languages are read from {given[source.languages[0]]!r}; a text cannot be its own translation"
 
 
 def _gold_problems(where: str, aligned: Aligned) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """labelled_checks: checks of the configuration's labelled text: sources, columns, labels, tags, grades, targets and questions."""
 
+import itertools
 from collections.abc import Iterator
 
 import regex
@@ -98,9 +99,18 @@ def _needed_column_problems(where: str, source: LabelledSource, unit: str) -> It
     if source.file and not _is_judged(source, unit) and (missing := _needed_columns(source, unit) - source.columns.keys()):
         said = f"they have {source.columns}" if source.columns else "a part with a file of its own takes over no columns of another part"
         yield f"{where}.columns: say nothing about {' and '.join(sorted(missing))}; {said}"
+    yield from _shared_column_problems(where, source)
     known = {"word": WORD_COLUMNS, "target": TARGET_COLUMNS, "question": questions.COLUMNS}.get(unit, TEXT_COLUMNS)
     for key in source.columns:
         yield from undefined(f"{where}.columns", key, known)
+
+
+def _shared_column_problems(where: str, source: LabelledSource) -> Iterator[str]:
+    """What is read must not be what is to be found; a `label_pattern` may find the label in the text."""
+    apart = ("text", "pair", "target", *(() if source.label_pattern else ("label",)))
+    for one, other in itertools.combinations([name for name in apart if name in source.columns], 2):
+        if source.columns[one] == source.columns[other]:
+            yield f"{where}.columns: {one} and {other} are both read from {source.columns[one]!r}; give each a column of its own"
 
 
 def _needed_columns(source: LabelledSource, unit: str) -> set[str]:
@@ -160,6 +170,8 @@ def _target_problems(where: str, source: LabelledSource, labelled: Labelled) -> 
     yield from _single_column_problems(where, source, "target")
     if source.targets and not source.file:
         yield f"{where}.targets: has the targets for the lines of `file`, which is missing"
+    if source.targets and source.targets == source.file:
+        yield f"{where}.targets: is {source.file}, the file of the texts; name the file with what is to be written"
     if source.targets and source.columns:
         yield f"{where}.columns: is for one file with texts and targets; with `targets`, each line is a text or a target as a whole"
     if source.targets or "heading" in source.columns:

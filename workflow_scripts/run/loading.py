@@ -8,6 +8,7 @@ What is malformed otherwise is left to the types to refuse.
 import csv
 import fnmatch
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_origin
@@ -27,13 +28,18 @@ def written_out(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_files(paths: Iterable[Path | str]) -> None:
-    """Refuse files that are no YAML, or in which a key stands twice in one block: YAML takes the last and says nothing."""
-    problems = [problem for path in paths for problem in _repeated_keys(Path(path))]
+    """Refuse files in the order in which they are laid over each other that are no YAML, or that do not mean what they say.
+
+    YAML takes the last of two keys of one name, and reads 010 as 8 and 1:30 as 90, without a word. A recipe that is laid `over` another one
+    stands behind it.
+    """
+    files = [Path(path) for path in paths]
+    problems = [*(problem for path in files for problem in dict.fromkeys(_misread(path))), *_in_wrong_order(files)]
     if problems:
         raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
 
 
-def _repeated_keys(path: Path) -> Iterator[str]:
+def _misread(path: Path) -> Iterator[str]:
     try:
         with open(path, encoding="utf-8") as file:
             waiting = [yaml.compose(file, Loader=yaml.SafeLoader)]
@@ -44,6 +50,9 @@ def _repeated_keys(path: Path) -> Iterator[str]:
     visited: set[int] = set()
     while waiting:
         node = waiting.pop()
+        if isinstance(node, yaml.ScalarNode) and not node.style and re.fullmatch(r"[-+]?(0[0-7_]+|\d[\d_]*(:[0-5]?\d)+)", node.value):
+            read = yaml.safe_load(node.value)
+            yield f"{path}, line {node.start_mark.line + 1}: YAML reads {node.value} as {read}; leave out a 0 at its beginning, and :"
         if id(node) in visited or not isinstance(node, yaml.CollectionNode):
             continue
         visited.add(id(node))  # a YAML alias may refer to a block that contains it
@@ -102,10 +111,31 @@ _DEEPEST = 10
 """Blocks inside each other; no key of a configuration lies deeper."""
 
 
+def with_nulls(values: Any, ours: Any) -> Any:
+    """`values` with nothing where the command line, which has set `ours`, says null or ~: Snakemake takes both for words."""
+    if not (hasattr(values, "items") and hasattr(ours, "items")):
+        return None if ours in ("null", "~") and values == ours else values
+    return {key: with_nulls(value, ours[key]) if key in ours else value for key, value in values.items()}
+
+
 def _dotted(values: Any, above: str = "") -> Iterator[str]:
     for key, value in values.items() if hasattr(values, "items") else ():
         yield f"{above}{key}"
         yield from _dotted(value, f"{above}{key}.")
+
+
+def _in_wrong_order(paths: list[Path]) -> Iterator[str]:
+    """What to tell of recipes that are laid `over` another one which stands behind them."""
+    places = [path.resolve() for path in paths]
+    for place, path in enumerate(paths):
+        if (below := _below(path)) and below.resolve() in places[place + 1 :]:
+            yield f"{path} is laid over {below}, which stands behind it; write --configfile {below} {path}"
+
+
+def _below(path: Path) -> Path | None:
+    """The recipe that this one is laid `over`; None where there is none."""
+    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return path.parent / raw["over"] if isinstance(raw, dict) and isinstance(raw.get("over"), str) else None
 
 
 def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
@@ -113,9 +143,7 @@ def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
     named = [Path(path) for path in paths]
     there = {path.resolve() for path in named}
     for path in named:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-        below = path.parent / raw["over"] if isinstance(raw, dict) and isinstance(raw.get("over"), str) else None
-        if below and below.resolve() not in there:
+        if (below := _below(path)) and below.resolve() not in there:
             yield f"  {path} is laid over {below}, which is not named; put it before {path.name}: --configfile {below} {path}"
 
 

@@ -4,6 +4,7 @@ What has a label (``unit``) decides who reads a file: texts and pairs of texts a
 graded documents by `graded`, questions on passages by `questions`, and texts with target texts by `targets`.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -194,7 +195,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
                 continue
             label = found[1]
         label = source.label_names.get(label, label)
-        _check_label(label, labels, at, header=number == 1 and not source.header)
+        _check_label(label, labels, at, header=number == 1 and not source.header and kind_of(path) != ".jsonl")
         text, pair = (clean_text(_unquoted(str(cells.get(side, "")), source.quoted)) for side in ("text", "pair"))
         if not text or ("pair" in source.columns and not pair):
             if source.empty == "leave_out":
@@ -215,7 +216,7 @@ def _check_label(label: str, labels: list[str], at: str, header: bool = False) -
         way = (
             "if the line names the columns, set `header: true`; else add"
             if header
-            else "correct it, translate it with `label_names`, or add"
+            else f"correct it, translate it with `label_names: {{{json.dumps(label[:60])}: {labels[0]}}}`, or add"
         )
         raise InputError(f"{at}: the label {label[:60]!r} is none of {', '.join(map(repr, labels))}; {way} it to `labels`")
 

@@ -10,6 +10,7 @@ import gzip
 import itertools
 import json
 import lzma
+import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -158,7 +159,9 @@ def missing_file(path: Path | str) -> str:
     known: list[str] = []
     with contextlib.suppress(OSError):
         known = [each.name for each in path.parent.iterdir() if each.exists()]
-    if "\\" in str(path):
+    if re.match(r"[a-z]+:/", str(path)):
+        way_out = "an address stands under `data`, which downloads it; name it here as `data: NAME`"
+    elif "\\" in str(path):
         way_out = "write / between folders, not \\"
     elif not path.parent.is_dir():
         way_out = f"there is no folder {path.parent}; check the path in the configuration (relative to the working directory)"
