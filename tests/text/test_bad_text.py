@@ -216,6 +216,7 @@ def test_a_missing_file_is_answered_with_the_nearest_name(tmp_path):
     assert "no such file; check the path" in missing_file(tmp_path / "nothing.like.it")
     assert f"there is no folder {tmp_path / 'data'}" in missing_file(tmp_path / "data/train.de")
     assert "write / between folders" in missing_file("data\\train.de")
+    assert "stands under `data`, which downloads it" in missing_file("https://example.org/train.de")
 
 
 DOC = "<doc id=1>\n<Article>\nOne.\n</Article>\n<ZH-REF1>\n一。\n</ZH-REF1>\n</doc>\n"

@@ -51,8 +51,8 @@ def _misread(path: Path) -> Iterator[str]:
     while waiting:
         node = waiting.pop()
         if isinstance(node, yaml.ScalarNode) and not node.style and re.fullmatch(r"[-+]?(0[0-7_]+|\d[\d_]*(:[0-5]?\d)+)", node.value):
-            read = yaml.safe_load(node.value)
-            yield f"{path}, line {node.start_mark.line + 1}: YAML reads {node.value} as {read}; leave out a 0 at its beginning, and :"
+            line, read = node.start_mark.line + 1, yaml.safe_load(node.value)
+            yield f"{path}, line {line}: YAML reads {node.value} as {read}; write the number without 0 before it, and without :"
         if id(node) in visited or not isinstance(node, yaml.CollectionNode):
             continue
         visited.add(id(node))  # a YAML alias may refer to a block that contains it
