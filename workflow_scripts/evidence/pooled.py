@@ -82,11 +82,12 @@ Number = tuple[str, str, str, int, str]
 def effects_of(pairs: dict[str, list[float]]) -> Iterator[dict[str, object]]:
     """What the differences of some pairs' seeds say: all pairs together where there are several, and each pair by itself."""
     every = [gap for some in pairs.values() for gap in some]
-    together = " ".join(pairs)
-    tests = [(together, "pairs", [float(np.mean(some)) for some in pairs.values()], every), (together, "trainings", every, every)]
-    tests = [*tests, *((names, "trainings", some, some) for names, some in pairs.items())] if len(pairs) > 1 else tests[1:]
+    tests = [(names, "trainings", some, len(some)) for names, some in pairs.items()]
+    if len(pairs) > 1:
+        together, means = " ".join(pairs), [float(np.mean(some)) for some in pairs.values()]
+        tests = [(together, "pairs", means, len(every)), (together, "trainings", every, len(every)), *tests]
     for names, over, values, seeds in tests:
-        yield {"experiments": names, "over": over, "seeds": len(seeds), "effect": float(np.mean(values)), **student(values)}
+        yield {"experiments": names, "over": over, "seeds": seeds, "effect": float(np.mean(values)), **student(values)}
 
 
 def seed_differences(scores: dict[Number, float], experiment: str, metric: str, arm: str, other: str) -> list[float]:

@@ -33,6 +33,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
+from workflow_scripts.evidence.counted import share
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
@@ -164,7 +165,7 @@ def between(vectors: np.ndarray) -> float:
     centre = vectors.mean(axis=(0, 1))
     total = ((vectors - centre) ** 2).sum()
     apart = ((vectors.mean(axis=1) - centre) ** 2).sum() * vectors.shape[1]
-    return float(apart / total) if total else 0.0
+    return share(apart, total)
 
 
 def retrieval(vectors: np.ndarray) -> np.ndarray:

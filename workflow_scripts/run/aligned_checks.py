@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from workflow_scripts.names import undefined
-from workflow_scripts.run.text_checks import json_line_problems, language_problems, testset_problems
+from workflow_scripts.run.text_checks import json_line_problems, language_problems, read_twice, testset_problems
 from workflow_scripts.text.aligned import Aligned, AlignedSource
 
 
@@ -31,8 +31,8 @@ def _aligned_source_problems(where: str, source: AlignedSource) -> Iterator[str]
     given = source.columns if source.file else source.files
     if sorted(given) != sorted(source.languages):
         yield f"{where}: `{'columns' if source.file else 'files'}` must name {' and '.join(source.languages)}; it has {given}"
-    elif len({*given.values()}) == 1 and source.languages[0] != source.languages[1]:
-        yield f"{where}: both languages are read from {given[source.languages[0]]!r}; a text cannot be its own translation"
+    elif twice := read_twice(given, source.languages):
+        yield f"{where}: {twice}"
 
 
 def _gold_problems(where: str, aligned: Aligned) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from workflow_scripts.run.config import sources_of
-from workflow_scripts.run.text_checks import language_problems, or_held_out, same_text_problems, testset_problems
+from workflow_scripts.run.text_checks import language_problems, or_held_out, read_twice, same_text_problems, testset_problems
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.parallel import Source
@@ -47,12 +47,12 @@ def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> I
         example = f"; for example those of `train`, {dict(known)}" if source.file and known else ""
         given = f"it has {dict(columns)}" if columns else f"give `columns`{example}"
         yield f"{where}.{part}: nothing is said about {', '.join(missing)}; {given}"
-    elif columns[corpus.languages[0]] == columns[corpus.languages[1]]:
-        yield f"{where}.{part}: both languages are read from {columns[corpus.languages[0]]!r}; a text cannot be its own translation"
-    elif twice := [name for name in ("document", "heading") if columns.get(name) in [columns[code] for code in corpus.languages]]:
+    elif twice := read_twice(columns, corpus.languages):
+        yield f"{where}.{part}: {twice}"
+    elif shared := [name for name in ("document", "heading") if columns.get(name) in [columns[code] for code in corpus.languages]]:
         yield (
-            f"{where}.{part}: {twice[0]} is column {columns[twice[0]]!r}, from which a language is read; a recipe keeps the keys of "
-            f"what it is laid over: set {twice[0]} to null, or give the corpus a name of its own"
+            f"{where}.{part}: {shared[0]} is column {columns[shared[0]]!r}, from which a language is read; a recipe keeps the keys of "
+            f"what it is laid over: set {shared[0]} to null, or give the corpus a name of its own"
         )
     if source.header and (source.files or source.format or kind_of(source.file or "") == ".jsonl"):
         yield f"{where}.{part}.header: is for a TSV file"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from workflow_scripts.names import is_name, undefined
 from workflow_scripts.run.config import Config, sources_of
-from workflow_scripts.run.text_checks import language_problems
+from workflow_scripts.run.text_checks import language_problems, read_twice
 from workflow_scripts.text.acquisition import ORIGINS, Data, languages_of
 from workflow_scripts.text.fetching import base_name, is_archive
 from workflow_scripts.text.parallel import Source
@@ -82,8 +82,8 @@ def _data_column_problems(where: str, data: Data) -> Iterator[str]:
         yield f"{where}.columns: is for parallel text, whose `languages` are missing"
     elif missing := [code for code in languages if code not in columns]:
         yield f"{where}.columns: nothing is said about {', '.join(missing)}; it has {dict(columns)}"
-    elif columns[languages[0]] == columns[languages[1]]:
-        yield f"{where}.columns: both languages are read from {columns[languages[0]]!r}; a text cannot be its own translation"
+    elif twice := read_twice(columns, languages):
+        yield f"{where}.columns: {twice}"
     elif unknown := columns.keys() - {*languages, "document"}:
         yield f"{where}.columns: {', '.join(sorted(unknown))} is no language of the data nor `document`"
 

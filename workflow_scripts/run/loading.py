@@ -5,6 +5,7 @@ of names replaced by the names, published numbers read from their tables, lists 
 What is malformed otherwise is left to the types to refuse.
 """
 
+import contextlib
 import csv
 import fnmatch
 import itertools
@@ -33,20 +34,28 @@ def check_files(paths: Iterable[Path | str]) -> None:
     YAML takes the last of two keys of one name, and reads 010 as 8 and 1:30 as 90, without a word. A recipe that is laid `over` another one
     stands behind it.
     """
-    files = [Path(path) for path in paths]
-    problems = [*(problem for path in files for problem in dict.fromkeys(_misread(path))), *_in_wrong_order(files)]
+    roots = {Path(path): _composed(path) for path in paths}
+    problems = [problem for path, root in roots.items() for problem in dict.fromkeys(_misread(path, root))]
+    problems += _in_wrong_order({path: _below(path, root) for path, root in roots.items()})
     if problems:
         raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
 
 
-def _misread(path: Path) -> Iterator[str]:
+def _composed(path: Path | str) -> yaml.MappingNode:
+    """The keys and values of a file with the lines in which they stand; raises `InputError` where it has none."""
     try:
         with open(path, encoding="utf-8") as file:
-            waiting = [yaml.compose(file, Loader=yaml.SafeLoader)]
+            root = yaml.compose(file, Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path}: cannot be read as YAML: {error}") from None
-    if not isinstance(waiting[0], yaml.MappingNode):
+    if not isinstance(root, yaml.MappingNode):
         raise InputError(f"{path}: has no keys at its top level")
+    return root
+
+
+def _misread(path: Path, root: yaml.MappingNode) -> Iterator[str]:
+    """What to tell of keys that stand twice in one block, and of numbers that YAML takes for others."""
+    waiting: list[yaml.Node] = [root]
     visited: set[int] = set()
     while waiting:
         node = waiting.pop()
@@ -76,13 +85,8 @@ def located(said: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
     """
     places: dict[str, str] = {}
     for path in paths:
-        try:
-            with open(path, encoding="utf-8") as file:
-                root = yaml.compose(file, Loader=yaml.SafeLoader)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError):
-            continue
-        if isinstance(root, yaml.MappingNode):
-            places |= {key: f"{path}, line {line}" for key, line in _lines_of(root, "")}
+        with contextlib.suppress(InputError):
+            places |= {key: f"{path}, line {line}" for key, line in _lines_of(_composed(path), "")}
     given = set(_dotted(ours))
 
     def placed(line: str) -> str:
@@ -124,18 +128,18 @@ def _dotted(values: Any, above: str = "") -> Iterator[str]:
         yield from _dotted(value, f"{above}{key}.")
 
 
-def _in_wrong_order(paths: list[Path]) -> Iterator[str]:
-    """What to tell of recipes that are laid `over` another one which stands behind them."""
-    places = [path.resolve() for path in paths]
-    for place, path in enumerate(paths):
-        if (below := _below(path)) and below.resolve() in places[place + 1 :]:
+def _in_wrong_order(belows: dict[Path, Path | None]) -> Iterator[str]:
+    """What to tell of recipes that are laid over another one (`belows`: which, if any) which stands behind them."""
+    places = [path.resolve() for path in belows]
+    for place, (path, below) in enumerate(belows.items()):
+        if below and below.resolve() in places[place + 1 :]:
             yield f"{path} is laid over {below}, which stands behind it; write --configfile {below} {path}"
 
 
-def _below(path: Path) -> Path | None:
+def _below(path: Path, root: yaml.MappingNode) -> Path | None:
     """The recipe that this one is laid `over`; None where there is none."""
-    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return path.parent / raw["over"] if isinstance(raw, dict) and isinstance(raw.get("over"), str) else None
+    over = next((value for key, value in root.value if key.value == "over"), None)
+    return path.parent / over.value if isinstance(over, yaml.ScalarNode) and over.tag == "tag:yaml.org,2002:str" else None
 
 
 def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
@@ -143,7 +147,7 @@ def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
     named = [Path(path) for path in paths]
     there = {path.resolve() for path in named}
     for path in named:
-        if (below := _below(path)) and below.resolve() not in there:
+        if (below := _below(path, _composed(path))) and below.resolve() not in there:
             yield f"  {path} is laid over {below}, which is not named; put it before {path.name}: --configfile {below} {path}"
 
 

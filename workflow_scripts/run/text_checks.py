@@ -1,6 +1,6 @@
 """text_checks: checks that several kinds of text share: languages, names of test sets, and files that are the same text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from workflow_scripts.names import is_name
 from workflow_scripts.run.config import sources_of
@@ -19,6 +19,12 @@ def language_problems(where: str, code: str) -> Iterator[str]:
         language(code)
     except InputError as error:
         yield f"{where}: {error}"
+
+
+def read_twice(given: Mapping[str, object], languages: Sequence[str]) -> str:
+    """What is wrong where both languages are `given` the same file or column; empty where each has its own."""
+    one, other = (given[code] for code in languages)
+    return f"both languages are read from {one!r}; a text cannot be its own translation" if one == other else ""
 
 
 def testset_problems(where: str, corpus: Corpus | Labelled | Aligned, taken: str) -> Iterator[str]:
