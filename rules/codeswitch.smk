@@ -19,20 +19,22 @@ rule codeswitch:
     params:
         languages=of(arms.experiment_languages),
         documents=of(arms.documents),
-        kind=lambda w: w.noise.partition(".")[0],
-        model=lambda w, input: flags(input, "model"),
+        kind=of(arms.noise_kind),
+        more=lambda w, input: flags(input, "lexicon_ab", "lexicon_ba", "model"),
+        own=of(arms.noise_settings),
         tokens=of(arms.pretext_tokens),
         settings=settings_of("codeswitch"),
     shell:
         "python -m workflow_scripts.noise.codeswitch parallel --text-a {input.text_a:q} --text-b {input.text_b:q} "
-        "--dev-a {input.dev_a:q} --dev-b {input.dev_b:q} --lexicon-ab {input.ab:q} --lexicon-ba {input.ba:q} "
-        "--output {output.folder:q} --languages {params.languages:q} --kind {params.kind} {params.model:q} {params.documents} "
+        "--dev-a {input.dev_a:q} --dev-b {input.dev_b:q} "
+        "--output {output.folder:q} --languages {params.languages:q} --kind {params.kind} {params.more:q} {params.documents} {params.own:q} "
         "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # Text with labels has one side, whatever its task; each sentence is switched into one of several languages.
 rule labelled_codeswitch:
     input:
+        unpack(of(arms.noise_plugin)),
         text=of(arms.labelled_file, "train"),
         dev=of(arms.labelled_file, "dev"),
         lexicons=of(inputs.given_lexicon),
@@ -49,11 +51,13 @@ rule labelled_codeswitch:
         "../envs/crossgap.yaml"
     params:
         language=of(arms.direction),
-        into=of(arms.switched_into),
-        kind=lambda w: w.noise.partition(".")[0],
+        into=lambda w, input: ["--into", *of(arms.switched_into)(w)] if input.lexicons else [],
+        lexicons=lambda w, input: flags(input, "lexicons"),
+        own=of(arms.noise_settings),
+        kind=of(arms.noise_kind),
         tokens=of(arms.pretext_tokens),
         settings=settings_of("codeswitch"),
     shell:
-        "python -m workflow_scripts.noise.codeswitch labelled --text {input.text:q} --dev {input.dev:q} --lexicons {input.lexicons:q} "
-        "--output {output.folder:q} --language {params.language:q} --into {params.into:q} --kind {params.kind} "
+        "python -m workflow_scripts.noise.codeswitch labelled --text {input.text:q} --dev {input.dev:q} {params.lexicons:q} "
+        "--output {output.folder:q} --language {params.language:q} {params.into:q} --kind {params.kind} {params.own:q} "
         "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"

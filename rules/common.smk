@@ -5,6 +5,8 @@ files are, in `workflow_scripts/paths.py`.
 """
 
 import hashlib
+import os
+import shlex
 import sys
 
 from snakemake.exceptions import WorkflowError
@@ -13,10 +15,7 @@ from snakemake.settings.types import DeploymentMethod
 
 from workflow_scripts.stage import ROOT
 
-# Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory.
-shell.prefix(f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false; ')
-
-from workflow_scripts import paths
+from workflow_scripts import paths, registry
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses, arms, inputs, searches, transfers
@@ -50,6 +49,14 @@ try:
         check_record(CONFIG)
 except InputError as error:
     raise WorkflowError(str(error)) from None
+
+
+# Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory; each stage loads the plugins.
+PLUGINS = os.pathsep.join(os.path.abspath(name) if name.endswith(".py") else name for name in CONFIG.plugins)
+shell.prefix(
+    f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false '
+    f"{f'{registry.VARIABLE}={shlex.quote(PLUGINS)}' if PLUGINS else ''}; "
+)
 
 
 # Without a cluster all jobs find the same GPU, so one of those that use it runs at a time. On Slurm the profile says what each asks for.
@@ -114,8 +121,8 @@ wildcard_constraints:
     labelled_part=r"train|dev|(test|translations|more_dev)/[\w-]+",
     aligned=r"[\w-]+",
     aligned_part=r"(dev|test)/[\w-]+",
-    noise=r"(codeswitch|mask|random|released)(\.[\w-]+)?",
-    phase="pretext|finetune",
+    noise=r"[\w-]+(\.[\w-]+){0,2}",
+    phase=r"pretext|finetune|\d+-[\w-]+",
 
 
 def acquired_sources(wildcards):

@@ -1,22 +1,24 @@
 rule pretext:
     input:
         unpack(of(arms.grid_choice)),
-        start=of(arms.phase_start, "pretext"),
+        start=of(arms.phase_start),
         noised=of(arms.noised_folder),
     output:
-        model=directory("results/runs/{experiment}/{arm}/seed{seed}/pretext/model"),
+        model=directory("results/runs/{experiment}/{arm}/seed{seed}/{phase}/model"),
         curve=report(
-            "results/runs/{experiment}/{arm}/seed{seed}/pretext/curve.tsv",
+            "results/runs/{experiment}/{arm}/seed{seed}/{phase}/curve.tsv",
             caption="../docs/captions/curve.rst",
             category="Learning curves",
             subcategory="{experiment}",
-            labels={"arm": "{arm}", "seed": "{seed}", "phase": "pretext"},
+            labels={"arm": "{arm}", "seed": "{seed}", "phase": "{phase}"},
         ),
-        report="results/runs/{experiment}/{arm}/seed{seed}/pretext/training.json",
+        report="results/runs/{experiment}/{arm}/seed{seed}/{phase}/training.json",
     log:
-        "results/logs/training/{experiment}/{arm}.seed{seed}.pretext.log",
+        "results/logs/training/{experiment}/{arm}.seed{seed}.{phase}.log",
     benchmark:
-        "results/benchmarks/training/{experiment}/{arm}.seed{seed}.pretext.tsv"
+        "results/benchmarks/training/{experiment}/{arm}.seed{seed}.{phase}.tsv"
+    wildcard_constraints:
+        phase=r"pretext|\d+-[\w-]+",
     priority: AHEAD
     conda:
         "../envs/crossgap.yaml"
@@ -27,11 +29,11 @@ rule pretext:
     params:
         languages=of(arms.direction),
         documents=of(arms.documents),
-        from_scratch=of(arms.from_scratch, "pretext"),
-        checkpoints="results/runs/{experiment}/{arm}/seed{seed}/pretext/checkpoints",
+        from_scratch=of(arms.from_scratch),
+        checkpoints="results/runs/{experiment}/{arm}/seed{seed}/{phase}/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
         keep_diverged=of(arms.keep_diverged),
-        settings=of(arms.phase_settings, "pretext"),
+        settings=of(arms.phase_settings),
     shell:
         "exec python -m workflow_scripts.training.training restore --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "

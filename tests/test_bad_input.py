@@ -37,6 +37,10 @@ def given(tmp_path_factory):
     return folder
 
 
+def lexicons(folder: Path) -> dict[str, Path]:
+    return {"lexicon_ab": folder / "empty", "lexicon_ba": folder / "empty"}
+
+
 def finetune(folder: Path, out: Path, start: str = "model", languages: tuple[str, str] = ("de", "en"), **changes) -> None:
     text = {"train_source": "de", "train_target": "en", "dev_source": "de", "dev_target": "en"}
     files = {name: folder / changes.pop(name, file) for name, file in text.items()}
@@ -49,9 +53,9 @@ def finetune(folder: Path, out: Path, start: str = "model", languages: tuple[str
     "stage, said",
     [
         (lambda f, o: embeddings.main(f / "empty", o / "x.vec", language="de"), "only 0 words occur 4 times or more"),
-        (lambda f, o: codeswitch.main(*[f / "empty"] * 6, o / "x", languages=("de", "en")), "empty: no words to switch"),
+        (lambda f, o: codeswitch.main(*[f / "empty"] * 4, o / "x", **lexicons(f), languages=("de", "en")), "empty: no words to switch"),
         (
-            lambda f, o: codeswitch.main(*[f / n for n in ("de", "en", "de", "en", "empty", "empty")], o / "x", languages=("de", "en")),
+            lambda f, o: codeswitch.main(*[f / n for n in ("de", "en") * 2], o / "x", **lexicons(f), languages=("de", "en")),
             "empty: the lexicon has no entries",
         ),
         (

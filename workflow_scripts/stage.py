@@ -24,26 +24,21 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from workflow_scripts import registry
+from workflow_scripts.errors import InputError, Stopped
 from workflow_scripts.limits import Limits
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class InputError(Exception):
-    """Bad input. The message names file, line and value, and says what to do about it."""
-
-
-class Stopped(Exception):
-    """A stage ended early and left a checkpoint, from which the same command continues."""
-
-
 def run(main: Any) -> None:
     """Run `main` with the arguments of the command line; `main` is a function, or a mapping from subcommand to function.
 
+    Behind `--plugins` stand plugins to load (see `registry`); the environment may name more.
     On an `InputError`, on `Stopped` and on a full disk, the process ends with status 1 and one line on standard error. Any other exception
     is a bug and shows its traceback.
     """
-    arguments = sys.argv[1:]
+    arguments = _with_plugins(sys.argv[1:])
     if {"--help", "-h"} & {*arguments} and sys.stdout is sys.__stdout__:
         # `--help | head` ends as other programs do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -85,6 +80,18 @@ def run(main: Any) -> None:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         sys.exit(f"error: {reason.filename or 'a file'} cannot be written: {reason.strerror}; make room, or run on another disk")
+
+
+def _with_plugins(arguments: list[str]) -> list[str]:
+    """Load the plugins that the environment and the command line name; returns what is left of the latter."""
+    at = arguments.index("--plugins") if "--plugins" in arguments else len(arguments)
+    end = next((place for place in range(at + 1, len(arguments)) if arguments[place].startswith("--")), len(arguments))
+    try:
+        registry.load_from_environment()
+        registry.load_plugins(arguments[at + 1 : end])
+    except InputError as reason:
+        sys.exit(f"error: {reason}")
+    return arguments[:at] + arguments[end:]
 
 
 def _within_limits(main: Any) -> Any:
@@ -317,7 +324,7 @@ def checksums(paths: Iterable[Path | str | None]) -> dict[str, str]:
 
 @functools.cache
 def provenance() -> dict[str, Any]:
-    """Git commit of the code, and the versions of the libraries that affect results."""
+    """Git commit of the code, the versions of the libraries that affect results, and the SHA-256 of plugins."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for package in (
         "torch",
@@ -338,7 +345,8 @@ def provenance() -> dict[str, Any]:
         if (ROOT / ".git").exists()
         else None
     )
-    return {"commit": git.stdout.strip() if git and git.returncode == 0 else "unknown", "versions": versions}
+    found = {"commit": git.stdout.strip() if git and git.returncode == 0 else "unknown", "versions": versions}
+    return found | ({"plugins": plugins} if (plugins := registry.described()) else {})
 
 
 def processor() -> str:

@@ -5,6 +5,7 @@ import pytest
 import zstandard
 from tiny_models import manual_pairs
 
+from workflow_scripts import registry
 from workflow_scripts.noise.candidates import Lookup
 from workflow_scripts.noise.codeswitch import (
     CodeSwitch,
@@ -71,8 +72,9 @@ def test_replacements_have_the_capitals_of_their_own_language():
 
 def test_the_stage_learns_capitals_from_the_text_and_can_copy_them(corpora, tmp_path):
     """In this text *Datei* and *Fenster* always have a capital, *file* and *window* never."""
-    inputs = [corpora / name for name in ("train.de", "train.en", "dev.de", "dev.en", "de-en.tsv", "en-de.tsv")]
-    main(*inputs, tmp_path / "copied", languages=("de", "en"), seed=5, tokens=1, settings=CodeSwitch(capitals="copied"))
+    inputs = [corpora / name for name in ("train.de", "train.en", "dev.de", "dev.en")]
+    lexicons = {"lexicon_ab": corpora / "de-en.tsv", "lexicon_ba": corpora / "en-de.tsv"}
+    main(*inputs, tmp_path / "copied", **lexicons, languages=("de", "en"), seed=5, tokens=1, settings=CodeSwitch(capitals="copied"))
     own, copied = ({"de": "", "en": ""} for _ in range(2))
     for texts, folder in ((own, corpora / "codeswitch"), (copied, tmp_path / "copied")):
         for code in texts:
@@ -111,7 +113,7 @@ def test_a_blank_comes_after_a_vowel_sign_too():
 
 def test_any_sentence_can_be_made_again_alone(monkeypatch):
     text, lookup = [LINE] * 100, Lookup(CANDIDATES, "de")
-    at_once, counts = switch_words(find_words(text, lookup), lookup, "codeswitch", 3, 5, 0, Noise())
+    at_once, counts = switch_words(find_words(text, lookup), lookup, registry.entry("noise", "codeswitch"), 3, 5, 0, Noise())
     monkeypatch.setattr(files, "_CHUNK", 30)
     whole, total = switch_lines(text, lookup, seed=3, stream=5)
     assert whole == at_once and total == pytest.approx(counts)
@@ -134,8 +136,9 @@ def corpora(tmp_path_factory):
         rows = [pair.split()[::order] for pair in pairs.split(",")]
         (folder / f"{name}.tsv").write_text("".join(f"{a}\t{b}\t1\t0.5\n" for a, b in {r[0]: r for r in rows}.values()))
     for kind in ("codeswitch", "mask", "random"):
-        inputs = ("train.de", "train.en", "dev.de", "dev.en", "de-en.tsv", "en-de.tsv", kind)
-        main(*(folder / n for n in inputs), languages=("de", "en"), kind=kind, seed=5, tokens=20_000, settings=CodeSwitch(frequency_bin=4))
+        inputs = (folder / n for n in ("train.de", "train.en", "dev.de", "dev.en", kind))
+        lexicons = {"lexicon_ab": folder / "de-en.tsv", "lexicon_ba": folder / "en-de.tsv"}
+        main(*inputs, **lexicons, languages=("de", "en"), kind=kind, seed=5, tokens=20_000, settings=CodeSwitch(frequency_bin=4))
     return folder
 
 
@@ -179,9 +182,10 @@ def test_all_kinds_hit_the_same_words(corpora):
 )
 def test_a_lexicon_that_would_switch_nothing_is_refused(tmp_path, corpora, entries, said):
     (tmp_path / "useless.tsv").write_text(entries)
-    inputs = [corpora / n for n in ("train.de", "train.en", "dev.de", "dev.en", "de-en.tsv")]
+    inputs = [corpora / n for n in ("train.de", "train.en", "dev.de", "dev.en")]
+    lexicons = {"lexicon_ab": corpora / "de-en.tsv", "lexicon_ba": tmp_path / "useless.tsv"}
     with pytest.raises(InputError, match=rf"useless\.tsv: .*{said}"):
-        main(*inputs, tmp_path / "useless.tsv", tmp_path / "out", languages=("de", "en"))
+        main(*inputs, tmp_path / "out", **lexicons, languages=("de", "en"))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -202,7 +206,8 @@ def one_side(folder, kind="codeswitch", words=WORDS, **changes):
         (folder / f"en-{code}.tsv").write_text("".join(rows), encoding="utf-8")
         lexicons.append(folder / f"en-{code}.tsv")
     out = folder / kind
-    one_sided(folder / "text.en", folder / "text.en", tuple(lexicons), out, language="en", into=("de", "fr"), kind=kind, **changes)
+    texts = folder / "text.en", folder / "text.en"
+    one_sided(*texts, out, lexicons=tuple(lexicons), language="en", into=("de", "fr"), kind=kind, **changes)
     with zstandard.open(out / "round0.en.tsv.zst", "rt", encoding="utf-8") as file:
         return [line.rstrip("\n").split("\t") for line in file], read_json(out / "codeswitch.json")
 

@@ -72,8 +72,8 @@ def folder(tmp_path_factory):
 
 def switched(folder, out, **changes):
     arguments = {"kind": "released", "model": folder / "model", "tokens": 3000, **changes}
-    inputs = [folder / name for name in ("t.de", "t.en", "t.de", "t.en", "de.tsv", "en.tsv")]
-    main(*inputs, out, languages=("de", "en"), **arguments)
+    inputs = [folder / name for name in ("t.de", "t.en", "t.de", "t.en")]
+    main(*inputs, out, lexicon_ab=folder / "de.tsv", lexicon_ba=folder / "en.tsv", languages=("de", "en"), **arguments)
 
 
 def test_each_pair_gives_one_side_and_rows_are_trained_on_as_pieces(folder, tmp_path):
@@ -92,9 +92,9 @@ def test_each_pair_gives_one_side_and_rows_are_trained_on_as_pieces(folder, tmp_
 
 
 def test_a_model_is_needed_and_only_here(folder, tmp_path):
-    with pytest.raises(InputError, match="--model is for the kind released"):
+    with pytest.raises(InputError, match="--model is for a noise of pieces"):
         switched(folder, tmp_path / "out", model=None)
-    with pytest.raises(InputError, match="--model is for the kind released"):
+    with pytest.raises(InputError, match="--model is for a noise of pieces"):
         switched(folder, tmp_path / "out", kind="codeswitch")
 
 

@@ -4,43 +4,43 @@ Zan et al., section III-B: spans of words are chosen as in mBART's noise. Each w
 nearest neighbours in the other language, and the model learns to restore the sentence. In every round, each pair of the
 corpus gives two examples, one per side, with new noise.
 
-Two controls replace the same words of the same sentences:
-
-``mask``
-    Each contiguous span becomes one mask. This is denoising on the task's text, without the other language.
-``random``
-    The replacements come from a lexicon whose target words are permuted among words of similar frequency. These are
-    foreign words without the alignment.
-
-The kind ``released`` is the noise of the authors' published code, for comparison (see the module `released`).
+The stage makes text with any noise of the registry (see `entry`). Its own are registered at the end of this module: ``codeswitch``, and two
+controls that replace the same words of the same sentences, ``mask`` and ``random``. The module `released` has the noise of the authors'
+published code, for comparison.
 
 The steps are commands: ``parallel`` for both sides of a parallel text, ``labelled`` for text in one language, such as that of tasks with
-labels, of which each sentence is switched into one of several languages by their lexicons.
+labels, of which each sentence is switched into one of several languages by their lexicons; ``show`` shows sentences beside what a noise
+makes of them.
 """
 
+import itertools
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from workflow_scripts import registry
 from workflow_scripts.limits import Limits
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise import spans as span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, draw_language, load_candidates, load_lookups, permute_candidates
-from workflow_scripts.noise.released import pieces_of, released_side
+from workflow_scripts.noise.entry import Batch, register_batch
+from workflow_scripts.noise.entry import Noise as Entry
+from workflow_scripts.noise.released import pieces_of, released_side, switch_pieces
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, from_plain, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.spelling import begins_sentence, read_vocabulary
 from workflow_scripts.text.words import Words, count_words, is_part_of_word, upper, words_of
 
-Kind = Literal["codeswitch", "mask", "random", "released"]
+Kind = Annotated[str, registry.Named("noise")]
 
 
 @dataclass
@@ -62,16 +62,17 @@ def main(
     text_b: Path,
     dev_a: Path,
     dev_b: Path,
-    lexicon_ab: Path,
-    lexicon_ba: Path,
     output: Path,
     *,
     languages: tuple[str, str],
     kind: Kind = "codeswitch",
+    lexicon_ab: Path | None = None,
+    lexicon_ba: Path | None = None,
     model: Path | None = None,
     documents: bool = False,
     seed: int = 1,
     tokens: int = 1,
+    noise_settings: str = "{}",
     settings: CodeSwitch = CodeSwitch(),
 ) -> None:
     """Write ``round{r}.{language}.tsv.zst`` (switched, original) and ``codeswitch.json`` into `output`.
@@ -83,64 +84,68 @@ def main(
         text_b: Training text in the second language, parallel to it line by line.
         dev_a: Dev text in the first language.
         dev_b: Dev text in the second language.
-        lexicon_ab: Lexicon from the first language into the second.
-        lexicon_ba: Lexicon from the second language into the first.
         output: Folder to write.
         languages: Codes of the two languages.
         kind: Which noise.
-        model: For the kind ``released``: the backbone whose pieces are replaced. The rows then hold pieces separated by blanks; those
+        lexicon_ab: Lexicon from the first language into the second; for noises that need one, as all of ours do.
+        lexicon_ba: Lexicon from the second language into the first.
+        model: For a noise of pieces: the backbone whose pieces are replaced. The rows then hold pieces separated by blanks; those
             of the other kinds hold text.
         documents: Lines are documents, with `</s>` between sentences.
         seed: Seed of all random choices.
         tokens: How many tokens the pretext phase reads: updates × tokens per batch. Enough rounds are written for that even if every
             word were a single token.
-        settings: Settings of the noise.
+        noise_settings: Settings of the noise's own, one JSON value.
+        settings: Settings of all noise.
 
     Raises:
         InputError: Text or lexicon is empty, a lexicon has no word (or piece) of the text, or `model` does not go with `kind`.
     """
-    if (kind == "released") != bool(model):
-        raise InputError("--model is for the kind released, which needs it")
+    entry: Entry = registry.entry("noise", kind)
+    if entry.pieces != bool(model):
+        raise InputError(f"--model is for a noise of pieces, which needs it; the noise is {kind}")
+    _check_lexicons(entry, [path for path in (lexicon_ab, lexicon_ba) if path], 2)
     codec = load_codec(model, documents) if model else None
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
     vocabularies = [read_vocabulary(text, code) for text, code in zip(sides[0], languages, strict=True)]
     running_words = sum(vocabulary.counts.total() for vocabulary in vocabularies)
     if not running_words:
         raise InputError(f"{text_a}: no words to switch")
-    # the released noise uses only every second sentence of each side
+    # a noise of pieces uses only every second sentence of each side
     rounds = max(1, -(-tokens * (2 if codec else 1) // running_words))
+    own = own_settings(entry, noise_settings)
     shares = {}
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
         into = languages[1 - side]
-        if codec:
-            candidates = load_candidates(lexicon, pieces_of(text, codec), (code, into), "piece")
-        else:
-            candidates = load_candidates(lexicon, vocabularies[side].counts, (code, into))
-        if kind == "random":
+        candidates: Candidates = {}
+        if lexicon:
+            pieces = pieces_of(text, codec) if codec else vocabularies[side].counts
+            candidates = load_candidates(lexicon, pieces, (code, into), "piece" if codec else "word")
+        if entry.lexicon == "scrambled":
             candidates = permute_candidates(candidates, vocabularies[1 - side].counts, settings.frequency_bin, seed)
         spellings = (vocabularies[side].spellings, vocabularies[1 - side].spellings) if settings.capitals == "own" else None
         write: Writer
         if codec:
-            write = partial(write_pieces, codec=codec, candidates=candidates, seed=seed, side=side, noise=settings.noise)
+            write = partial(write_pieces, entry=entry, codec=codec, candidates=candidates, seed=seed, side=side, noise=settings.noise)
         else:
             lookup = Lookup(candidates, code, into, spellings)
-            write = partial(write_words, lookup=lookup, kind=kind, seed=seed, side=side, noise=settings.noise)
+            write = partial(write_words, lookup=lookup, entry=entry, own=own, seed=seed, side=side, noise=settings.noise)
         shares[code] = write_side(text, dev, code, rounds, output, write)
-    about = {"kind": kind, "unit": "piece" if codec else "word", "rounds": rounds, "languages": languages}
-    write_json(output / "codeswitch.json", {**about, "seed": seed, "sides": shares, "settings": asdict(settings)})
+    _write_report(output, entry, rounds, languages, seed, shares, settings, own)
 
 
 def one_sided(
     text: Path,
     dev: Path,
-    lexicons: tuple[Path, ...],
     output: Path,
     *,
     language: str,
-    into: tuple[str, ...],
+    lexicons: tuple[Path, ...] = (),
+    into: tuple[str, ...] = (),
     kind: Kind = "codeswitch",
     seed: int = 1,
     tokens: int = 1,
+    noise_settings: str = "{}",
     settings: CodeSwitch = CodeSwitch(),
 ) -> None:
     """Like the command `parallel`, but for text in one language. For each sentence one of the languages `into` is drawn.
@@ -148,29 +153,120 @@ def one_sided(
     Args:
         text: Training text.
         dev: Dev text.
-        lexicons: One lexicon for each of the languages `into`, in the same order.
         output: Folder to write.
         language: Code of the text's language.
+        lexicons: One lexicon for each of the languages `into`, in the same order; for noises that need one.
         into: Codes of the languages to switch into.
         kind: Which noise.
         seed: Seed of all random choices.
         tokens: How many tokens the pretext phase reads.
-        settings: Settings of the noise.
+        noise_settings: Settings of the noise's own, one JSON value.
+        settings: Settings of all noise.
 
     Raises:
-        InputError: The text is empty, a lexicon has no word of the text, or `kind` is ``released``, which needs two sides.
+        InputError: The text is empty, a lexicon has no word of the text, or `kind` is a noise of pieces, which needs two sides.
     """
-    if kind == "released":
-        raise InputError("the noise `released` needs both sides of a parallel text; use codeswitch, mask or random")
+    entry: Entry = registry.entry("noise", kind)
+    if entry.pieces:
+        words = [name for name, other in registry.entries("noise").items() if not other.pieces]
+        raise InputError(f"the noise `{kind}` needs both sides of a parallel text; use {', '.join(words[:-1])} or {words[-1]}")
+    _check_lexicons(entry, lexicons, len(into) or 1)
     counts = count_words(read_lines(text), language)
     if not counts:
         raise InputError(f"{text}: no words to switch")
-    lookup = Lookups(load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if kind == "random" else None))
+    lookup = _lookup(entry, lexicons, language, into, counts, settings, seed)
     rounds = max(1, -(-tokens // counts.total()))
-    write = partial(write_words, lookup=lookup, kind=kind, seed=seed, side=0, noise=settings.noise)
+    own = own_settings(entry, noise_settings)
+    write = partial(write_words, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=settings.noise)
     shares = {language: write_side(text, dev, language, rounds, output, write)}
-    about = {"kind": kind, "unit": "word", "rounds": rounds, "languages": [language], "into": into}
-    write_json(output / "codeswitch.json", {**about, "seed": seed, "sides": shares, "settings": asdict(settings)})
+    _write_report(output, entry, rounds, [language], seed, shares, settings, own, into=into)
+
+
+def show(
+    text: Path,
+    *,
+    language: str,
+    kind: Kind = "codeswitch",
+    lexicons: tuple[Path, ...] = (),
+    into: tuple[str, ...] = (),
+    sentences: int = 20,
+    seed: int = 1,
+    noise_settings: str = "{}",
+    settings: CodeSwitch = CodeSwitch(),
+) -> None:
+    """Print the first sentences of a text, and below each what a noise makes of it.
+
+    Args:
+        text: Text, a sentence a line.
+        language: Code of the text's language.
+        kind: Which noise.
+        lexicons: One lexicon for each of the languages `into`, in the same order; for noises that need one.
+        into: Codes of the languages to switch into.
+        sentences: How many sentences are shown.
+        seed: Seed of all random choices.
+        noise_settings: Settings of the noise's own, one JSON value.
+        settings: Settings of all noise.
+
+    Raises:
+        InputError: As the command `labelled` does.
+    """
+    entry: Entry = registry.entry("noise", kind)
+    if entry.pieces:
+        raise InputError(f"the noise `{kind}` replaces pieces of a model; run its arm, and look at results/codeswitch")
+    _check_lexicons(entry, lexicons, len(into) or 1)
+    lines = list(itertools.islice((line for line in read_lines(text) if line.strip()), sentences))
+    lookup = _lookup(entry, lexicons, language, into, count_words(read_lines(text), language), settings, seed)
+    for line, noised in zip(lines, switch_lines(lines, lookup, kind, seed, 0, 0, settings.noise, noise_settings)[0], strict=True):
+        print(line, noised, "", sep="\n")
+
+
+def own_settings(entry: Entry, given: str | dict[str, Any]) -> Any:
+    """The settings of a noise's own, from JSON or plain values; None where it has none. Raises `InputError` for others than it knows."""
+    plain = json.loads(given) if isinstance(given, str) else given
+    if entry.settings is None:
+        if plain:
+            raise InputError(f"the noise {entry.name} has no settings of its own, got {plain}")
+        return None
+    return from_plain(entry.settings, plain)
+
+
+def _check_lexicons(entry: Entry, lexicons: list[Path] | tuple[Path, ...], wanted: int) -> None:
+    if entry.lexicon and len(lexicons) != wanted:
+        raise InputError(f"the noise {entry.name} needs {wanted} lexicon(s), one for each direction, got {len(lexicons)}")
+    if lexicons and not entry.lexicon:
+        raise InputError(f"the noise {entry.name} needs no lexicon, got {lexicons[0]}")
+
+
+def _lookup(
+    entry: Entry,
+    lexicons: tuple[Path, ...],
+    code: str,
+    into: tuple[str, ...],
+    counts: Counter[str],
+    settings: CodeSwitch,
+    seed: int,
+) -> Lookup | Lookups:
+    """The candidates of text in one language; none without a lexicon."""
+    if not entry.lexicon:
+        return Lookup({}, code)
+    scrambled = seed if entry.lexicon == "scrambled" else None
+    return Lookups(load_lookups(lexicons, code, into, counts, settings.frequency_bin, scrambled))
+
+
+def _write_report(
+    output: Path,
+    entry: Entry,
+    rounds: int,
+    languages: tuple[str, ...] | list[str],
+    seed: int,
+    shares: dict[str, Any],
+    settings: CodeSwitch,
+    own: Any,
+    **more: Any,
+) -> None:
+    about: dict[str, Any] = {"kind": entry.name, "unit": "piece" if entry.pieces else "word", "masks": entry.masks, "rounds": rounds}
+    about |= {"languages": languages, **more, "seed": seed, "sides": shares, "settings": asdict(settings)}
+    write_json(output / "codeswitch.json", about | ({"noise_settings": asdict(own)} if own is not None else {}))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -204,13 +300,14 @@ def write_words(
     total: Counter[str],
     *,
     lookup: Lookup | Lookups,
-    kind: Kind,
+    entry: Entry,
+    own: Any,
     seed: int,
     side: int,
     noise: Noise,
 ) -> None:
-    """Write rounds in which words are switched or masked: noised line, original line."""
-    noised = partial(switched, lookup=lookup, kind=kind, seed=seed, side=side, noise=noise, total=total)
+    """Write rounds of noised words: noised line, original line."""
+    noised = partial(switched, lookup=lookup, entry=entry, own=own, seed=seed, side=side, noise=noise, total=total)
     write_rounds(files, partial(read_lines, source), noised)
 
 
@@ -219,6 +316,7 @@ def write_pieces(
     files: dict[int, Path],
     total: Counter[str],
     *,
+    entry: Entry,
     codec: Codec,
     candidates: Candidates,
     seed: int,
@@ -227,7 +325,7 @@ def write_pieces(
 ) -> None:
     """Write rounds in which pieces are switched, as in the authors' published code."""
     for number, path in files.items():
-        write_lines(path, _counted(released_side(source, codec, candidates, seed, number, side, noise), total))
+        write_lines(path, _counted(released_side(source, codec, candidates, seed, number, side, noise, entry.make), total))
 
 
 def _counted(rows: Iterator[tuple[str, str, dict]], total: Counter[str]) -> Iterator[str]:
@@ -246,7 +344,8 @@ def switched(
     rounds: list[int],
     *,
     lookup: Lookup | Lookups,
-    kind: Kind,
+    entry: Entry,
+    own: Any,
     seed: int,
     side: int,
     noise: Noise,
@@ -255,7 +354,7 @@ def switched(
     """The noised lines of each round, as `rounds.write_rounds` asks for them; `total` adds up the counts of `switch_lines`."""
     found = find_words(lines, lookup)
     for number in rounds:
-        noised, counts = switch_words(found, lookup, kind, seed, 2 * number + side, first, noise)
+        noised, counts = switch_words(found, lookup, entry, seed, 2 * number + side, first, noise, own)
         total.update(counts)
         yield noised
 
@@ -268,30 +367,32 @@ def switch_lines(
     stream: int = 0,
     first: int = 0,
     noise: Noise = Noise(),
+    noise_settings: str | dict[str, Any] = "{}",
 ) -> tuple[list[str], Counter[str]]:
-    """Replace (or mask) words of sentences, some thousands at a time.
+    """Noise sentences, some thousands at a time.
 
-    Which words are replaced depends only on the settings, `seed`, `stream` and the number of the sentence, so that all kinds replace the
-    same words. A replacement has the capitals of its row of candidates; in the place of a word that begins a sentence, or is not
-    capitalised as usual, it takes over those of this word, by the rules of its own language.
+    Which words are hit depends only on the settings, `seed`, `stream` and the number of the sentence, so that all kinds hit the same words.
 
     Args:
         lines: The sentences.
         lookup: The candidates of each word.
-        kind: ``codeswitch``, ``mask`` or ``random``; the last one is ``codeswitch`` with another `lookup`.
+        kind: Name of the noise; `random` is `codeswitch` with another `lookup`.
         seed: Seed of the random choices.
         stream: Number of the random stream: 2 × round + side.
         first: Number of the first sentence in its text.
         noise: How many words are replaced, and in what spans.
+        noise_settings: Settings of the noise's own.
 
     Returns:
         The new sentences, and the numbers of all words, of words with candidates, of replaced words, and of words that were to be
         replaced.
     """
+    entry: Entry = registry.entry("noise", kind)
+    own = own_settings(entry, noise_settings)
     switched: list[str] = []
     total: Counter[str] = Counter()
     for some in chunks(lines):
-        new, counts = switch_words(find_words(some, lookup), lookup, kind, seed, stream, first + len(switched), noise)
+        new, counts = switch_words(find_words(some, lookup), lookup, entry, seed, stream, first + len(switched), noise, own)
         switched += new
         total.update(counts)
     return switched, total
@@ -317,29 +418,53 @@ def find_words(lines: list[str], lookup: Lookup | Lookups) -> Found:
 
 
 def switch_words(
-    found: Found, lookup: Lookup | Lookups, kind: Kind, seed: int, stream: int, first: int, noise: Noise
+    found: Found, lookup: Lookup | Lookups, entry: Entry, seed: int, stream: int, first: int, noise: Noise, own: Any = None
 ) -> tuple[list[str], dict[str, float]]:
     """`switch_lines` for lines of which the words have been found."""
-    words, surface = found.words, found.surface
+    words = found.words
     rows = draw_language(found.numbers, words.before, seed, stream, first)
-    choices = lookup.choices[rows]
+    # a noise without a lexicon may hit any word
+    choices = lookup.choices[rows] if entry.lexicon else np.ones(len(rows), np.int64)
     hits = span_noise.choose_words(choices, words.before, noise, seed, stream, first)
-    counts = {
-        "words": len(surface),
-        "replaceable": int(np.count_nonzero(choices)),
-        "replaced": len(hits.words),
-        "budget": noise.rate * len(surface),
-    }
-    if kind == "mask":
-        return span_noise.mask(words, hits.words), counts
-    numbers = (array.tolist() for array in (hits.words, rows[hits.words], hits.picks, found.begins[hits.words]))
+    new = entry.make(Batch(words, found.surface, found.begins, rows, hits, lookup, seed, stream, first, own))
+    replaceable = int(np.count_nonzero(choices))
+    if entry.lexicon:
+        return new, _counts(len(rows), replaceable, len(hits.words), noise.rate * len(rows))
+    # how many words it means to change is its own business
+    changed = sum(_changed(old, line) for old, line in zip(words.text.split("\n"), new, strict=True))
+    return new, _counts(len(rows), replaceable, changed, changed)
+
+
+def _counts(words: int, replaceable: int, replaced: int, budget: float) -> dict[str, float]:
+    return {"words": words, "replaceable": replaceable, "replaced": replaced, "budget": budget}
+
+
+def _changed(old: str, new: str) -> int:
+    """How many tokens of a sentence are others in its noised form, place by place."""
+    before, after = old.split(), new.split()
+    return sum(a != b for a, b in itertools.zip_longest(before, after)) if old != new else 0
+
+
+def replaced_by_candidates(batch: Batch) -> list[str]:
+    """Each word that is hit gives way to its candidate.
+
+    A replacement has the capitals of its row of candidates; in the place of a word that begins a sentence, or is not capitalised as usual,
+    it takes over those of this word, by the rules of its own language.
+    """
+    surface, lookup, hit = batch.surface, batch.lookup, batch.hits.words
+    numbers = (array.tolist() for array in (hit, batch.rows[hit], batch.hits.picks, batch.begins[hit]))
     new = [
         match_case(surface[word], lookup.rows[row][pick], lookup.language_of(row))
         if begins or surface[word] != lookup.usual[row]
         else lookup.rows[row][pick]
         for word, row, pick, begins in zip(*numbers, strict=True)
     ]
-    return replace_words(words, hits.words, new, spaced=language(lookup.code).spaced), counts
+    return replace_words(batch.words, hit, new, spaced=language(lookup.code).spaced)
+
+
+def masked(batch: Batch) -> list[str]:
+    """Each contiguous span of words that are hit becomes one mask."""
+    return span_noise.mask(batch.words, batch.hits.words)
 
 
 def match_case(model: str, word: str, code: str = "") -> str:
@@ -374,5 +499,51 @@ def replace_words(words: Words, hit: np.ndarray, new: list[str], spaced: bool = 
     return [line if spaced and "  " not in line else " ".join(line.split()) for line in lines]
 
 
+# ---------------------------------------------------------------------------------------------
+# entries
+
+ZAN = "Zan et al. 2022, section III-B"
+"""Where code-switching restore is described."""
+
+register_batch(
+    "codeswitch",
+    replaced_by_candidates,
+    label="restoring code-switched text",
+    asks="Does code-switching restore help?",
+    lexicon="own",
+    source=ZAN,
+)
+# denoising on the task's text, without the other language
+register_batch(
+    "mask",
+    masked,
+    label="restoring the same words masked (control)",
+    asks="Do words of the other language help more than gaps?",
+    control_of="codeswitch",
+    lexicon="own",
+    masks=True,
+    source="Liu et al. 2020, section 2.2",
+)
+# foreign words without the alignment
+register_batch(
+    "random",
+    replaced_by_candidates,
+    label="restoring the same words switched by a scrambled lexicon (control)",
+    asks="Do the right words help more than random ones?",
+    control_of="codeswitch",
+    lexicon="scrambled",
+)
+register_batch(
+    "released",
+    switch_pieces,
+    label="restoring text under the noise of the published code (for comparison)",
+    asks="Does the noise of the published code help?",
+    lexicon="own",
+    pieces=True,
+    masks=True,
+    source="the authors' published code",
+)
+
+
 if __name__ == "__main__":
-    run({"parallel": main, "labelled": one_sided})
+    run({"parallel": main, "labelled": one_sided, "show": show})

@@ -11,7 +11,7 @@ The training code that Zan et al. published adds noise in another way than their
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,13 +24,23 @@ from workflow_scripts.text.words import MASK
 
 
 def released_side(
-    text: Path, codec: Codec, candidates: dict[str, list[str]], seed: int, round_number: int, side: int, noise: Noise
+    text: Path,
+    codec: Codec,
+    candidates: dict[str, list[str]],
+    seed: int,
+    round_number: int,
+    side: int,
+    noise: Noise,
+    switch: Callable[..., tuple[list[str], dict[str, float]]],
 ) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """Yield every second line of `text`, starting with line `side`, as (noised pieces, line, counts) for one round."""
+    """Yield every second line of `text`, starting with line `side`, as (noised pieces, line, counts) for one round.
+
+    `switch` is the noise: `switch_pieces`, or one of its form.
+    """
     for sentence, line in enumerate(read_lines(text)):
         if sentence % 2 == side:
             rng = generator(seed, 2 * round_number + side, sentence)
-            pieces, counts = switch_pieces(codec.tokens([line])[0], candidates, noise, rng)
+            pieces, counts = switch(codec.tokens([line])[0], candidates, noise, rng)
             yield " ".join(pieces), line, counts
 
 

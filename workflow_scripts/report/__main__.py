@@ -24,6 +24,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from workflow_scripts import registry
 from workflow_scripts.report import drawing, insides, labels, transfers
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
 from workflow_scripts.report.origins import acquired, cost, provenances
@@ -48,14 +49,6 @@ REPRESENTATION_METRICS = {
     "retrieval_target_to_source": "target_to_source",
 }
 """Metric name in scores.tsv → key in representation.json, of what is measured in the last layer."""
-TRAINS_ON = {
-    "task": "TASK, PAIR",
-    "codeswitch": "restoring code-switched text",
-    "mask": "restoring the same words masked (control)",
-    "random": "restoring the same words switched by a scrambled lexicon (control)",
-    "released": "restoring text under the noise of the published code (for comparison)",
-}
-"""Kind of a phase's data → what the page says that the phase trains on."""
 ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "accuracies": [], "transfer": {}, "analyses": []}
 """What the pages of single experiments lack, because the index has it."""
 
@@ -148,7 +141,8 @@ def templates(settings: Config) -> jinja2.Environment:
     config = json.dumps(asdict(settings), indent=1, ensure_ascii=False)
     made.globals |= {
         "language": language,
-        "trains_on": TRAINS_ON,
+        # kind of a phase's data → what the page says that the phase trains on
+        "trains_on": {"task": "TASK, PAIR"} | {name: noise.label for name, noise in registry.entries("noise").items()},
         "digits": digits,
         "colour_of": drawing.colour_of,
         "config": config,
@@ -338,7 +332,7 @@ def score_rows(part: dict[str, Any]) -> list[tuple]:
             if "unaligned" in report:
                 measured["distance_means_unaligned"] = report["unaligned"]["means"]
             for metric, value in measured.items():
-                phase = "_pretext" if row["phase"] == "pretext" else ""
+                phase = f"_{row['phase']}" if row["phase"] not in ("", "finetune") else ""
                 rows.append((*head, "", direction, row["arm"], one, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
     return rows
 

@@ -105,8 +105,8 @@ def noises(study: Study) -> dict[str, list[str]]:
     kinds: dict[str, list[str]] = {}
     for arm, arm_phases in study.arms.items():
         for phase in arm_phases:
-            if phase.name == "pretext":
-                kinds.setdefault(phase.noise, []).append(arm)
+            if phase.restores:
+                kinds.setdefault(phase.noised, []).append(arm)
     return kinds
 
 
@@ -119,7 +119,7 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
     source, reference = (study.corpus / file for _, file in study.sides(testset))
     sources, references = aligned(source, reference)
     hypotheses = {arm: aligned(study.seed(arm) / f"{testset}.hyp", reference)[0] for arm in study.arms}
-    compared = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
+    compared = next(iter([*study.methods, *reversed(study.arms)]))
     chrf = {
         arm: [sacrebleu.sentence_chrf(h, [r]).score for h, r in zip(hypotheses[arm], references, strict=True)]
         for arm in dict.fromkeys((study.baseline, compared))

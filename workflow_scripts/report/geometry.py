@@ -28,7 +28,8 @@ def distances(study: Study) -> list[dict[str, Any]]:
     `measured` says what goes in and what stands for a sentence; where that differs, distances are different measures.
     """
     places: list[tuple[str, str, int | None, list[Path]]] = [("backbone", "", None, [study.run / "backbone.representation.json"])]
-    for name, (place, arm) in itertools.product(("pretext", "finetune"), enumerate(study.arms)):
+    names = sorted({phase.name for phases in study.arms.values() for phase in phases}, key=lambda name: (name == "finetune", name))
+    for name, (place, arm) in itertools.product(names, enumerate(study.arms)):
         if any(phase.name == name for phase in study.arms[arm]):
             places.append((arm, name, place, [study.seed(arm, seed) / name / "representation.json" for seed in study.seeds]))
     rows = []
@@ -49,7 +50,7 @@ def layers(rows: list[dict[str, Any]]) -> dict[str, Any]:
     Layer 0 of encoder and decoder are the embeddings. Arms may start from backbones of different depth: a model that lacks a layer has
     no point and no cell there.
     """
-    shown = [row for row in rows if row["phase"] != "pretext"]
+    shown = [row for row in rows if row["phase"] in ("", "finetune")]
     depth = {side: max(len(row["reports"][0]["layers"][side]) for row in shown) for side in ("encoder", "decoder")}
     table: list[dict[str, Any]] = []
     series: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -85,7 +86,7 @@ def projections(study: Study, measured: dict[str, str], pairs: int = 150) -> dic
     vectors by what is `measured` of them, have axes of their own.
     """
     places = [("backbone", study.run / "backbone.representation.npz")]
-    shown = [(arm, "pretext") for arm in study.of_kind("codeswitch")[:1]] + [(arm, "finetune") for arm in study.arms]
+    shown = [(arm, study.arms[arm][-2].name) for arm in study.methods[:1]] + [(arm, "finetune") for arm in study.arms]
     places += [(f"{arm} after {phase}", study.seed(arm) / phase / "representation.npz") for arm, phase in shown]
     clouds, kinds = [], []
     for name, path in places:

@@ -1,29 +1,30 @@
 """The first box of the page: what the comparisons of the arms say, in plain sentences and no further than the numbers go.
 
-Each arm that restores code-switched text is compared with the baseline (does the extra stage help?) and with its controls
-(is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference, its 95 %
-interval and p. Where chance could make the difference, the sentence says that nothing is shown. With several seeds, chance must be out of
-the question by Student's interval of the seeds' differences, too: of a few seeds drawn with replacement the bootstrap makes too little.
+Each arm that restores noised text is compared with the baseline (does the extra stage help?) and with the controls of its noise (of
+code-switching: is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference,
+its 95 % interval and p. Where chance could make the difference, the sentence says that nothing is shown. With several seeds, chance must be
+out of the question by Student's interval of the seeds' differences, too: of a few seeds drawn with replacement the bootstrap makes too little.
 """
 
 import itertools
 from typing import Any
 
+from workflow_scripts import registry
 from workflow_scripts.evidence.scores import LOWER_IS_BETTER
+from workflow_scripts.noise.entry import Noise
 from workflow_scripts.report.measures import NAMES
 from workflow_scripts.report.study import Study, digits, paired, signed, spread, summary
 
 Rows = list[dict[str, Any]]
 
 QUESTIONS = {
-    "baseline": "Does code-switching restore help? {arm} against the baseline, {other}",
-    "plain": "Does code-switching restore help? {arm} against {other}, which starts from the same backbone",
-    "mask": "Do words of the other language help more than gaps? {arm} against {other}",
-    "random": "Do the right words help more than random ones? {arm} against {other}",
+    "baseline": "{asks} {arm} against the baseline, {other}",
+    "plain": "{asks} {arm} against {other}, which starts from the same backbone",
     "scratch": "Do random weights do better than pretrained ones? {arm}, which starts from random weights, against the baseline, {other}",
     "other": "Does this help? {arm} against the baseline, {other}",
 }
-"""What a comparison asks, by the kind of the arm compared with; `other` is a comparison in which more differs than one restoring."""
+"""What a comparison asks, by its kind; `other` is a comparison in which more differs than one restoring. The noise says what restoring
+`asks`."""
 
 
 def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], metrics: list[str]) -> list[dict[str, Any]]:
@@ -39,7 +40,7 @@ def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], me
             for testset, metric in itertools.product(testsets, metrics)
         ]
         said = [{"claim": place + claim, "numbers": numbers} for place, (claim, numbers) in answers]
-        found.append({"question": QUESTIONS[kind].format(arm=arm, other=other), "answers": said})
+        found.append({"question": question(study, arm, other, kind), "answers": said})
     return found
 
 
@@ -58,9 +59,13 @@ _FEW = 6
 
 
 def comparisons(study: Study) -> list[tuple[str, str, str]]:
-    """Pairs of arms to compare, and what the comparison asks (a key of `QUESTIONS`)."""
-    switched, others = study.of_kind("codeswitch"), study.of_kind("task")
-    if not switched:
+    """Pairs of arms to compare, and the kind of comparison: a key of `QUESTIONS`, or the noise of the second arm.
+
+    An arm that restores text with a noise is compared with the baseline, with the arms of the noise's controls, and with those of noises
+    that it wants to be compared with. A control is compared only with what it is a control of.
+    """
+    restoring, others = study.methods, study.of_kind("task")
+    if not restoring:
         return [(arm, study.baseline, _other(study, arm)) for arm in study.arms if arm != study.baseline]
     found = []
     for arm in study.arms:
@@ -70,16 +75,32 @@ def comparisons(study: Study) -> list[tuple[str, str, str]]:
             for other in (study.baseline, *others)
             if study.backbones[other] == study.backbones[arm] and _way(study, other) == _way(study, arm)
         ]
-        if arm in switched:
+        if arm in restoring:
             plain = alike[0] if alike else study.baseline
-            restores = study.arms[plain][0].data != "task"
-            kind = "other" if not alike or restores else "baseline" if plain == study.baseline else "plain"
-            found.append((arm, plain, kind))
-            controls = [(control, kind) for kind in ("mask", "random") for control in study.of_kind(kind)]
+            restores = study.arms[plain][0].restores
+            found.append((arm, plain, "other" if not alike or restores else "baseline" if plain == study.baseline else "plain"))
+            mine = method_of(study, arm)
+            wanted = [name for name, noise in registry.entries("noise").items() if noise.control_of == mine.name or name in mine.against]
+            controls = [(control, kind) for kind in wanted for control in study.of_kind(kind)]
             found += [(arm, control, kind) for control, kind in controls if _dose(study, control) == _dose(study, arm)]
         elif arm in others:
             found.append((arm, study.baseline, _other(study, arm)))
     return found
+
+
+def question(study: Study, arm: str, other: str, kind: str) -> str:
+    """What a comparison of this kind asks."""
+    if kind in QUESTIONS:
+        asks = method_of(study, arm).asks if arm in study.methods else ""
+        return QUESTIONS[kind].format(asks=asks, arm=arm, other=other)
+    mine, theirs = method_of(study, arm), registry.entry("noise", kind)
+    asks = theirs.asks if theirs.control_of == mine.name else f"Is {mine.label} better than {theirs.label}?"
+    return f"{asks} {arm} against {other}"
+
+
+def method_of(study: Study, arm: str) -> Noise:
+    """The noise that a restoring arm is about: the last of its chain that is a control of no other."""
+    return next(noise for phase in reversed(study.arms[arm]) if (noise := phase.restores) and not noise.control_of)
 
 
 def _other(study: Study, arm: str) -> str:

@@ -182,7 +182,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
     """One confusion matrix per test set, of the compared arm with the first seed; none where answers are no labels."""
     if task_of(study.settings).answers not in ("labels", "tags"):
         return []
-    arm = next(iter([*study.of_kind("codeswitch"), *reversed(study.arms)]))
+    arm = next(iter([*study.methods, *reversed(study.arms)]))
     seed = study.seeds[0]
     return [
         {"testset": testset, "arm": arm, "seed": seed, "counts": found_scores(study, arm, testset)["confusion"]}

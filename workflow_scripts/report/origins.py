@@ -26,8 +26,8 @@ def acquired(results: Path, config: Config) -> list[dict[str, Any]]:
 
 
 RULES = {
-    "training/*/*.pretext.tsv": "pretext",
     "training/*/*.finetune.tsv": "finetune",
+    "training/*": "pretext",
     "corpus/*/train.tsv": "corpus",
     "corpus/*": "held_out",
     "decoding/*.nbest.tsv": "n_best",

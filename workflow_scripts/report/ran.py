@@ -30,7 +30,7 @@ def what_was_generated(study: Study) -> dict[str, Any]:
 def trained(study: Study) -> dict[str, Any]:
     """How the arms were trained, in every task: backbones, phases, whether a phase restores code-switched text, machines, choices."""
     made = phases(study)
-    restores = any(row["data"] == "codeswitch" for row in made)
+    restores = any(phase.data == "codeswitch" for phases in study.arms.values() for phase in phases)
     return {"backbones": backbones(study), "phases": made, "restores": restores, "machines": machines(study), "choices": choices(study)}
 
 
@@ -59,7 +59,8 @@ def started_from(said: dict[str, Any]) -> str:
     if said["from_scratch"]:
         return "random weights"
     start = Path(said["start"])
-    return "the phase before" if str(start).endswith("pretext/model") else f"backbone {start.parent.name}"
+    before = (start.parent / "curve.tsv").exists() and start.parent.parent.name.startswith("seed")
+    return "the phase before" if before else f"backbone {start.parent.name}"
 
 
 def written(said: dict[str, Any], translations: bool = False) -> str:

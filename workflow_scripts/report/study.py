@@ -114,8 +114,21 @@ class Study:
         return next(iter(self.arms))
 
     def of_kind(self, kind: str) -> list[str]:
-        """Arms other than the baseline whose first phase trains on `kind`."""
-        return [arm for arm, phases in self.arms.items() if arm != self.baseline and phases and phases[0].data == kind]
+        """Arms other than the baseline that restore text with the noise `kind` in any of their phases; of the kind `task`, those that
+        restore none."""
+        others = {arm: phases for arm, phases in self.arms.items() if arm != self.baseline and phases}
+        if kind == "task":
+            return [arm for arm, phases in others.items() if not any(phase.restores for phase in phases)]
+        return [arm for arm, phases in others.items() if any(phase.data == kind for phase in phases)]
+
+    @property
+    def methods(self) -> list[str]:
+        """Arms other than the baseline that restore noised text which is a control of no other."""
+        return [
+            arm
+            for arm, phases in self.arms.items()
+            if arm != self.baseline and any(phase.restores and not phase.restores.control_of for phase in phases)
+        ]
 
     def seed(self, arm: str, seed: int | None = None) -> Path:
         """The folder of an arm's run with `seed`, or with the first seed."""
@@ -237,7 +250,7 @@ def pretraining_tokens(settings: Config, chosen: Any, arm: str) -> int:
         if model:
             other = settings.experiments[model.experiment]
             phases = arm_phases(settings, other, model.arm)
-            learnt = phases if model.phase == "finetune" else phases[:1]
+            learnt = phases[: [phase.name for phase in phases].index(model.phase) + 1]
             before += sum(phase.updates * phase_training(other, phase).batch_tokens for phase in learnt if phase.updates)
     return before
 

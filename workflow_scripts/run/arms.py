@@ -9,10 +9,10 @@ import dataclasses
 import json
 from typing import Any
 
-from workflow_scripts import paths
+from workflow_scripts import paths, registry
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.run.config import Config, backbones_used
-from workflow_scripts.run.inputs import Wildcards, as_json
+from workflow_scripts.run.inputs import Wildcards, as_json, noised_phase
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, labelling, translation
 from workflow_scripts.tasks.experiment import (
@@ -29,6 +29,7 @@ from workflow_scripts.tasks.experiment import (
     seeds_of,
 )
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.training.settings import Training
 
 # ---------------------------------------------------------------------------------------------
 # experiments, arms, phases
@@ -133,9 +134,9 @@ def _arm(w: Wildcards) -> str:
     return w.arm.partition(".grid")[0]
 
 
-def phase_of(config: Config, w: Wildcards, name: str) -> Phase:
-    """The phase `pretext` or `finetune` of the wildcards' arm, or of a point of its grid."""
-    return next(phase for phase in config.arms[_arm(w)] if phase.name == name)
+def phase_of(config: Config, w: Wildcards, name: str | None = None) -> Phase:
+    """The phase of this name, or of the wildcards', of the wildcards' arm, or of a point of its grid."""
+    return next(phase for phase in config.arms[_arm(w)] if phase.name == (name or w.phase))
 
 
 def grid_point(config: Config, w: Wildcards) -> dict[str, Any] | None:
@@ -144,7 +145,7 @@ def grid_point(config: Config, w: Wildcards) -> dict[str, Any] | None:
     return grid_points(config.experiments[w.experiment])[int(number)] if number else None
 
 
-def phase_settings(config: Config, w: Wildcards, name: str) -> str:
+def phase_settings(config: Config, w: Wildcards, name: str | None = None) -> str:
     """The training settings of a phase, as JSON; what is chosen from a grid comes with `--choice`."""
     return as_json(phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)))
 
@@ -203,43 +204,64 @@ def grid_reports(config: Config, w: Wildcards) -> list[str]:
     return [f"{run}/finetune/training.json" for run in runs]
 
 
-def phase_start(config: Config, w: Wildcards, name: str) -> str:
+def phase_start(config: Config, w: Wildcards, name: str | None = None) -> str:
     """The model that a phase starts from: the phase before, or the backbone."""
-    experiment = config.experiments[w.experiment]
-    phases = config.arms[_arm(w)]
-    if name == "finetune" and len(phases) > 1 and phases[-1].start == "previous":
-        return paths.trained_model(w.experiment, _arm_with_pretext(experiment, phases, config, w), w.seed, "pretext")
+    experiment, phase = config.experiments[w.experiment], phase_of(config, w, name)
+    before = config.arms[_arm(w)][: phase.place[0]]
+    if before and phase.start == "previous":
+        return paths.trained_model(w.experiment, _arm_with(before, experiment, config, w), w.seed, before[-1].name)
     return paths.backbone_model(backbone_of(config, experiment, _arm(w)))
 
 
-def _arm_with_pretext(experiment: Experiment, phases: list[Phase], config: Config, w: Wildcards) -> str:
-    """The arm whose pretext phase the finetune phase goes on from: points of a grid that differ in the latter alone share one."""
+def _arm_with(before: list[Phase], experiment: Experiment, config: Config, w: Wildcards) -> str:
+    """The arm whose phases `before` a phase goes on from: points of a grid that differ in later ones alone share them."""
     own = grid_point(config, w)
     if own is None:
         return w.arm
-    wanted = phase_training(experiment, phases[0], own)
-    same = [phase_training(experiment, phases[0], point) == wanted for point in grid_points(experiment)]
+
+    def trained(point: dict[str, Any]) -> list[Training]:
+        return [phase_training(experiment, phase, point) for phase in before]
+
+    same = [trained(point) == trained(own) for point in grid_points(experiment)]
     return f"{_arm(w)}.grid{same.index(True)}"
 
 
-def from_scratch(config: Config, w: Wildcards, name: str) -> str:
+def from_scratch(config: Config, w: Wildcards, name: str | None = None) -> str:
     """The flag of a phase that starts from random weights."""
     return "--from-scratch" if phase_of(config, w, name).start == "scratch" else ""
 
 
 def noised_folder(config: Config, w: Wildcards) -> str:
     """The rounds of noised text that a pretext phase reads."""
-    return paths.noised_folder(w.experiment, phase_of(config, w, "pretext").noise, w.seed)
+    return paths.noised_folder(w.experiment, phase_of(config, w).noised, w.seed)
 
 
-def codeswitch_sources(config: Config, w: Wildcards) -> dict[str, str]:
-    """Both directions of the lexicon; and the backbone, where its pieces are switched."""
-    kind, _, lexicon = w.noise.partition(".")
-    experiment = config.experiments[w.experiment]
-    files = dict(zip(("ab", "ba"), translation.lexicon_files(config, w.experiment, lexicon or None), strict=True))
-    if kind == "released":
-        files["model"] = paths.backbone_model(experiment.backbone)
-    return files
+def codeswitch_sources(config: Config, w: Wildcards) -> dict[str, Any]:
+    """What a noise is made of: both directions of a lexicon, the backbone whose pieces are switched, the plugin that it comes from."""
+    phase, files = noised_phase(config, w), dict[str, Any]()
+    if phase.restores and phase.restores.lexicon:
+        sides = translation.lexicon_files(config, w.experiment, phase.lexicon)
+        files |= dict(zip(("lexicon_ab", "lexicon_ba"), sides, strict=True))
+    if phase.restores and phase.restores.pieces:
+        files["model"] = paths.backbone_model(config.experiments[w.experiment].backbone)
+    return files | noise_plugin(config, w)
+
+
+def noise_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The files of the plugin that the wildcards' noise comes from; what comes from none reads none."""
+    files = registry.plugin_files(noised_phase(config, w).restores)
+    return {"plugin": files} if files else {}
+
+
+def noise_kind(config: Config, w: Wildcards) -> str:
+    """The name of the wildcards' noise."""
+    return noised_phase(config, w).data
+
+
+def noise_settings(config: Config, w: Wildcards) -> list[str]:
+    """The flag with the settings of the noise's own, if there are any."""
+    phase = noised_phase(config, w)
+    return ["--noise-settings", json.dumps(phase.noise, ensure_ascii=False)] if phase.noise else []
 
 
 def pretext_tokens(config: Config, w: Wildcards) -> int:
@@ -249,7 +271,7 @@ def pretext_tokens(config: Config, w: Wildcards) -> int:
         (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
         for arm in trained_arms(config, w.experiment)
         for phase in config.arms[arm]
-        if phase.noise == w.noise
+        if phase.restores and phase.noised == w.noise
         for point in grid_points(experiment) or [{}]
     )
 

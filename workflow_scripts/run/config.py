@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
 
+from workflow_scripts import registry
 from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS, Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
 from workflow_scripts.limits import Positive
 from workflow_scripts.run.analyses import Analysis, sources_read
 from workflow_scripts.run.explanations import explained
-from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, stands_alone, written_out
+from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, plugins_of, stands_alone, written_out
 from workflow_scripts.stage import InputError, read_json, resource
-from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used
+from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used, placed
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import labelled as labels
@@ -125,6 +126,13 @@ class Config:
     """Analyses of models by name: their similarity, the spectra of their weights, how separable languages are."""
     over: str | None = None
     """In a recipe that is laid over another one: that one's path, from the recipe's own folder."""
+    plugins: list[str] = field(default_factory=list)
+    """Python files beside the configuration, importable modules, or entry points of installed packages, which bring noises and more of
+    their own (docs/extend.md). Those of recipes that are laid over each other, and of `--config`, add up."""
+
+    def __post_init__(self) -> None:
+        """Phases know their place in their arm."""
+        placed(self.arms)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -138,7 +146,9 @@ def load(raw: dict[str, Any], files: Sequence[Path | str] = (), ours: Any = ()) 
     laid over a file that is not named may be why.
     """
     try:
-        return _load(raw)
+        named = plugins_of(raw, files, ours)
+        registry.load_plugins(named)
+        return _load({**raw, "plugins": named} if named else raw)
     except InputError as error:
         raise InputError("\n".join((located(str(error), files, ours), *stands_alone(files)))) from None
 
@@ -189,12 +199,19 @@ def check_record(config: Config, made: Path = Path("results/configuration.json")
 
 
 def read(path: Path) -> Config:
-    """A configuration that was checked before and written out as JSON (`results/configuration.json`)."""
-    return _adapter().validate_python(read_json(path))
+    """A configuration that was checked before and written out as JSON (`results/configuration.json`), with the plugins that it names."""
+    plain = read_json(path)
+    registry.load_plugins(plain.get("plugins", ()))
+    return _adapter().validate_python(plain)
 
 
-@functools.cache
 def _adapter() -> TypeAdapter:
+    return _adapter_with(registry.version())
+
+
+@functools.lru_cache(1)
+def _adapter_with(registered: object) -> TypeAdapter:
+    """What checks a configuration, as long as nothing more is `registered`."""
     kind: Any
     for kind in _dataclasses(Config):
         kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True, "allow_inf_nan": False, "populate_by_name": True}

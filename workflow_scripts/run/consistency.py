@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator
 from pydantic import ValidationError
 
 from workflow_scripts import paths
+from workflow_scripts.errors import InputError
 from workflow_scripts.names import undefined, unfit
+from workflow_scripts.noise.codeswitch import own_settings
 from workflow_scripts.run import aligned_checks, analyses, backbone_checks, corpus_checks, labelled_checks, transfers
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
 from workflow_scripts.run.explanations import explain
@@ -200,12 +202,13 @@ def _mapping_problems(where: str, lexicon: LexiconStages, corpora: dict[str, Cor
 
 
 def _arm_problems(config: Config) -> Iterator[str]:
-    """An arm ends with its only task phase, before which at most one pretext phase is possible."""
+    """An arm is a chain of phases that ends with its only task phase."""
     for name, phases in config.arms.items():
         where = f"arms.{name}"
-        if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1 or len(phases) > 2:
-            yield f"{where}: an arm is one `data: task` phase, with at most one pretext phase before it"
+        if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1:
+            yield f"{where}: an arm ends with its one `data: task` phase, and restores noised text in any that stand before it"
         for phase in phases:
+            yield from _noise_problems(where, phase)
             yield from _phase_length_problems(where, phase)
             yield from _phase_training_problems(where, phase)
         for phase in phases[1:]:
@@ -213,6 +216,18 @@ def _arm_problems(config: Config) -> Iterator[str]:
                 yield f"{where}.start: {phase.data} would begin anew, without what the phase before it has learnt; leave `start` out"
         if name == "backbone":
             yield "arms.backbone: is what the report calls the model that arms start from; take another name"
+
+
+def _noise_problems(where: str, phase: Phase) -> Iterator[str]:
+    """The settings of a noise's own must be those that it has."""
+    if phase.restores is None:
+        if phase.noise:
+            yield f"{where}.noise: is for phases that restore noised text; the task has none"
+        return
+    try:
+        own_settings(phase.restores, phase.noise)
+    except InputError as error:
+        yield f"{where}.noise: {error}"
 
 
 def _phase_length_problems(where: str, phase: Phase) -> Iterator[str]:

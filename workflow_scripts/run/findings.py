@@ -113,7 +113,7 @@ def masked_phases(config: Config, backbone: str) -> list[str]:
         for name in experiments_needed(config)
         for arm, phase in phases_of(config, config.experiments[name], trained_arms(config, name))
         if backbone in chain(config, backbone_of(config, config.experiments[name], arm))
-        if phase.data in ("mask", "released")
+        if phase.restores and phase.restores.masks
     ]
 
 

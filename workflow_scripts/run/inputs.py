@@ -23,6 +23,7 @@ from workflow_scripts.run.config import Config, backbones_used, data_file, data_
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.experiment import (
+    Phase,
     arm_phases,
     arms_of,
     backbone_of,
@@ -251,8 +252,15 @@ def lexicon_reports(config: Config) -> list[str]:
 
 def given_lexicon(config: Config, w: Wildcards) -> list[str]:
     """The files of given dictionaries by which the words of a pretext phase on labelled text are switched."""
-    used = w.noise.partition(".")[2] or config.experiments[w.experiment].lexicon
-    return crosslingual.lexicon_files(config, w.experiment, used)
+    phase = noised_phase(config, w)
+    needed = phase.restores and phase.restores.lexicon
+    return crosslingual.lexicon_files(config, w.experiment, phase.lexicon or config.experiments[w.experiment].lexicon) if needed else []
+
+
+def noised_phase(config: Config, w: Wildcards) -> Phase:
+    """A phase that restores the wildcards' noised text; all that do have the same noise, lexicon and settings."""
+    every = (phase for phases in config.arms.values() for phase in phases)
+    return next(phase for phase in every if phase.restores and phase.noised == w.noise)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import contextlib
 import csv
 import fnmatch
 import itertools
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, get_origin
 import yaml
 
 from workflow_scripts.names import instead
-from workflow_scripts.stage import InputError, resource
+from workflow_scripts.stage import ROOT, InputError, resource
 from workflow_scripts.tasks.experiment import Task
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import TRAINING_TYPES
@@ -39,6 +40,34 @@ def check_files(paths: Iterable[Path | str]) -> None:
     problems += _in_wrong_order({path: _below(path, root) for path, root in roots.items()})
     if problems:
         raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
+
+
+def plugins_of(raw: dict[str, Any], files: Iterable[Path | str], ours: Any = ()) -> list[str]:
+    """The plugins that the configuration's files and the command line name, together: files as paths from here, others by their names.
+
+    A file is looked for beside the configuration that names it, then here, then in the repository. Without `files`, as in a module of
+    another workflow, `raw` has all of them.
+    """
+    found: list[str] = []
+    for path in files:
+        root = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        found += [_beside(name, Path(path).parent) for name in _listed(root)]
+    found += [_beside(name, Path()) for name in _listed(ours if files else raw)]
+    return list(dict.fromkeys(found))
+
+
+def _listed(raw: Any) -> list[str]:
+    named = raw.get("plugins") if hasattr(raw, "get") else None
+    return [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+
+
+def _beside(name: str, folder: Path) -> str:
+    """Where the file of a plugin is that is named beside `folder`; the name itself of a module, or where there is no file."""
+    if not name.endswith(".py"):
+        return name
+    places = (folder / os.path.expanduser(name), Path(os.path.expanduser(name)), ROOT / name)
+    found = next((place for place in places if place.is_file()), places[0])
+    return os.path.relpath(found) if found.resolve().is_relative_to(Path.cwd()) else str(found.resolve())
 
 
 def _composed(path: Path | str) -> yaml.MappingNode:

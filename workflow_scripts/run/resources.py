@@ -163,7 +163,7 @@ def needed_disk(config: Config) -> float:
     hub = [shape for name, shape in shapes.items() if config.backbones[name].kind == "hub"]
     text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(config)}
     vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(config))
-    noises = {phase.noise for arm in config.run.arms for phase in config.arms[arm] if phase.name == "pretext"}
+    noises = {phase.noised for arm in config.run.arms for phase in config.arms[arm] if phase.restores}
     copies = 1 + len(noises) * len(config.run.seeds)
     return (
         trained + sum(4 * shape.parameters for shape in hub if shape) + vectors + copies * sum(text[e.corpus] for e in translated(config))

@@ -29,6 +29,7 @@ from workflow_scripts.tasks.experiment import (
     grid_points,
     head_settings,
     lexicons_used,
+    needs_lexicon,
     of_training,
     phase_training,
     phases_of,
@@ -182,7 +183,7 @@ def results(config: Config, name: str) -> set[str]:
         for seed in seeds_of(config, experiment):
             run = paths.run_folder(name, arm, seed)
             files |= {f"{run}/predictions", *(f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm])}
-            files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
+            files |= {paths.noised_folder(name, phase.noised, seed) for phase in config.arms[arm] if phase.restores}
     return files
 
 
@@ -194,10 +195,10 @@ def phases_with(rule: str, key: str) -> Callable[[Config, str, list[str]], Itera
         seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
         for arm, phase in phases_of(config, experiment, arms):
             backbone = backbone_of(config, experiment, arm)
-            if phase.name == "pretext":
+            if phase.restores:
                 training = phase_training(experiment, phase)
                 yield of_training("pretext", f"experiments.{name}.training", backbone, training, seeds + bool(points))
-            for point in (points or [{}]) if phase.name == "finetune" else ():
+            for point in () if phase.restores else (points or [{}]):
                 # each point is trained once, then the chosen one with every seed
                 times = 1 + seeds / len(points) if points else seeds
                 epochs = point.get("epochs", phase.epochs) or 0
@@ -340,11 +341,11 @@ def text_problems(
     if text := config.labelled.get(experiment.corpus):
         yield from published_problems(where, experiment.published, config.arms, [*text.test, AVERAGE])
     for arm, phase in phases_of(config, experiment):
-        if phase.data == "released":
-            yield f"arms.{arm}: `released` needs parallel text, which {where} has none of"
+        if phase.restores and phase.restores.pieces:
+            yield f"arms.{arm}: `{phase.data}` needs parallel text, which {where} has none of"
         if phase.switch is not None:
             yield f"arms.{arm}.switch: is for translation; {where} is a {experiment.task}"
-    switched = [*(f"arms.{arm}" for arm, phase in phases_of(config, experiment) if phase.name == "pretext"), *switches]
+    switched = [*(f"arms.{arm}" for arm, phase in phases_of(config, experiment) if needs_lexicon(phase)), *switches]
     used = lexicons_used(config, experiment)
     if switched and not used:
         yield f"{where}.lexicon: is missing; {switched[0]} needs one"

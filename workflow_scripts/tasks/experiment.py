@@ -1,25 +1,29 @@
 """experiment: what all tasks share: phases, the settings of an experiment, what they mean, and the form of a task's entry in the table.
 
-An experiment is a task on a text with a backbone. An arm is a way to train, a list of phases: at most one pretext
-phase, then the task itself. The table of tasks is in `table`.
+An experiment is a task on a text with a backbone. An arm is a way to train, a chain of phases: any number that restore noised text, then
+the task itself. The table of tasks is in `table`.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from workflow_scripts import registry
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.limits import Positive, Share
 from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
+from workflow_scripts.noise.entry import Noise
 from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.settings import Training
 
@@ -31,8 +35,8 @@ if TYPE_CHECKING:
 class Phase:
     """One phase of an arm."""
 
-    data: Literal["codeswitch", "mask", "random", "released", "task"]
-    """What is trained on: a restore task on noised text, or the task itself."""
+    data: Annotated[str, registry.Named("noise", "task")]
+    """What is trained on: text with a noise of this name, which the model restores, or the task itself."""
     updates: int | None = None
     """Updates of the weights."""
     epochs: int | None = None
@@ -43,6 +47,8 @@ class Phase:
     """`previous`: the phase before, or the backbone. `scratch`: random weights in the backbone's shape."""
     lexicon: str | None = None
     """Name of the lexicon that switches the words; the experiment's if none is named."""
+    noise: dict[str, Any] = field(default_factory=dict)
+    """Settings of the noise's own, of noises that have some."""
     training: dict[str, Any] = field(default_factory=dict)
     """Training settings that differ from the experiment's in this phase."""
     switch: Share | None = None
@@ -56,15 +62,36 @@ class Phase:
     sga: dict[str, Any] = field(default_factory=dict)
     """Settings of `sga` and `ctc` that differ from the experiment's in this phase."""
 
-    @property
-    def name(self) -> str:
-        """The phase's folder."""
-        return "finetune" if self.data == "task" else "pretext"
+    place: ClassVar[tuple[int, int]] = (0, 1)
+    """Its number in its arm, from 0, and how many phases of the arm come before the task; `placed` sets both."""
 
     @property
-    def noise(self) -> str:
-        """The folder of a pretext phase's text."""
-        return f"{self.data}.{self.lexicon}" if self.lexicon else self.data
+    def name(self) -> str:
+        """The phase's folder: `finetune`, `pretext` where it is the only one before the task, else with its number, as `1-codeswitch`."""
+        if self.restores is None:
+            return "finetune"
+        number, before = self.place
+        return "pretext" if before <= 1 else f"{number + 1}-{self.data}"
+
+    @property
+    def restores(self) -> Noise | None:
+        """The entry of the noise of the text that is restored; None in the task phase."""
+        return None if self.data == "task" else registry.entry("noise", self.data)
+
+    @property
+    def noised(self) -> str:
+        """The folder of the text that is restored: the noise, the lexicon that the phase names, and a sign for the noise's settings."""
+        settings = json.dumps(self.noise, sort_keys=True, ensure_ascii=False)
+        sign = hashlib.sha256(settings.encode()).hexdigest()[:8] if self.noise else ""
+        return ".".join(part for part in (self.data, self.lexicon, sign) if part)
+
+
+def placed(arms: dict[str, list[Phase]]) -> None:
+    """Let each phase of the arms know its place, from which its name follows."""
+    for phases in arms.values():
+        before = sum(phase.data != "task" for phase in phases)
+        for number, phase in enumerate(phases):
+            phase.place = number, before  # type: ignore[misc]
 
 
 @dataclass
@@ -312,6 +339,11 @@ def family_in(config: Config, backbone: str) -> str | None:
         if block.kind == "small":
             return block.family or "mbart"
     return None
+
+
+def needs_lexicon(phase: Phase) -> bool:
+    """Whether a phase switches words by a lexicon: by its noise, or while it learns the task."""
+    return bool(phase.restores.lexicon) if phase.restores else phase.switch is not None
 
 
 def lexicons_used(config: Config, experiment: Experiment) -> list[str]:

@@ -86,8 +86,8 @@ class NamedModel:
     """Instead of a backbone: an experiment of the run that trains, of which `arm` and `phase` choose the model."""
     arm: str | None = None
     """The arm of `experiment` whose model is taken."""
-    phase: Literal["pretext", "finetune"] = "finetune"
-    """The phase of the arm after which the model is taken."""
+    phase: str = "finetune"
+    """The phase of the arm after which the model is taken: `finetune`, `pretext`, or of a longer chain one as `1-codeswitch`."""
     retrieval: dict[str, Any] = field(default_factory=dict)
     """Settings of `retrieval` that are others for this model, such as `layer`."""
 
@@ -195,8 +195,8 @@ def _model_problems(config: "Config", at: str, model: NamedModel) -> Iterator[st
         yield f"{at}.experiment: {model.experiment!r} must be one of run.experiments, and train"
     elif model.arm not in arms_of(config, other):
         yield f"{at}.arm: {model.arm!r} is no arm of {model.experiment}, which has {', '.join(arms_of(config, other))}"
-    elif model.phase == "pretext" and len(config.arms[model.arm]) < 2:
-        yield f"{at}.phase: arm {model.arm!r} has no pretext phase"
+    else:
+        yield from undefined(f"{at}.phase", model.phase, [phase.name for phase in config.arms[model.arm]])
 
 
 def _sound_models(config: "Config", experiment: RetrievalExperiment) -> list[str]:

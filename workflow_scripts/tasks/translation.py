@@ -36,6 +36,7 @@ from workflow_scripts.tasks.experiment import (
     grid_points,
     lexicon_corpus,
     lexicons_used,
+    needs_lexicon,
     of_training,
     phase_training,
     phases_of,
@@ -231,7 +232,7 @@ def written_results(config: Config, name: str, tests: list[str]) -> set[str]:
         run = paths.run_folder(name, arm, seed)
         files |= {file for test in tests for file in (f"{run}/{test}.scores.json", f"{own}/significance/{test}.seed{seed}.json")}
         files |= {f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
-        files |= {paths.noised_folder(name, phase.noise, seed) for phase in config.arms[arm] if phase.name == "pretext"}
+        files |= {paths.noised_folder(name, phase.noised, seed) for phase in config.arms[arm] if phase.restores}
     return files
 
 
@@ -245,7 +246,7 @@ def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
             # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
             yield of_training(
-                phase.name,
+                "pretext" if phase.restores else "finetune",
                 f"experiments.{name}.training",
                 backbone_of(config, experiment, arm),
                 phase_training(experiment, phase, point),
@@ -267,7 +268,7 @@ def problems(config: Config, name: str) -> Iterator[str]:
     for arm, phase in phases_of(config, experiment):
         yield from _phase_problems(arm, where, experiment, phase)
         yield from _switching_problems(f"arms.{arm}", where, experiment, phase, config)
-        yield from _released_problems(arm, where, experiment, phase, config)
+        yield from _pieces_problems(arm, where, experiment, phase, config)
     for lexicon in lexicons_used(config, experiment):
         yield from _lexicon_problems(lexicon, where, experiment, config)
     yield from undefined(f"{where}.corpus", experiment.corpus, config.corpora)
@@ -308,18 +309,22 @@ def _switching_problems(arm: str, where: str, experiment: Translation, phase: Ph
         yield f"{here}.lexicon: the task itself takes none, unless its words are switched (`switch`)"
     if phase.data != "task" and phase.switch is not None:
         yield f"{here}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
-    if phase.data == "task" and phase.switch is None:
+    if phase.lexicon and phase.restores and not phase.restores.lexicon:
+        yield f"{here}.lexicon: the noise {phase.data} takes none"
+    if not needs_lexicon(phase):
         return
+    pieces = bool(phase.restores and phase.restores.pieces)
     if not name:
         yield f"{where}.lexicon: is missing; {arm} needs one"
-    elif name in config.lexicons and (unit := config.lexicons[name].unit) != ("piece" if phase.data == "released" else "word"):
-        yield f"{here}: data {phase.data} cannot take the lexicon {name!r} of unit {unit}; pieces are for `released` only"
+    elif name in config.lexicons and (unit := config.lexicons[name].unit) != ("piece" if pieces else "word"):
+        yield f"{here}: data {phase.data} cannot take the lexicon {name!r} of unit {unit}; it switches {'pieces' if pieces else 'words'}"
 
 
-def _released_problems(arm: str, where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
+def _pieces_problems(arm: str, where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
     """Pieces are switched for the experiment's backbone, so the arm must start from no other."""
-    if phase.data == "released" and (other := backbone_of(config, experiment, arm)) != experiment.backbone:
-        yield f"arms.{arm} in {where}: `released` switches the pieces of {experiment.backbone!r}, but starts from {other!r}"
+    pieces = phase.restores and phase.restores.pieces
+    if pieces and (other := backbone_of(config, experiment, arm)) != experiment.backbone:
+        yield f"arms.{arm} in {where}: `{phase.data}` switches the pieces of {experiment.backbone!r}, but starts from {other!r}"
 
 
 def _lexicon_problems(name: str, where: str, experiment: Translation, config: Config) -> Iterator[str]:

@@ -87,7 +87,7 @@ class Backbone:
     @property
     def arm(self) -> "ArmModel | None":
         """`arm`: the model that it is, if `from` names one."""
-        found = re.fullmatch(r"([\w-]+)/([\w-]+)/seed(\d+)/(pretext|finetune)", self.from_ or "") if self.kind == "arm" else None
+        found = re.fullmatch(r"([\w-]+)/([\w-]+)/seed(\d+)/(pretext|finetune|\d+-[\w-]+)", self.from_ or "") if self.kind == "arm" else None
         return ArmModel(found[1], found[2], int(found[3]), found[4]) if found else None
 
 

@@ -66,12 +66,12 @@ def chosen_for(choice: Path | None, phase: str, seed: int, checkpoints: Path) ->
 
 
 def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
-    """The settings and results of one point, also of the pretext phase before it if there was one."""
-    reports = {"finetune": path}
-    pretext = Path(read_json(path)["start"]).parent / "training.json"
-    if pretext.parent.name == "pretext":
-        reports["pretext"] = pretext
-    phases = {name: read_json(report) for name, report in reports.items()}
+    """The settings and results of one point, also of the phases before it if there were any."""
+    phases = {"finetune": read_json(path)}
+    last = phases["finetune"]
+    # a model of the same arm, or of another point of its grid, was made by the phase before
+    while (before := Path(last["start"]).parent).parents[2:3] == path.parents[3:4] and (before / "training.json").exists():
+        phases[before.name] = last = read_json(before / "training.json")
     finetune = phases["finetune"]
     measured = {key: value for key, value in finetune["handed_on"].items() if key in ("dev_bleu", "dev_rouge", "dev_loss")}
     if "dev_bleu" not in measured:

@@ -125,7 +125,7 @@ class NoisedRounds(Rounds):
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
         report = folder / "codeswitch.json"
         noise = read_json(report) if report.exists() else {"unit": "word", "kind": "mask"}  # that of pretraining
-        self.pieces, self.masks = noise["unit"] == "piece", noise.get("kind") == "mask"
+        self.pieces, self.masks = noise["unit"] == "piece", noise.get("masks", noise.get("kind") == "mask")
         self._current: tuple[int, Sequence[Row]] = -1, []
         self.rows = len(self.epoch(0))  # which stays for the first batch
 
