@@ -32,9 +32,10 @@ def main(corpus: str, lexicon: str, a: str, b: str, *sizes: str) -> None:
             for code in (a, b):
                 write_lines(folder / f"train.{code}", islice(cycle(read_lines(Path(corpus) / f"train.{code}")), pairs))
             text, dev = ([where / f"{part}.{code}" for code in (a, b)] for where, part in ((folder, "train"), (Path(corpus), "dev")))
+            (text_a, text_b), (dev_a, dev_b) = text, dev
             ab, ba = (Path(lexicon) / f"{x}-{y}.tsv" for x, y in ((a, b), (b, a)))
             began = time.perf_counter()
-            codeswitch(*text, *dev, folder / "noised", languages=(a, b), lexicon_ab=ab, lexicon_ba=ba)  # type: ignore[misc]  # two paths each
+            codeswitch(text_a, text_b, dev_a, dev_b, folder / "noised", languages=(a, b), lexicon_ab=ab, lexicon_ba=ba)
             ours = time.perf_counter() - began
             count = sum(side["words"] for side in read_json(folder / "noised" / "codeswitch.json")["sides"].values())
             began = time.perf_counter()

@@ -3,9 +3,19 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from workflow_scripts.errors import InputError as InputError
+    from workflow_scripts.evidence.metric import metric as metric
     from workflow_scripts.noise.entry import noise as noise
+    from workflow_scripts.training.objective import objective as objective
+    from workflow_scripts.training.objective import rows_objective as rows_objective
 
-_WHERE = {"noise": "workflow_scripts.noise.entry", "InputError": "workflow_scripts.stage"}
+_WHERE = {
+    "InputError": "workflow_scripts.errors",
+    "metric": "workflow_scripts.evidence.metric",
+    "noise": "workflow_scripts.noise.entry",
+    "objective": "workflow_scripts.training.objective",
+    "rows_objective": "workflow_scripts.training.objective",
+}
 """Public name → the module that has it; imported where it is asked for, so that a plugin loads no more than it uses."""
 
 __all__ = [*_WHERE]

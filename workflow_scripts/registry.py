@@ -29,8 +29,13 @@ from workflow_scripts.names import instead, is_name
 
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "noise": ("workflow_scripts.noise.codeswitch",),
+    "objective": ("workflow_scripts.training.pretraining",),
+    "metric": ("workflow_scripts.evidence.scores",),
 }
 """Kind → the modules of ours that register its entries."""
+
+FOLDERS = ("noise", "analysis")
+"""Kinds whose names are names of folders."""
 
 GROUP = "crossgap.plugins"
 """The group of entry points by which an installed package offers plugins."""
@@ -91,7 +96,7 @@ def register(kind: str, entry: Entry) -> None:
     """Add an entry. Raises `InputError` where its name is no name, or is taken."""
     if _LOADING:
         object.__setattr__(entry, "plugin", _LOADING[-1])
-    if not is_name(entry.name):
+    if kind in FOLDERS and not is_name(entry.name):
         raise InputError(f"{kind} {entry.name!r}: names are letters, digits, - and _ only, and no - at the beginning")
     if _LOADING:
         _load_built_in(kind)

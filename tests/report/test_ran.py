@@ -1,16 +1,15 @@
 """What was run: arms, machines and settings chosen from a grid."""
 
-from typing import get_args, get_type_hints
-
 from invented import ARMS, configuration, plain, put, report, results
 
-from workflow_scripts.report.__main__ import TRAINS_ON, write_report
+from workflow_scripts import registry
+from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.experiment import Phase
 
 
-def test_every_kind_of_data_has_words():
-    assert set(get_args(get_type_hints(Phase)["data"])) == set(TRAINS_ON)
+def test_every_noise_has_words():
+    for name, noise in registry.entries("noise").items():
+        assert noise.label and noise.label != name and noise.asks.endswith("?")
 
 
 def test_restoring_is_explained_where_an_arm_does_it(tmp_path):

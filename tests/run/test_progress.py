@@ -161,7 +161,7 @@ def test_the_plan_of_the_pipeline_has_the_work_of_each_training(tmp_path):
     assert work == {
         "backbone backbone=tiny": 20 * 800,
         f"finetune {run.format('finetune')}": 16 * 800,
-        f"pretext {run.format('csr')}": 6 * 800,
+        f"pretext {run.format('csr')}, phase=pretext": 6 * 800,
         f"finetune {run.format('csr')}": 10 * 800,
     }
     assert {"report", "scores", "lexicon"} <= {rule for rule, _ in jobs}

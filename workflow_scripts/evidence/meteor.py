@@ -30,7 +30,8 @@ from typing import Any
 from nltk.stem.snowball import SnowballStemmer
 from sacrebleu.metrics.base import Score, Signature
 
-from workflow_scripts.evidence.rouge import RougeTokenizer, SummedMetric
+from workflow_scripts.evidence.metric import SummedMetric
+from workflow_scripts.evidence.rouge import RougeTokenizer
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.languages import language
 

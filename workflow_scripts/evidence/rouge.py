@@ -8,29 +8,16 @@ punctuation, or into characters for scripts without spaces (`languages`). Zan et
 """
 
 import importlib.metadata
-from collections.abc import Sequence
 from typing import Any
 
 import regex
 from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.tokenizers import Tokenizer
-from sacrebleu.metrics.base import Metric, Score, Signature
+from sacrebleu.metrics.base import Score, Signature
 
+from workflow_scripts.evidence.metric import SummedMetric
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import segment
-
-
-class SummedMetric(Metric):
-    """A metric that sacreBLEU's paired tests can use like its own: the sums of the counts of sentences give the score of a corpus."""
-
-    def _preprocess_segment(self, sent: str) -> str:
-        return sent
-
-    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
-        return {"references": refs}
-
-    def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
-        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
 
 
 class Rouge(SummedMetric):

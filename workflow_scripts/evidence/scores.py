@@ -1,6 +1,6 @@
-"""scores: BLEU, chrF and TER of translations, ROUGE of summaries, and METEOR of other generated text.
+"""scores: BLEU, chrF, chrF++ and TER of translations, ROUGE of summaries, METEOR of other generated text, and metrics of plugins.
 
-BLEU, chrF and TER are computed by sacreBLEU (Post 2018), with its signatures; ROUGE by rouge-score (see the module `rouge`), METEOR
+BLEU, chrF, chrF++ and TER are computed by sacreBLEU (Post 2018), with its signatures; ROUGE by rouge-score (see the module `rouge`), METEOR
 by its authors' program or by our own count (see the module `meteor`). The
 module `significance` tests differences between systems.
 """
@@ -10,12 +10,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import regex
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric, Signature
 
+from workflow_scripts import registry
+from workflow_scripts.evidence.metric import register_metric
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
@@ -29,9 +31,7 @@ Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", 
 class Scores:
     """Settings of the metrics and of their significance tests."""
 
-    metrics: list[Literal["BLEU", "chrF", "TER", "ROUGE-1", "ROUGE-2", "ROUGE-L", "METEOR"]] = field(
-        default_factory=lambda: ["BLEU", "chrF", "TER"]
-    )
+    metrics: list[Annotated[str, registry.Named("metric")]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
     """The metrics to compute. BLEU is always computed; if there is any ROUGE, ROUGE-L takes its place. The default for summarisation is
     ROUGE-1, ROUGE-2 and ROUGE-L; for questions, titles and stories BLEU, ROUGE-L and METEOR."""
     meteor_jar: str | None = None
@@ -89,26 +89,13 @@ def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, C
     With `lowercase`, these are the metrics that distinguish upper and lower case, for lower-cased text. Constructors are returned instead
     of metrics because making one can fail: the tokeniser flores200 is downloaded.
     """
-    tokenize = settings.tokenize or language(code).bleu_tokenizer
     wanted = {*settings.metrics, leading(settings)}
-    makers: dict[str, Callable[[], Metric]] = {}
-    if wanted & set(ROUGES) and not lowercase:
-        from workflow_scripts.evidence.rouge import Rouge
-
-        makers |= {name: partial(Rouge, name, code) for name in ROUGES if name in wanted}
-    if "METEOR" in wanted and not lowercase:
-        from workflow_scripts.evidence.meteor import Meteor, MeteorJar, meteor_name
-
-        makers[meteor_name(code, settings.meteor_jar)] = (
-            partial(MeteorJar, code, settings.meteor_jar) if settings.meteor_jar else partial(Meteor, code)
-        )
-    if "BLEU" in wanted:
-        makers["BLEU"] = partial(BLEU, tokenize=tokenize, lowercase=lowercase)
-    if "chrF" in settings.metrics:
-        makers["chrF"] = partial(CHRF, lowercase=lowercase)
-    if "TER" in settings.metrics and not lowercase:
-        makers["TER"] = TER if language(code).spaced else partial(CharacterTER, normalized=True, asian_support=True)
-    return {f"{name}, lower-cased": make for name, make in makers.items()} if lowercase else makers
+    made: dict[str, Callable[[], Metric]] = {}
+    for name, entry in registry.entries("metric").items():
+        if name in wanted and (entry.cased or not lowercase):
+            called = entry.called(code, settings) if entry.called else name
+            made[f"{called}, lower-cased" if lowercase else called] = partial(entry.make, code, settings, lowercase)
+    return made
 
 
 class CharacterTER(TER):
@@ -130,8 +117,6 @@ _CHARACTERS = regex.compile(r"(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}
 
 ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
 """The metrics for summaries; all of them ignore case."""
-LOWER_IS_BETTER = ("TER",)
-"""Metrics that count errors, so that lower scores are better."""
 
 
 def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
@@ -142,6 +127,49 @@ def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
     if not sides[0]:
         raise InputError(f"{hypotheses} and {references} are empty; decode again, with a test set that has sentences")
     return sides[0], sides[1]
+
+
+# ---------------------------------------------------------------------------------------------
+# entries
+
+
+def _rouge(name: str, code: str, settings: Scores, lowercase: bool) -> Metric:
+    from workflow_scripts.evidence.rouge import Rouge
+
+    return Rouge(name, code)
+
+
+def _meteor(code: str, settings: Scores, lowercase: bool) -> Metric:
+    from workflow_scripts.evidence.meteor import Meteor, MeteorJar
+
+    return MeteorJar(code, settings.meteor_jar) if settings.meteor_jar else Meteor(code)
+
+
+def _meteor_name(code: str, settings: Scores) -> str:
+    from workflow_scripts.evidence.meteor import meteor_name
+
+    return meteor_name(code, settings.meteor_jar)
+
+
+def _bleu(code: str, settings: Scores, lowercase: bool) -> Metric:
+    return BLEU(tokenize=settings.tokenize or language(code).bleu_tokenizer, lowercase=lowercase)
+
+
+def _chrf(code: str, settings: Scores, lowercase: bool, word_order: int = 0) -> Metric:
+    return CHRF(lowercase=lowercase, word_order=word_order)
+
+
+def _ter(code: str, settings: Scores, lowercase: bool) -> Metric:
+    return TER() if language(code).spaced else CharacterTER(normalized=True, asian_support=True)
+
+
+for rouge in ROUGES:
+    register_metric(rouge, partial(_rouge, rouge), source="Lin 2004")
+register_metric("METEOR", _meteor, called=_meteor_name, source="Denkowski and Lavie 2014; Banerjee and Lavie 2005")
+register_metric("BLEU", _bleu, cased=True, source="Papineni et al. 2002; Post 2018")
+register_metric("chrF", _chrf, cased=True, source="Popović 2015")
+register_metric("chrF++", partial(_chrf, word_order=2), cased=True, source="Popović 2017")
+register_metric("TER", _ter, higher_is_better=False, source="Snover et al. 2006")
 
 
 if __name__ == "__main__":

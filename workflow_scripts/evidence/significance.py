@@ -18,7 +18,8 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 from sacrebleu.significance import PairedTest, Result
 
-from workflow_scripts.evidence.scores import LOWER_IS_BETTER, Scores, aligned, metrics
+from workflow_scripts.evidence.metric import higher_is_better
+from workflow_scripts.evidence.scores import Scores, aligned, metrics
 from workflow_scripts.stage import InputError, in_one_line, read_json, run, write_json
 
 COVERS = {
@@ -301,7 +302,7 @@ def marker(p: float | None, difference: float, metric: str = "BLEU") -> str:
     """‡ for p < 0.01, † for p < 0.05 (the paper's Table II), followed by "worse" where the arm is worse. Not every font has an arrow."""
     if p is None or p >= 0.05:
         return ""
-    worse = difference > 0 if metric in LOWER_IS_BETTER else difference < 0
+    worse = difference < 0 if higher_is_better(metric) else difference > 0
     return ("‡" if p < 0.01 else "†") + (" worse" if worse else "")
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.evidence.scores import LOWER_IS_BETTER, ROUGES
+from workflow_scripts import registry
+from workflow_scripts.evidence.metric import higher_is_better
+from workflow_scripts.evidence.scores import ROUGES
 from workflow_scripts.evidence.significance import holm, marker
 from workflow_scripts.evidence.trivial import TRIVIAL, Kind
 from workflow_scripts.report import tables
@@ -249,7 +251,7 @@ def averages(study: Study, rows: Rows, without_model: dict[str, dict[str, float]
 def best_arm(study: Study, cells: dict[tuple[str, str], Rows], metric: str) -> str:
     """The arm with the best mean."""
     means = {arm: summary([r["value"] for r in cells[arm, metric]])["mean"] for arm in study.arms if (arm, metric) in cells}
-    return (min if metric in LOWER_IS_BETTER else max)(means, key=means.__getitem__)
+    return (max if higher_is_better(metric) else min)(means, key=means.__getitem__)
 
 
 def _gain(seeds: Rows) -> dict[str, Any] | None:
@@ -317,7 +319,8 @@ def _other_conditions(study: Study, number: Published, testset: str, measured: d
 
 def _tells_cases_apart(study: Study, metric: str) -> bool:
     """Whether a metric gives another value on lower-cased text. Metrics on `unaligned` text do not depend on the corpus."""
-    return not study.labelled and metric not in (*ROUGES, "TER") and not metric.startswith("METEOR") and not metric.endswith("_unaligned")
+    entry = registry.entries("metric").get("METEOR" if metric.startswith("METEOR") else metric)
+    return not study.labelled and (entry is None or entry.cased) and not metric.endswith("_unaligned")
 
 
 # words

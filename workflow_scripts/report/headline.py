@@ -2,15 +2,17 @@
 
 Each arm that restores noised text is compared with the baseline (does the extra stage help?) and with the controls of its noise (of
 code-switching: is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference,
-its 95 % interval and p. Where chance could make the difference, the sentence says that nothing is shown. With several seeds, chance must be
-out of the question by Student's interval of the seeds' differences, too: of a few seeds drawn with replacement the bootstrap makes too little.
+its 95 % interval and p. Where chance could make the difference, the sentence says that nothing is shown.
+
+With several seeds, chance must be out of the question by Student's interval of the seeds' differences, too: of a few seeds drawn with
+replacement the bootstrap makes too little.
 """
 
 import itertools
 from typing import Any
 
 from workflow_scripts import registry
-from workflow_scripts.evidence.scores import LOWER_IS_BETTER
+from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.noise.entry import Noise
 from workflow_scripts.report.measures import NAMES
 from workflow_scripts.report.study import Study, digits, paired, signed, spread, summary
@@ -146,7 +148,7 @@ def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, met
         return f"Not shown in {called}", f"{numbers}. By the {gap['n']} seeds alone, Student's interval is {low} to {high}."
     if tested["p"] >= 0.05 or within_chance:
         return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
-    better = gap["mean"] < 0 if metric in LOWER_IS_BETTER else gap["mean"] > 0
+    better = gap["mean"] > 0 if higher_is_better(metric) else gap["mean"] < 0
     claim = f"{'Yes' if better else f'No, {other} is better'}, by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
     return claim, f"{numbers}."
 
@@ -179,4 +181,4 @@ def unit(metric: str) -> str:
     """What a difference in a metric is counted in."""
     if metric in ("accuracy", *NAMES):
         return f"points of {NAMES.get(metric, metric)}"
-    return f"{metric} (lower is better)" if metric in LOWER_IS_BETTER else metric
+    return metric if higher_is_better(metric) else f"{metric} (lower is better)"

@@ -9,6 +9,7 @@ from typing import Any
 from scipy import stats
 
 from workflow_scripts import paths
+from workflow_scripts.evidence.metric import decimals
 from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
@@ -303,7 +304,8 @@ def signed(value: float, digits: int = 2) -> str:
 
 def digits(metric: str) -> int:
     """Decimals to show: most COMET scores, and cosines, lie between 0 and 1."""
-    return 4 if metric in ("COMET", "cosine") else 2
+    known = decimals(metric)
+    return known if known is not None else 4 if metric in ("COMET", "cosine") else 2
 
 
 def spread(values: list[float], places: int = 2) -> str:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
+from workflow_scripts import registry
 from workflow_scripts.names import undefined
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import backbone_users, writes_text
@@ -11,7 +12,7 @@ from workflow_scripts.tasks.experiment import arms_of, chain, family_in, pretrai
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import Backbone, made_of
 from workflow_scripts.training.bitext import directions
-from workflow_scripts.training.pretraining import OBJECTIVES, known_family, objective_for
+from workflow_scripts.training.pretraining import known_family, objective_for
 
 
 def problems(config: Config) -> Iterator[str]:
@@ -155,7 +156,7 @@ def _bitext_problems(config: Config, name: str, objective: str | None) -> Iterat
     """What is wrong with the parallel text that a backbone is pretrained on by `objective`, None where that is not known."""
     backbone = config.backbones[name]
     block, where = backbone.pretraining, f"backbones.{name}.{backbone.kind}"
-    reads = OBJECTIVES[objective].reads if objective else None
+    reads = registry.entry("objective", objective).reads if objective else None
     if block is None:
         return
     for corpus in block.bitext:

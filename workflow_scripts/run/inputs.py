@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from workflow_scripts import paths
+from workflow_scripts import paths, registry
 from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.models.decoding import Decoding
@@ -408,12 +408,16 @@ def backbone_bitext(config: Config, w: Wildcards, part: str) -> list[str]:
     return [paths.corpus_text(config, name, part, code) for name in named for code in config.corpora[name].languages]
 
 
-def backbone_start(config: Config, w: Wildcards) -> dict[str, str]:
-    """The model of the backbone that a continued one is made from."""
-    block = config.backbones[w.backbone]
+def backbone_start(config: Config, w: Wildcards) -> dict[str, Any]:
+    """The model of the backbone that a continued one is made from, and the plugin that its objective comes from."""
+    block, found = config.backbones[w.backbone], dict[str, Any]()
     if block.arm:
-        return {"start": paths.trained_model(block.arm.experiment, block.arm.arm, block.arm.seed, block.arm.phase)}
-    return {"start": paths.backbone_model(block.from_)} if block.kind in ("continued", "converted") and block.from_ else {}
+        found["start"] = paths.trained_model(block.arm.experiment, block.arm.arm, block.arm.seed, block.arm.phase)
+    elif block.kind in ("continued", "converted") and block.from_:
+        found["start"] = paths.backbone_model(block.from_)
+    if block.objective and (files := registry.plugin_files(registry.entry("objective", block.objective))):
+        found["plugin"] = files
+    return found
 
 
 def keep_head(config: Config, w: Wildcards) -> str:

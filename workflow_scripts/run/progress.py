@@ -327,7 +327,8 @@ def training_left(run: Run) -> float | None:
         at_once = run.at_once
         for job in jobs.values():
             if job.work and (job.rule == "backbone") is backbones:
-                chains[job.wildcards] += job.work_left
+                # the phases of an arm wait for each other
+                chains[job.wildcards.partition(", phase=")[0]] += job.work_left
                 if job.gpus and run.gpus is not None:
                     at_once = min(at_once, max(1, run.gpus // job.gpus))
         if chains:
@@ -380,7 +381,7 @@ def line_about(run: Run) -> str:
 
 def about(job: Job) -> str:
     """What a job is about, and how far a training is: ` (help-de-en, csr, seed 1; update 700 of 1,700)`."""
-    pairs = [part.partition("=") for part in job.wildcards.split(", ") if part]
+    pairs = [part.partition("=") for part in job.wildcards.removesuffix(", phase=pretext").split(", ") if part]
     # a corpus and its lexicon may have one name; once is enough
     parts = [", ".join(dict.fromkeys(f"seed {value}" if name == "seed" else value for name, _, value in pairs))]
     parts += [f"update {job.updates[0]:,} of {job.updates[1]:,}"] if job.updates else []

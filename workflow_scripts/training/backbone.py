@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts import registry
 from workflow_scripts.limits import Positive, Seed
 from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
@@ -24,7 +25,7 @@ from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch, settings_in
-from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Texts, known_family, objective_for, pretrain
+from workflow_scripts.training.pretraining import Pretraining, Texts, known_family, objective_for, pretrain
 from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import MAKERS, Small, build_model
@@ -45,7 +46,7 @@ class Backbone:
     """`hub`: keep only the pieces that occur in the experiments' text. Saves memory and time; numbers are near, not the same."""
     family: Literal[tuple(MAKERS)] | None = None  # type: ignore[valid-type]
     """`small`: an mBART (`mbart`, the default), or an encoder alone, an XLM-R (`xlmr`)."""
-    objective: Literal[tuple(OBJECTIVES)] | None = None  # type: ignore[valid-type]
+    objective: Annotated[str, registry.Named("objective")] | None = None
     """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders, `veco` is for encoders that
     become a decoder as well, `translation` reads bitext; by default the family's own."""
     from_: Annotated[str | None, Field(alias="from")] = None

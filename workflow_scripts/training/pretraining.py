@@ -26,8 +26,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from workflow_scripts import registry
 from workflow_scripts.limits import Limits, Positive
 from workflow_scripts.models.families import FAMILIES, Family, family_of
 from workflow_scripts.names import instead
@@ -42,6 +43,7 @@ from workflow_scripts.text.words import BREAK, read_sentences, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, unpaired
 from workflow_scripts.training.job import Job
+from workflow_scripts.training.objective import Material, Objective, Text, objective
 from workflow_scripts.training.ready import RAN_ON
 from workflow_scripts.training.segments import Veco
 from workflow_scripts.training.settings import Training
@@ -82,6 +84,8 @@ class Pretraining:
     """Objective `veco`: its losses."""
     training: Training = field(default_factory=Training)
     """The pretraining phase."""
+    objective_settings: dict[str, Any] = field(default_factory=dict)
+    """Settings of the objective's own, of objectives that have some (those of plugins)."""
     ready: str | None = None
     """Folder with this very backbone, pretrained before (`ready`); where anything that it was made from differs, it is not taken."""
 
@@ -111,47 +115,11 @@ class Texts(NamedTuple):
     """Their dev sets likewise."""
 
 
-class Text(NamedTuple):
-    """Text of one part, training or dev, as an objective gets it."""
-
-    lines: dict[str, list[str]]
-    """Language → monolingual lines."""
-    bitext: list[Bitext] = []  # noqa: RUF012 (a named tuple's default, which nothing changes)
-    """The pairs of each corpus."""
-    breaks: dict[str, list[int]] = {}  # noqa: RUF012
-    """Language → the numbers of the lines with which a document begins, of those that a blank line ends."""
-
-
-class Material(NamedTuple):
-    """Training material that an objective makes from text."""
-
-    text: dict[str, Path]
-    """Files that, together with the settings, decide the result."""
-    read: "Callable[[Codec], tuple[Rounds, list[Dev]]]"
-    """Function that makes training rows, and dev rows of each language, from these files."""
-    method: "Callable[[], Method] | None" = None
-    """Function that returns how the network is loaded and trained, where it is not as in other phases."""
-    losses: "Callable[[Any, Codec, list[Any]], dict[str, float]] | None" = None
-    """Network, codec and dev rows → losses in nats per label; by default one, that of the objective."""
-    finish: Callable[[Path], None] | None = None
-    """Adds to the folder of the finished model."""
-
-
-class Objective(NamedTuple):
-    """One way to learn from text."""
-
-    prepare: Callable[[Pretraining, Text, Text, int, Path], Material]
-    """Settings, training and dev text, seed and a folder for files → material."""
-    decoder: bool
-    """Whether it is for families with a decoder, or for those without."""
-    reads: Literal["lines", "pairs", "both"] = "lines"
-    """What it learns from. One that reads `lines` gets the sides of bitext among them."""
-
-
 # ---------------------------------------------------------------------------------------------
 # objectives
 
 
+@objective("denoising", decoder=True, source="Liu et al. 2020, section 2.2")
 def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (noised line, line), noised anew in each round."""
     train, dev = train_text.lines, dev_text.lines
@@ -184,6 +152,7 @@ def denoised(lines: list[str], first: int, streams: list[int], code: str, noise:
         yield denoise(words, noise, seed, stream, first, spaced=language(code).spaced)
 
 
+@objective("mlm", decoder=False, source="Devlin et al. 2019, section 3.1; Conneau et al. 2020")
 def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (masked pieces, the pieces to guess), masked anew in each epoch."""
     train, dev = train_text.lines, dev_text.lines
@@ -209,6 +178,7 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
     return Material({path.name: path for path in [*files.values(), plan]}, read)
 
 
+@objective("translation", decoder=True, reads="pairs", source="Ji et al. 2024, section 2")
 def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (source, target), each with its language's tag; corpora are sampled anew in each epoch."""
     pairs = [tuple(one.sides) for one in train_text.bitext]
@@ -242,6 +212,7 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     return Material({path.name: path for path in (*files.values(), plan)}, read)
 
 
+@objective("veco", decoder=False, reads="both", source="Luo et al. 2021, section 3")
 def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows of two segments (masked pieces, the pieces to guess), masked anew in each epoch, and the losses of VECO on them."""
     if not block.veco.parallel:
@@ -272,25 +243,15 @@ def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder
     return Material({**train.files(), **dev.files(), plan.name: plan}, read, method, measured, finish)
 
 
-OBJECTIVES: dict[str, Objective] = {
-    "denoising": Objective(denoising, decoder=True),
-    "mlm": Objective(mlm, decoder=False),
-    "translation": Objective(translation, decoder=True, reads="pairs"),
-    "veco": Objective(veco, decoder=False, reads="both"),
-}
-
-
 def objective_for(name: str | None, family: Family) -> str:
     """The name of the objective of a family: `name`, or by default the first that is for such a family.
 
     Raises `InputError` for one that does not exist, or is for other families.
     """
-    suited = [each for each, objective in OBJECTIVES.items() if objective.decoder == family.decoder]
+    suited = [each for each, found in registry.entries("objective").items() if found.decoder == family.decoder]
     if name is None:
         return suited[0]
-    if name not in OBJECTIVES:
-        raise InputError(f"there is no objective {name!r}{instead(name, OBJECTIVES)}")
-    if name not in suited:
+    if registry.entry("objective", name).name not in suited:
         has = "has a decoder" if family.decoder else "has no decoder"
         raise InputError(f"objective {name} is not for {family.title}, which {has}; set objective: {' or '.join(suited)}")
     return name
@@ -328,13 +289,14 @@ def pretrain(
         lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
         start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
         used = objective_for(objective, family_of(start))
-        if OBJECTIVES[used].reads == "pairs" and not texts.bitext:
+        wanted: Objective = registry.entry("objective", used)
+        if wanted.reads == "pairs" and not texts.bitext:
             raise InputError(f"backbone: objective {used} needs parallel text; name corpora in `{where}.bitext`")
-        if OBJECTIVES[used].reads == "lines":
+        if wanted.reads == "lines":
             train, dev = merged(train), merged(dev, block.dev_lines)
         sentences = {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()}
         pairs = {"pairs": {one.name: one.pairs for one in train.bitext}} if texts.bitext else {}
-        material = OBJECTIVES[used].prepare(block, train, dev, job.seed, folder / "text")
+        material = wanted.prepare(block, train, dev, job.seed, folder / "text")
         del lines, train, dev  # the text is in files now, and training has better use of the memory
         job = job._replace(start=start, report=folder / "training.json")
         method = [material.method()] if material.method else []

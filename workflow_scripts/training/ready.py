@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts import registry
 from workflow_scripts.stage import InputError, atomic, checksum, is_first_process, read_json, run, write_json
 from workflow_scripts.training.settings import ROUNDING_ONLY
 
@@ -61,6 +62,8 @@ def made_from(
     about_bitext = {name: settings.pop(name) for name in ("bitext", "bitext_pairs", "temperature", "direction", "pivot")}
     del settings["ready"]
     about_veco = settings.pop("veco")
+    if not settings["objective_settings"]:
+        del settings["objective_settings"]
     # settings that came later: where nothing else is chosen, a backbone is the same as before there were such
     if settings["masking"]["unit"] == "piece":
         del settings["masking"]["unit"]
@@ -85,6 +88,8 @@ def made_from(
         origin |= {"bitext": list(map(checksum, texts.bitext)), "bitext_dev": list(map(checksum, texts.bitext_dev))}
     if start:
         origin["start"] = start
+    if plugin := registry.entry("objective", objective).plugin:
+        origin["plugin"] = registry.plugins()[plugin].sha256
     return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
 
 

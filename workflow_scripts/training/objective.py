@@ -1,0 +1,202 @@
+"""objective: what an objective is: a way in which a backbone learns from text. `objective` and `rows_objective` register one.
+
+::
+
+    @rows_objective("copy", decoder=False, label="copying")
+    def copied(lines, codec, language, draw):
+        return [(row, row) for row in codec.encode(lines, language)]
+
+The function of `rows_objective` makes rows of lines: what is read, and the label of each piece, −100 where nothing is to be predicted. It
+is called anew in each epoch, with what its parameters ask for by name (`PARAMETERS`). `objective` is for those that need more: files of
+their own, another network, another loss (`Material`).
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from workflow_scripts import registry
+from workflow_scripts.errors import InputError
+from workflow_scripts.stage import from_plain
+from workflow_scripts.text.files import read_lines, write_lines
+
+if TYPE_CHECKING:
+    from workflow_scripts.models.tokenisation import Codec
+    from workflow_scripts.training.bitext import Bitext
+    from workflow_scripts.training.pretraining import Pretraining
+    from workflow_scripts.training.rows import Dev, Rounds
+    from workflow_scripts.training.training import Method
+
+
+class Text(NamedTuple):
+    """Text of one part, training or dev, as an objective gets it."""
+
+    lines: dict[str, list[str]]
+    """Language → monolingual lines."""
+    bitext: "list[Bitext]" = []  # noqa: RUF012 (a named tuple's default, which nothing changes)
+    """The pairs of each corpus."""
+    breaks: dict[str, list[int]] = {}  # noqa: RUF012
+    """Language → the numbers of the lines with which a document begins, of those that a blank line ends."""
+
+
+class Material(NamedTuple):
+    """Training material that an objective makes from text."""
+
+    text: dict[str, Path]
+    """Files that, together with the settings, decide the result."""
+    read: "Callable[[Codec], tuple[Rounds, list[Dev]]]"
+    """Function that makes training rows, and dev rows of each language, from these files."""
+    method: "Callable[[], Method] | None" = None
+    """Function that returns how the network is loaded and trained, where it is not as in other phases."""
+    losses: "Callable[[Any, Codec, list[Any]], dict[str, float]] | None" = None
+    """Network, codec and dev rows → losses in nats per label; by default one, that of the objective."""
+    finish: Callable[[Path], None] | None = None
+    """Adds to the folder of the finished model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective(registry.Entry):
+    """An entry of the kind `objective`."""
+
+    prepare: "Callable[[Pretraining, Text, Text, int, Path], Material]"
+    """Settings, training and dev text, seed and a folder for files → material."""
+    decoder: bool
+    """Whether it is for families with a decoder, or for those without."""
+    reads: Literal["lines", "pairs", "both"] = "lines"
+    """What it learns from. One that reads `lines` gets the sides of bitext among them."""
+
+
+def objective(
+    name: str,
+    *,
+    decoder: bool,
+    reads: Literal["lines", "pairs", "both"] = "lines",
+    label: str = "",
+    source: str = "",
+    settings: type | None = None,
+) -> Callable[[Callable], Callable]:
+    """Register the function that is decorated, `Objective.prepare`, as an objective; see there for what is said of it."""
+
+    def registered(prepare: Callable) -> Callable:
+        entry = Objective(name=name, label=label or name, prepare=prepare, decoder=decoder, reads=reads, source=source, settings=settings)
+        registry.register("objective", entry)
+        return prepare
+
+    return registered
+
+
+# ---------------------------------------------------------------------------------------------
+# objectives that are a function of lines
+
+PARAMETERS = {
+    "lines": "some lines of the text",
+    "language": "their language's code",
+    "codec": "the model's tokenizer: `codec.encode(lines, language)` gives rows, `codec.tokenizer` is that of transformers",
+    "max_length": "how many pieces a row may have at most",
+    "draw": "a NumPy generator: the same numbers in the same epoch of every run",
+    "settings": "an instance of the objective's dataclass",
+}
+"""What the function of an objective may ask for, by the name of its parameter."""
+
+
+def rows_objective(
+    name: str, *, decoder: bool, label: str = "", source: str = "", settings: type | None = None
+) -> Callable[[Callable], Callable]:
+    """Register the function of lines that is decorated as an objective; see the module.
+
+    With a `decoder` the labels are a whole row, as `codec.encode` makes it; else each piece that is read has a label of its own.
+    """
+
+    def registered(function: Callable) -> Callable:
+        asked = tuple(inspect.signature(function).parameters)
+        if unknown := [each for each in asked if each not in PARAMETERS]:
+            raise InputError(f"objective {name!r} asks for `{unknown[0]}`; an objective can ask for {', '.join(PARAMETERS)}")
+
+        def prepare(block: "Pretraining", train: Text, dev: Text, seed: int, folder: Path) -> Material:
+            own = from_plain(settings, block.objective_settings) if settings else None
+            make = MadeRows(name, function, asked, own, block.training.max_length, not decoder)
+            return _material(make, train, dev, seed, folder, own)
+
+        objective(name, decoder=decoder, label=label, source=source, settings=settings)(prepare)
+        return function
+
+    return registered
+
+
+class MadeRows(NamedTuple):
+    """How rows are made of lines."""
+
+    name: str
+    function: Callable[..., Sequence[tuple[Sequence[int], Sequence[int]]]]
+    asked: tuple[str, ...]
+    settings: Any
+    max_length: int
+    of_one_length: bool
+    """Whether each piece that is read has a label of its own."""
+
+    def rows(self, lines: list[str], language: str, codec: "Codec", draw: np.random.Generator) -> Any:
+        """The rows of lines, as two large arrays."""
+        from workflow_scripts.training.flat import Lines, Rows
+
+        given = {"lines": lines, "language": language, "codec": codec, "draw": draw}
+        given |= {"max_length": self.max_length, "settings": self.settings}
+        made = list(self.function(**{each: given[each] for each in self.asked}))
+        if len(made) != len(lines):
+            raise InputError(f"objective {self.name!r} made {len(made)} rows of {len(lines)} lines; it makes one of each")
+        for read, labels in made if self.of_one_length else ():
+            if len(read) != len(labels):
+                raise InputError(
+                    f"objective {self.name!r} gave {len(labels)} labels to a row of {len(read)} pieces; it gives each piece one"
+                )
+        return Rows(Lines.of(read for read, _ in made), Lines.of(labels for _, labels in made))
+
+
+def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, own: Any) -> Material:
+    """Rows that are made anew in each epoch; those of dev text are made once."""
+    files = {(part, code): folder / f"{part}.{code}" for part in ("train", "dev") for code in train.lines}
+    for (part, code), path in files.items():
+        write_lines(path, (train if part == "train" else dev).lines[code])
+    # settings that are no part of `Training`: a killed job must not go on with others
+    plan = folder / "objective.json"
+    write_lines(plan, [json.dumps({"objective": make.name, "settings": asdict(own) if own else {}, "plugins": registry.described()})])
+
+    def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
+        from workflow_scripts.training.rows import Dev
+
+        codes = list(train.lines)
+        text = {part: {code: list(read_lines(files[part, code])) for code in codes} for part in ("train", "dev")}
+        held = []
+        for side, (code, lines) in enumerate(text["dev"].items()):
+            held.append(Dev(make.rows(lines, code, codec, _draw(seed, 1, _DEV, side)), code))
+        return _made_anew(make, text["train"], codec, seed), held
+
+    return Material({path.name: path for path in [*files.values(), plan]}, read)
+
+
+# an epoch's number that training never reaches
+_DEV = 2**31
+
+
+def _draw(seed: int, kind: int, epoch: int, side: int) -> np.random.Generator:
+    return np.random.default_rng([seed, kind, epoch, side])
+
+
+def _made_anew(make: MadeRows, text: dict[str, list[str]], codec: "Codec", seed: int) -> Any:
+    from workflow_scripts.training.flat import Chained
+    from workflow_scripts.training.rows import Rounds
+
+    class MadeAnew(Rounds):
+        """The rows of all languages, made anew in each epoch."""
+
+        rows = sum(map(len, text.values()))
+
+        def epoch(self, number: int) -> Any:
+            sides = enumerate(text.items())
+            return Chained([make.rows(lines, code, codec, _draw(seed, 0, number, side)) for side, (code, lines) in sides])
+
+    return MadeAnew()
