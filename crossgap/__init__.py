@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workflow_scripts.errors import InputError as InputError
+    from workflow_scripts.evidence.layerwise import analysis as analysis
     from workflow_scripts.evidence.metric import metric as metric
     from workflow_scripts.noise.entry import noise as noise
     from workflow_scripts.training.objective import objective as objective
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "InputError": "workflow_scripts.errors",
+    "analysis": "workflow_scripts.evidence.layerwise",
     "metric": "workflow_scripts.evidence.metric",
     "noise": "workflow_scripts.noise.entry",
     "objective": "workflow_scripts.training.objective",

@@ -99,7 +99,12 @@ def experiments_with(**wanted):
         for name, experiment in CONFIG.experiments.items()
         if all(value == (task_name(experiment) if key == "task" else getattr(task_of(experiment), key)) for key, value in wanted.items())
     ]
-    return "|".join(names) or "(?!)"  # nothing matches where there are none
+    return either(names)
+
+
+def either(names):
+    """A pattern of these names; nothing matches where there are none."""
+    return "|".join(names) or "(?!)"
 
 
 wildcard_constraints:

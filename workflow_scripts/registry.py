@@ -30,6 +30,11 @@ from workflow_scripts.names import instead, is_name
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "noise": ("workflow_scripts.noise.codeswitch",),
     "objective": ("workflow_scripts.training.pretraining",),
+    "analysis": (
+        "workflow_scripts.evidence.cka",
+        "workflow_scripts.evidence.spectra",
+        "workflow_scripts.evidence.separability",
+    ),
     "metric": ("workflow_scripts.evidence.scores",),
 }
 """Kind → the modules of ours that register its entries."""

@@ -6,7 +6,7 @@ each word; here a text has one dictionary, so that the language is always the sa
 
 from dataclasses import dataclass, field
 
-from crossgap import rows_objective
+from crossgap import InputError, rows_objective
 
 
 @dataclass
@@ -22,6 +22,8 @@ class DictMlm:
 @rows_objective("dict-mlm", decoder=False, label="DICT-MLM", source="Chaudhary et al. 2020", settings=DictMlm)
 def dict_mlm(lines, language, codec, max_length, draw, settings):
     """Rows in which known words are masked, with a translation as the label."""
+    if language not in settings.dictionary:
+        raise InputError(f"dict-mlm: `dictionary` has no file for {language}, got {settings.dictionary}")
     known = translations(settings.dictionary[language], codec.tokenizer)
     rows = []
     for ids in codec.encode(lines, language, max_length):
@@ -42,9 +44,7 @@ def translations(path, tokenizer):
     with open(path, encoding="utf-8") as file:
         for line in file:
             word, translation, *_ = line.rstrip("\n").split("\t")
-            ids = tokenizer(["\u2581".join(["", each]) if False else each for each in (word, translation)], add_special_tokens=False)[
-                "input_ids"
-            ]
+            ids = tokenizer([word, translation], add_special_tokens=False)["input_ids"]
             if all(len(each) == 1 for each in ids):
                 found.setdefault(ids[0][0], []).append(ids[1][0])
     return found

@@ -13,7 +13,7 @@ def identifier():
     return LanguageIdentifier.from_model(MODEL_FILE)
 
 
-@metric("off-target", label="off-target, in per cent", higher_is_better=False, decimals=1, source="Zhang et al. 2020, section 5")
+@metric("off-target", label="off-target, in per cent", higher_is_better=False, decimals=1, source="Zhang et al. 2020")
 def off_target(hypothesis, language):
     """100 for a hypothesis that reads as another language, 0 for any other; the score of a test set is the mean."""
     return 100.0 * (identifier().classify(hypothesis)[0] != language)

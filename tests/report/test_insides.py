@@ -41,7 +41,7 @@ def results(tmp_path_factory):
 def shown(results, **changes):
     config = configured(models=MODELS, **changes)
     looked_into = insides.analyses(results, config)
-    page = templates(config).get_template("analyses.html.j2").render(analyses=looked_into, titles=insides.TITLES)
+    page = templates(config).get_template("analyses.html.j2").render(analyses=looked_into, titles=insides.titles())
     return looked_into[0], page
 
 

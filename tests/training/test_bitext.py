@@ -12,13 +12,14 @@ from test_checkpoints import same
 from test_pretraining import SHORT
 from tiny_models import manual_pairs, small_model
 
+from workflow_scripts import registry
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, drawn, read_bitext, shares, unpaired
 from workflow_scripts.training.flat import Lines, lengths_of
-from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, Texts, read_text
+from workflow_scripts.training.pretraining import Pretraining, Text, Texts, read_text
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +119,7 @@ def test_a_break_in_a_sentence_leaves_pairs_together(tmp_path):
     train, dev = read_text(block(), Texts(("de", "en"), (), (tmp_path / "dev.de",), sides["train"], sides["dev"]))
     assert train.bitext[0].sides == {"de": german[:3], "en": english[:3]} and dev.bitext[0].sides["en"] == english[3:]
     codec = load_codec(small_model(tmp_path, "cc25"))
-    rounds, held_back = OBJECTIVES["translation"].prepare(block(), train, dev, 1, tmp_path / "text").read(codec)
+    rounds, held_back = registry.entry("objective", "translation").prepare(block(), train, dev, 1, tmp_path / "text").read(codec)
     assert rounds.rows == 6 and [len(one.rows) for one in held_back] == [1, 1]
     with pytest.raises(InputError, match="no pairs are left"):  # what is held out is found as it is read
         read_text(block(), Texts(("de", "en"), (), (tmp_path / "train.de",), sides["train"], sides["dev"]))
@@ -140,7 +141,7 @@ def test_lines_that_are_kept_back_come_in_by_no_other_way(corpora, tmp_path):
 def test_a_row_has_the_tags_of_both_languages(corpora, tmp_path, family):
     codec = load_codec(small_model(tmp_path, family))
     bitext = [Bitext("a.de-en", {"de": ["Datei"], "en": ["File"]})]
-    made = OBJECTIVES["translation"].prepare(block(), Text({}, bitext), Text({}, bitext), 1, tmp_path / "text")
+    made = registry.entry("objective", "translation").prepare(block(), Text({}, bitext), Text({}, bitext), 1, tmp_path / "text")
     rounds, dev = made.read(codec)
     german, english = (codec.encode([line], code)[0] for line, code in (("Datei", "de"), ("File", "en")))
     wanted = [(german, english), (english, german)]
@@ -152,7 +153,9 @@ def test_settings_that_decide_the_rows_tell_checkpoints_apart(tmp_path):
     bitext = [Bitext("a.de-en", {"de": ["Datei"], "en": ["File"]})]
     plans = []
     for number, changes in enumerate(({}, {"temperature": 2.0}, {"direction": "many-to-one", "pivot": "de"})):
-        made = OBJECTIVES["translation"].prepare(block(**changes), Text({}, bitext), Text({}, bitext), 1, tmp_path / str(number))
+        made = registry.entry("objective", "translation").prepare(
+            block(**changes), Text({}, bitext), Text({}, bitext), 1, tmp_path / str(number)
+        )
         plans.append(made.text["plan.json"].read_text())
     assert len({*plans}) == 3
 

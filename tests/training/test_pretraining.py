@@ -15,6 +15,7 @@ from test_checkpoints import run_until, same
 from tiny_models import small_encoder
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, XLMRobertaForMaskedLM
 
+from workflow_scripts import registry
 from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.tokenisation import load_codec, word_starts
 from workflow_scripts.noise.masking import Masking
@@ -22,7 +23,7 @@ from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import classification
 from workflow_scripts.training.backbone import Backbone, chain_of
 from workflow_scripts.training.job import Job
-from workflow_scripts.training.pretraining import OBJECTIVES, Pretraining, Text, objective_for
+from workflow_scripts.training.pretraining import Pretraining, Text, objective_for
 from workflow_scripts.training.rows import MaskedText
 from workflow_scripts.training.settings import Training
 
@@ -96,7 +97,7 @@ def test_the_masking_decides_what_a_killed_job_goes_on_from(tmp_path):
     text = Text({"en": ["Open the file and print it."]})
     seen = set()
     for place, masking in enumerate((Masking(), Masking(rate=0.3), Masking(unit="word"))):
-        material = OBJECTIVES["mlm"].prepare(Pretraining(masking=masking), text, text, 1, tmp_path / str(place))
+        material = registry.entry("objective", "mlm").prepare(Pretraining(masking=masking), text, text, 1, tmp_path / str(place))
         seen.add(tuple(checksums(material.text.values()).values()))
     assert len(seen) == 3
 

@@ -5,11 +5,12 @@ import shutil
 from html import unescape
 
 import pytest
-from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
+from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
 from workflow_scripts.stage import read_json
+from workflow_scripts.text.files import read_lines
 
-PLUGINS = ["word_order.py"]
+PLUGINS = ["word_order.py", "off_target.py", "dict_mlm.py", "intrinsic_dimension.py"]
 CONTENT = copy.deepcopy(TINY) | {
     "plugins": PLUGINS,
     "run": {"experiments": ["tiny"], "arms": ["finetune", "csr", "order", "curriculum"], "seeds": [1]},
@@ -18,7 +19,16 @@ CONTENT["arms"] |= {
     "order": [{"data": "shuffled", "updates": 6}, {"data": "task", "updates": 10}],
     "curriculum": [{"data": "shuffled", "updates": 2}, {"data": "codeswitch", "updates": 4}, {"data": "task", "updates": 10}],
 }
-ARMS = CONTENT["run"]["arms"]
+CONTENT["experiments"]["tiny"]["scores"] |= {"metrics": ["BLEU", "chrF++", "off-target"]}
+ENCODER = {
+    "kind": "small",
+    "family": "xlmr",
+    "objective": "dict-mlm",
+    "small": CONTENT["backbones"]["tiny"]["small"] | {"objective_settings": {"dictionary": {"de": "words.tsv", "en": "words.tsv"}}},
+}
+CONTENT["backbones"] |= {"encoder": ENCODER}
+CONTENT["analyses"] = {"insides": {"models": ["encoder"], "corpus": "tiny", "stages": ["separability", "intrinsic-dimension"]}}
+CONTENT["run"]["analyses"] = ["insides"]
 
 
 @pytest.fixture(scope="module")
@@ -27,18 +37,14 @@ def folder(tmp_path_factory):
     folder = lay_out(tmp_path_factory.mktemp("plugins"))
     for name in PLUGINS:
         shutil.copy(ROOT / "examples/plugins" / name, folder)
+    words = [word for line in read_lines(folder / "bible.de.txt") for word in line.split()]
+    (folder / "words.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(words[:3000], words[1:], strict=False)), encoding="utf-8")
     snakemake(folder, *arguments(folder), "--cores", "2")
     return folder
 
 
 def arguments(folder):
     return "--configfile", str(ROOT / "config.yaml"), write_config(folder, CONTENT)
-
-
-def plans(folder, *more):
-    """The rules that would run again."""
-    said = snakemake(folder, *arguments(folder), "-n", "--quiet", "host", *more)
-    return {line.split()[1].rstrip(":") for line in said.splitlines() if line.strip().startswith(("rule ", "localrule "))}
 
 
 def test_an_arm_of_a_plugin_runs_to_the_report(folder):
@@ -52,20 +58,46 @@ def test_an_arm_of_a_plugin_runs_to_the_report(folder):
 
 def test_a_chain_trains_one_phase_after_the_other(folder):
     runs = folder / "results/runs/tiny"
-    assert [path.name for path in sorted((runs / "curriculum/seed1").iterdir()) if path.is_dir()] == ["1-shuffled", "2-codeswitch", "finetune"]
-    starts = {name: read_json(runs / f"curriculum/seed1/{name}/training.json")["start"] for name in ("1-shuffled", "2-codeswitch", "finetune")}
+    assert [path.name for path in sorted((runs / "curriculum/seed1").iterdir()) if path.is_dir()] == [
+        "1-shuffled",
+        "2-codeswitch",
+        "finetune",
+    ]
+    starts = {
+        name: read_json(runs / f"curriculum/seed1/{name}/training.json")["start"] for name in ("1-shuffled", "2-codeswitch", "finetune")
+    }
     assert starts["1-shuffled"].endswith("backbones/tiny/model")
     assert starts["2-codeswitch"].endswith("seed1/1-shuffled/model") and starts["finetune"].endswith("seed1/2-codeswitch/model")
     assert (runs / "order/seed1/pretext/model").is_dir()
 
 
+def test_a_metric_of_a_plugin_is_tested_and_shown_like_others(folder):
+    scores = read_json(folder / "results/runs/tiny/order/seed1/pages.scores.json")["metrics"]
+    assert {*scores} == {"BLEU", "chrF++", "off-target"} and 0 <= scores["off-target"]["value"] <= 100
+    tested = read_json(folder / "results/runs/tiny/significance/pages.seed1.json")["systems"]["csr"]
+    assert {*tested} == {*scores}
+    assert "off-target" in unescape((folder / "results/report.html").read_text(encoding="utf-8"))
+
+
+def test_a_backbone_learns_by_the_objective_of_a_plugin(folder):
+    said = read_json(folder / "results/backbones/encoder/backbone.json")
+    assert said["objective"] == "dict-mlm" and said["dict-mlm_loss"] > 0
+    assert [*said["made_from"]["settings"]["objective_settings"]["dictionary"]] == ["de", "en"] and said["made_from"]["plugin"]
+
+
+def test_an_analysis_of_a_plugin_has_a_number_for_each_layer(folder):
+    found = read_json(folder / "results/analyses/insides/intrinsic-dimension.json")["models"]["encoder"]
+    assert [(row["language"], row["layer"]) for row in found["rows"]] == [(code, layer) for code in ("en", "de") for layer in (0, 1)]
+    assert all(0 < row["value"] < 100 for row in found["rows"])
+    page = unescape((folder / "results/report.html").read_text(encoding="utf-8"))
+    assert 'id="intrinsic-dimension-insides"' in page and "Facco et al. 2017" in page
+
+
 def test_what_a_plugin_says_counts_for_its_own_jobs_alone(folder):
-    assert not plans(folder)
+    assert not planned(snakemake(folder, *arguments(folder), "-n"))
     plugin = folder / "word_order.py"
     before = plugin.read_text(encoding="utf-8")
     plugin.write_text(before.replace("draw.permutation(len(words))", "draw.permutation(len(words))[::-1]"), encoding="utf-8")
-    said = snakemake(folder, *arguments(folder), "-n")
+    jobs = planned(snakemake(folder, *arguments(folder), "-n"))
     plugin.write_text(before, encoding="utf-8")
-    assert "rule codeswitch" in said and "results/codeswitch/tiny/shuffled/seed1" in said
-    assert "results/codeswitch/tiny/codeswitch/seed1" not in said.split("rule codeswitch")[1].split("rule ")[0]
-    assert "rule lexicon" not in said and "rule backbone" not in said
+    assert {"codeswitch", "pretext", "finetune", "decoding", "report"} <= jobs and not {"lexicon", "backbone", "corpus"} & jobs

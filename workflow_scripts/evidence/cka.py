@@ -37,6 +37,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
+from workflow_scripts.evidence.layerwise import register_analysis
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
@@ -389,6 +390,9 @@ def estimate(both: Sums, x: Sums, y: Sums, texts: int) -> dict[str, float | None
         "high": min(1.0, unbiased + float(high)),
     }
     return {name: round(value, 6) for name, value in values.items()}
+
+
+register_analysis("cka", label="Similarity of states (CKA)", base=True, source="Kornblith et al. 2019; Ji et al. 2024")
 
 
 if __name__ == "__main__":

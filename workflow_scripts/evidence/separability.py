@@ -34,6 +34,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.counted import share
+from workflow_scripts.evidence.layerwise import register_analysis
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
 from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
@@ -200,6 +201,9 @@ def with_interval(values: np.ndarray, settings: Separability) -> dict[str, float
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+register_analysis("separability", label="Separability of languages")
 
 
 if __name__ == "__main__":

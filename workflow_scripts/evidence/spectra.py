@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
+from workflow_scripts.evidence.layerwise import register_analysis
 from workflow_scripts.evidence.states import Half, Side, open_half
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, run, write_json
@@ -124,6 +125,9 @@ def curve(values: np.ndarray, points: int) -> list[list[float]]:
     """Up to `points` singular values with their numbers (from 1), evenly spaced, the first and the last among them."""
     chosen = np.unique(np.linspace(0, len(values) - 1, points).round().astype(int))
     return [[int(number) + 1, round(float(values[number]), 5)] for number in chosen]
+
+
+register_analysis("spectra", label="Spectra of weights", reads_text=False, base=True, source="Ji et al. 2024")
 
 
 if __name__ == "__main__":

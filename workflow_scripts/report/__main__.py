@@ -89,7 +89,7 @@ def write_report(
         "transfer": transferred,
         "predictors": predictors(transferred, looked_into),
         "analyses": looked_into,
-        "titles": insides.TITLES,
+        "titles": insides.titles(),
         "cost": cost(results),
         "data": acquired(results, settings),
         "provenance": provenances(results, read_for_it),

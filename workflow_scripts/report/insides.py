@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.run.analyses import STAGES, published_spectra
+from workflow_scripts import registry
+from workflow_scripts.run.analyses import published_spectra
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 
@@ -26,7 +27,6 @@ MEASURES = {
 WITH_INTERVAL = ("probe", "retrieval", "centred")
 HEADER = ("analysis", "stage", "models", "languages", "layer", "of", "metric", "value", "low", "high")
 """Columns of `analyses.tsv`; `of` is the pooling of states, or the matrix of weights."""
-TITLES = {"cka": "Similarity of states (CKA)", "spectra": "Spectra of weights", "separability": "Separability of languages"}
 
 
 def analyses(results: Path, config: Config) -> list[dict[str, Any]]:
@@ -36,12 +36,10 @@ def analyses(results: Path, config: Config) -> list[dict[str, Any]]:
         analysis = config.analyses[name]
         names = short_names(analysis.models)
         one: dict[str, Any] = {"name": name, "settings": analysis, "names": names, "stages": {}, "failed": {}, "read": []}
-        for stage in STAGES:
-            if stage not in analysis.stages:
-                continue
+        for stage in analysis.stages:
             path = results / "analyses" / name / f"{stage}.json"
             try:
-                shown = _SHOWN[stage](read_json(path), names)
+                shown = _SHOWN.get(stage, layerwise)(read_json(path), names)
                 if stage == "spectra":
                     shown["published"] = published_spectra(analysis.published) if analysis.published else {}
                 one["stages"][stage] = shown
@@ -199,6 +197,15 @@ def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:
                 values = (cell["mean"], cell["low"], cell["high"]) if metric in WITH_INTERVAL else (cell, None, None)
                 yield (one["name"], "separability", row["models"], "", row["layer"], "", metric, *_rounded(*values))
 
+        for name, shown in stages.items():
+            for row in shown["rows"] if "entry" in shown else ():
+                yield (one["name"], name, row["models"], row["language"], row["layer"], "", name, *_rounded(row["value"], None, None))
+
+
+def titles() -> dict[str, str]:
+    """What the page calls each analysis."""
+    return {name: entry.label for name, entry in registry.entries("analysis").items()}
+
 
 def _rounded(*values: float | None) -> list[float | str]:
     return ["" if value is None else round(value, 6) for value in values]
@@ -221,6 +228,25 @@ def separability(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any
     }
     rows = [{"model": names[model], "models": model, **row} for model, found in models.items() for row in found["by_layer"]]
     return {"report": report, "charts": charts, "measures": {key: MEASURES[key] for key in shown}, "rows": rows}
+
+
+def layerwise(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """A chart over the layers for each language, and the rows of the table, of an analysis of a plugin."""
+    entry = registry.entry("analysis", report["measure"])
+    models = report["models"]
+    charts = {
+        code: [
+            {
+                "name": names[model],
+                "colour": colour,
+                "lines": [[(row["layer"], row["value"]) for row in found["rows"] if row["language"] == code]],
+            }
+            for colour, (model, found) in enumerate(models.items())
+        ]
+        for code in report["languages"]
+    }
+    rows = [{"model": names[model], "models": model, **row} for model, found in models.items() for row in found["rows"]]
+    return {"report": report, "entry": entry, "charts": charts, "rows": rows}
 
 
 _SHOWN = {"cka": similarity, "spectra": spectra, "separability": separability}

@@ -10,10 +10,11 @@ import csv
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
-from workflow_scripts import paths
+from workflow_scripts import paths, registry
 from workflow_scripts.evidence.cka import NEEDED, Cka
+from workflow_scripts.evidence.layerwise import Layerwise
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.evidence.spectra import Spectra
 from workflow_scripts.evidence.states import Side
@@ -27,8 +28,15 @@ from workflow_scripts.training.backbone import Backbone
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config
 
-Stage = Literal["cka", "spectra", "separability"]
-STAGES: tuple[str, ...] = get_args(Stage)
+
+def ours() -> list[str]:
+    """The analyses that do not come from plugins."""
+    return [name for name, entry in registry.entries("analysis").items() if not entry.plugin]
+
+
+def layerwise() -> list[str]:
+    """The analyses that are a function of the states of a layer."""
+    return [name for name, entry in registry.entries("analysis").items() if entry.make]
 
 
 @dataclass
@@ -51,8 +59,8 @@ class Analysis:
     """Whether line i is the same text in all languages. Else languages are not compared, and translations are not looked for."""
     side: Side = "encoder"
     """The half of encoder-decoders that is looked into."""
-    stages: list[Stage] = field(default_factory=lambda: list(get_args(Stage)))
-    """What is measured; `spectra` needs no text."""
+    stages: list[Annotated[str, registry.Named("analysis")]] = field(default_factory=ours)
+    """What is measured; `spectra` needs no text. Those of plugins are measured where they are named."""
     cka: Cka = field(default_factory=Cka)
     """Similarity of models, and of languages within a model."""
     spectra: Spectra = field(default_factory=Spectra)
@@ -62,6 +70,8 @@ class Analysis:
     (from 0), `matrix`, `norm`, `distance` and `source`."""
     separability: Separability = field(default_factory=Separability)
     """How well languages can be told apart, and translations be found."""
+    layerwise: Layerwise = field(default_factory=Layerwise)
+    """What the analyses of plugins read."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -139,7 +149,7 @@ def sources_read(config: Config) -> set[str]:
 
 def reads_text(analysis: Analysis) -> bool:
     """Whether any of the stages reads text."""
-    return bool({"cka", "separability"} & {*analysis.stages})
+    return any(registry.entry("analysis", stage).reads_text for stage in analysis.stages)
 
 
 def languages_for(config: Config, backbone: str) -> list[str]:
@@ -197,13 +207,18 @@ def texts(config: Config, w: Any) -> list[str]:
     return list(chosen_text(config, config.analyses[w.analysis]).values())
 
 
-def stage_flags(config: Config, w: Any, stage: Stage) -> list[str]:
-    """What a stage's command line is told besides files and settings."""
-    analysis = config.analyses[w.analysis]
+def plugin(config: Config, w: Any) -> dict[str, list[str]]:
+    """The files of the plugin that an analysis comes from."""
+    return {"plugin": registry.plugin_files(registry.entry("analysis", w.measure))}
+
+
+def stage_flags(config: Config, w: Any, stage: str | None = None) -> list[str]:
+    """What the command line of a stage, or of the wildcards' measure, says besides files and settings."""
+    analysis, entry = config.analyses[w.analysis], registry.entry("analysis", stage or w.measure)
     flags = ["--names", *analysis.models, "--side", analysis.side]
-    if analysis.base and stage != "separability":
+    if analysis.base and entry.base:
         flags += ["--base", analysis.base]
-    if stage != "spectra":
+    if entry.reads_text:
         flags += ["--languages", *chosen_text(config, analysis), *(["--parallel"] if analysis.parallel else [])]
         flags += ["--labelled"] if reads_examples(config, analysis) else []
         flags += ["--documents"] if reads_documents(config, analysis) else []
@@ -212,7 +227,7 @@ def stage_flags(config: Config, w: Any, stage: Stage) -> list[str]:
 
 def results(config: Config) -> list[str]:
     """All files that the run's analyses write."""
-    return [paths.analysis_file(name, stage) for name in config.run.analyses for stage in STAGES if stage in config.analyses[name].stages]
+    return [paths.analysis_file(name, stage) for name in config.run.analyses for stage in config.analyses[name].stages]
 
 
 # ---------------------------------------------------------------------------------------------

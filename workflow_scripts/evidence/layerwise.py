@@ -1,0 +1,163 @@
+"""layerwise: a number for the states of each layer, by a function of a plugin. The decorator `analysis` registers one.
+
+::
+
+    @analysis("norm", label="mean norm of states")
+    def norm(states):
+        return float(np.linalg.norm(states, axis=1).mean())
+
+The function gets the states of the texts in one language (texts × width, float64), a vector a text, and returns a number. It is called for
+each model, layer and language of an analysis that names it in `stages`, and the report shows a table and a chart. Our own analyses, which
+compare models or languages, are registered by `register_analysis`, and have a rule and a part of the page of their own.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from workflow_scripts import registry
+from workflow_scripts.errors import InputError
+from workflow_scripts.limits import Positive, Seed
+from workflow_scripts.stage import checksums, run, write_json
+
+PARAMETERS = {
+    "states": "the states of one layer, a vector a text (texts × width)",
+    "language": "the code of the texts' language",
+    "layer": "the number of the layer; 0 are the embeddings",
+    "draw": "a NumPy generator, the same in every run",
+}
+"""What the function of an analysis may ask for, by the name of its parameter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatesAnalysis(registry.Entry):
+    """An entry of the kind `analysis`."""
+
+    make: Callable[..., float] | None = None
+    """The function of the states of a layer; None of ours, which are stages of their own."""
+    asked: tuple[str, ...] = ()
+    """What the function asks for."""
+    reads_text: bool = True
+    """Whether it reads text; else it looks at weights alone."""
+    base: bool = False
+    """Whether it compares models with the base."""
+    decimals: int = 2
+    """How many decimals tables show."""
+
+
+def register_analysis(name: str, *, label: str, **about: Any) -> None:
+    """Register an analysis; `about` are the fields of `StatesAnalysis`."""
+    registry.register("analysis", StatesAnalysis(name=name, label=label, **about))
+
+
+def analysis(name: str, *, label: str, decimals: int = 2, source: str = "") -> Callable[[Callable], Callable]:
+    """Register the function that is decorated as an analysis; see the module."""
+
+    def registered(function: Callable) -> Callable:
+        asked = tuple(inspect.signature(function).parameters)
+        if unknown := [each for each in asked if each not in PARAMETERS]:
+            raise InputError(f"analysis {name!r} asks for `{unknown[0]}`; an analysis can ask for {', '.join(PARAMETERS)}")
+        register_analysis(name, label=label, make=function, asked=asked, decimals=decimals, source=source)
+        return function
+
+    return registered
+
+
+# ---------------------------------------------------------------------------------------------
+# the stage
+
+
+@dataclass
+class Layerwise:
+    """Settings of the analyses that plugins bring."""
+
+    texts: Positive = 500
+    """Texts in each language, at most."""
+    pooling: Literal["mean", "text", "first", "last"] = "mean"
+    """How a text's states become one vector: see `cka.poolings`."""
+    batch_tokens: Positive = 4_096
+    """Tokens that go through a model at once."""
+    seed: Seed = 1
+    """Of the texts that are taken, and of the numbers that the functions draw."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute."""
+
+
+def main(
+    output: Path,
+    *,
+    measure: str,
+    models: tuple[Path, ...],
+    names: tuple[str, ...],
+    texts: tuple[Path, ...],
+    languages: tuple[str, ...],
+    side: Literal["encoder", "decoder"] = "encoder",
+    parallel: bool = False,
+    labelled: bool = False,
+    documents: bool = False,
+    threads: int = 0,
+    settings: Layerwise = Layerwise(),
+) -> None:
+    """Write what the analysis `measure` says of `models`, called `names`, on `texts` in `languages`: a number for each layer.
+
+    `labelled` files are tables of examples, each of which is a text; in those of `documents`, `</s>` stands between sentences.
+
+    Raises `InputError` for an analysis that is no function of states or returns no number, and as `read_texts` and `open_half` do.
+    """
+    import numpy as np
+
+    from workflow_scripts.device import pick_device
+    from workflow_scripts.evidence.states import encoded, longest_of, open_half, pooled, read_texts
+    from workflow_scripts.similarity import set_threads
+
+    entry: StatesAnalysis = registry.entry("analysis", measure)
+    if entry.make is None:
+        raise InputError(f"{measure} is a stage of its own: python -m workflow_scripts.evidence.{measure}")
+    if threads:
+        set_threads(threads)
+    lines = read_texts(texts, languages, settings.texts, 2, parallel=parallel, seed=settings.seed, labelled=labelled)
+    found, longest = {}, longest_of(models)
+    for name, path in zip(names, models, strict=True):
+        half = open_half(name, path, side, settings.device, documents)
+        rows = []
+        for number, (side_lines, code) in enumerate(zip(lines, languages, strict=True)):
+            states = pooled(half, encoded(half, side_lines, code, longest), [settings.pooling], settings.batch_tokens)[0]
+            for layer, vectors in enumerate(states.cpu().numpy().astype(np.float64)):
+                given = {"states": vectors, "language": code, "layer": layer}
+                given["draw"] = np.random.default_rng([settings.seed, number, layer])
+                rows.append({"language": code, "layer": layer, "value": _number(entry, given, f"{name}, {code}, layer {layer}")})
+        found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "rows": rows}
+    write_json(
+        output,
+        {
+            "measure": measure,
+            "texts": len(lines[0]),
+            "languages": languages,
+            "side": side,
+            "models": found,
+            "text": [str(path) for path in texts],
+            "checksums": checksums(texts),
+            "device": str(pick_device(settings.device)),
+            "settings": asdict(settings),
+        },
+    )
+
+
+def _number(entry: StatesAnalysis, given: dict[str, Any], where: str) -> float:
+    """What the function of an analysis says of the states of one layer."""
+    if entry.make is None:
+        raise TypeError(f"{entry.name} has no function")
+    value = entry.make(**{each: given[each] for each in entry.asked})
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"analysis {entry.name!r} returned {value!r} ({where}); it returns a number") from None
+    if number != number:
+        raise InputError(f"analysis {entry.name!r} returned no number but nan ({where})")
+    return number
+
+
+if __name__ == "__main__":
+    run(main)
