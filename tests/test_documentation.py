@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import inspect
 import io
+import itertools
 import os
 import re
 import runpy
@@ -22,6 +23,11 @@ import pytest
 from brought import bring
 from snakemake.cli import main as snakemake_main
 from test_recipes import RECIPES
+
+from workflow_scripts.evidence import layerwise, metric
+from workflow_scripts.noise import entry as noise_entry
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.training import objective
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "resources/README.md"])
@@ -38,6 +44,8 @@ PROGRAMS = re.split(
 """What inline code begins with if it is a command."""
 
 NOT_TRIED = {
+    "xz -dc resources/bible": "is done by the test of the page that has it",
+    "pip install -e .": "changes this environment",
     ". .venv/bin/activate": "`make setup` makes it; every target of make begins with it",
     "tensorboard --logdir": "is a server",
     "wget ": "is a download",
@@ -111,16 +119,30 @@ COMMANDS = {
 TRIED = [command for command in COMMANDS if not command.startswith(tuple(NOT_TRIED))]
 
 
+def first_bridge() -> dict[str, str]:
+    """The files that docs/extend.md has its reader write."""
+    found = blocks((ROOT / "docs/extend.md").read_text(encoding="utf-8"))
+    plugin, recipe = (next(content for each, content in found if each == language) for language in ("python", "yaml"))
+    return {"word_order.py": plugin, "order.yaml": recipe}
+
+
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """A folder like a fresh clone, with what readers bring themselves: the example's two files, and what a form is needed for."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("Snakefile", "config.yaml", "config", "rules", "workflow_scripts", "profiles", "slurm", "envs", "docs", "resources"):
+    for name in (
+        *("Snakefile", "config.yaml", "config", "rules", "workflow_scripts", "profiles", "slurm", "envs", "docs"),
+        "resources",
+        "crossgap",
+    ):
         (folder / name).symlink_to(ROOT / name)
     examples = [content for language, content in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if language == "yaml"]
     small, large = examples
     for name, example in {"captions.yaml": small, "my.yaml": small, "large.yaml": large}.items():
         (folder / name).write_text(example, encoding="utf-8")
+    (folder / "mine").mkdir()
+    for name, content in first_bridge().items():
+        (folder / "mine" / name).write_text(content, encoding="utf-8")
     for recipe in sorted(ROOT.glob("config/*.yaml")):
         if re.search(r"\bdata/[A-Z]", recipe.read_text(encoding="utf-8")):
             bring(folder, *(ROOT / f"config/{part}.yaml" for part in RECIPES[recipe.stem]))
@@ -152,6 +174,33 @@ def test_a_command_of_the_documentation_works(command, clone):
     else:
         assert program == "python" and arguments[0] == "-m", f"{COMMANDS[command]}: try it here, or say in NOT_TRIED why not"
         try_module(arguments[1], arguments[2:])
+
+
+def test_the_first_bridge_does_what_the_page_says(clone, capsys):
+    """docs/extend.md, from the file to the plan; tests/workflow/test_plugins.py runs such a bridge to its report."""
+    text = list(itertools.islice(read_lines(ROOT / "resources/bible/de.txt.xz"), 200))
+    (clone / "mine/text.de").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+    (show,) = [command for command in COMMANDS if "codeswitch show" in command]
+    done = subprocess.run([sys.executable, *shlex.split(show)[1:]], cwd=clone, capture_output=True, text=True)
+    shown = done.stdout.split("\n\n")[:-1]
+    assert done.returncode == 0 and len(shown) == 20, done.stderr
+    assert all(sorted(re.findall(r"\w+", old)) == sorted(re.findall(r"\w+", new)) for old, new in (pair.split("\n") for pair in shown))
+    preflight, run = [command for command in COMMANDS if "mine/order.yaml" in command]
+    status, said = called(snakemake_main, ["-n", *shlex.split(run)[1:]], clone, {})
+    # csr and order, each with text of its own
+    assert status == 0 and re.search(r"^codeswitch +2$", said, flags=re.M) and re.search(r"^pretext +2$", said, flags=re.M)
+    chain = next(content for language, content in blocks((ROOT / "docs/extend.md").read_text(encoding="utf-8")) if "curriculum" in content)
+    (clone / "mine/chain.yaml").write_text(f"plugins: [word_order.py]\nrun: {{arms: [finetune, curriculum]}}\n{chain}", encoding="utf-8")
+    status, said = called(snakemake_main, ["-n", "--cores", "all", "--configfile", "mine/chain.yaml", "--directory", "mine"], clone, {})
+    assert status == 0 and re.search(r"^finetune +2$", said, flags=re.M) and re.search(r"^pretext +2$", said, flags=re.M)
+
+
+def test_the_page_says_what_functions_may_ask_for():
+    page = (ROOT / "docs/extend.md").read_text(encoding="utf-8")
+    kinds = {"noise": noise_entry, "metric": metric, "rows_objective": objective, "analysis": layerwise}
+    for decorator, module in kinds.items():
+        (asked,) = re.findall(rf"^\| [^|]* \| `{decorator}` \| ([^|]*) \|", page, flags=re.M)
+        assert re.findall(r"`(\w+)`", asked) == [*module.PARAMETERS]
 
 
 def test_own_text_is_laid_over_the_papers_recipe(clone):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from workflow_scripts import registry
 from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.config import Config, backbones_used, bitext_used
 from workflow_scripts.run.inputs import languages_known
@@ -131,6 +132,17 @@ def experiments(config: Config) -> Iterator[Finding]:
         yield Finding("note", "run.experiments", f"{names}; run {'are' if len(wanted) > 1 else 'is'} {', '.join(wanted)}")
     elif wanted:
         yield Finding("ok", "run.experiments", ", ".join(wanted))
+
+
+def plugins() -> Iterator[Finding]:
+    """What each plugin brings, and one that makes every job load a library which takes seconds."""
+    for plugin in registry.plugins().values():
+        brings = ", ".join(f"{kind} {name}" for kind, name in plugin.entries)
+        if plugin.heavy:
+            way_out = "import it inside the functions that need it, since each job loads the plugin"
+            yield Finding("note", f"plugin {plugin.name}", f"brings {brings}; it imports {plugin.heavy[0]} when it is loaded: {way_out}")
+        else:
+            yield Finding("ok", f"plugin {plugin.name}", f"brings {brings}")
 
 
 def few_seeds(config: Config) -> Iterator[Finding]:

@@ -50,6 +50,7 @@ def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findi
 
 
 def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
+    yield from findings.plugins()
     yield from findings.experiments(config)
     yield from findings.few_seeds(config)
     yield from findings.few_pairs(config)
