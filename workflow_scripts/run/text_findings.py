@@ -84,7 +84,9 @@ def corpora(config: Config) -> Iterator[Finding]:
         for part, source in sources_of(corpus).items():
             read = name in used or f"corpora.{name}.{part}" in analysed
             if read and source.held_out is None and not is_awaited(*source.paths()):
-                yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
+                passed: Counter[str] = Counter()
+                yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus, passed)
+                yield from (Finding("note", f"corpora.{name}.{part}", f"{what}: {count:,}") for what, count in passed.items())
                 pairs = beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)
                 yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages)
                 yield from ragged(f"corpora.{name}.{part}", source)
@@ -161,10 +163,10 @@ def out_of_step(pairs: list[Pair]) -> int | None:
     return best if best and fits[best] > fits[0] + 0.3 else None
 
 
-def _parallel_text(source: Source, corpus: Corpus) -> str:
+def _parallel_text(source: Source, corpus: Corpus, passed: Counter[str]) -> str:
     source = source.at_hand()
     where = " + ".join(source.paths())
-    pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents), HEAD))
+    pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents, passed), HEAD))
     if not (whole := [pair for pair in pairs if pair.a and pair.b]):
         raise InputError(f"{where}: no pair with text on both sides in {len(pairs):,} lines; give another file, or other columns")
     check_languages(whole[:2000], corpus.languages, where)

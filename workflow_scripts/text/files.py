@@ -63,9 +63,7 @@ def _not_text(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) ->
         refuse_others(path, raw)
     byte = f"byte {error.object[error.start]:#04x}"
     if b"\0" in raw and error.object[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        return InputError(
-            f"{path}, line {number}: is binary data, or UTF-16 ({byte}); convert text, e.g. iconv -f utf-16 -t utf-8"
-        )
+        return InputError(f"{path}, line {number}: is binary data, or UTF-16 ({byte}); convert text, e.g. iconv -f utf-16 -t utf-8")
     encoding = "utf-16" if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
     return InputError(f"{path}, line {number}: not UTF-8 ({byte}); convert the file, e.g. iconv -f {encoding} -t utf-8")
 
@@ -125,9 +123,17 @@ def _lines_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
 _BYTES = 1 << 16
 
 
+T = TypeVar("T")
+
+
 def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
     """The lines of two files that are parallel line by line, each pair with its number. Raises `InputError` where one file ends before."""
-    for number, (a, b) in enumerate(itertools.zip_longest(read_lines(path_a), read_lines(path_b)), 1):
+    return in_step(path_a, path_b, read_lines)
+
+
+def in_step(path_a: Path, path_b: Path, read: Callable[[Path], Iterable[T]]) -> Iterator[tuple[int, T, T]]:
+    """What is `read` of two files that are parallel, each pair with its number. Raises `InputError` where one file ends before."""
+    for number, (a, b) in enumerate(itertools.zip_longest(read(path_a), read(path_b)), 1):
         if a is None or b is None:
             short, long = (path_a, path_b) if a is None else (path_b, path_a)
             raise InputError(
@@ -136,8 +142,6 @@ def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
             )
         yield number, a, b
 
-
-T = TypeVar("T")
 
 Column = int | str
 """A column of a TSV file: its number, from 1, or its name in the header."""
@@ -243,6 +247,9 @@ def what_else(path: Path) -> str:
     """Where a file was read as a TSV file and its name tells that it is none, what to do; for the end of a message."""
     if kind_of(path) == ".csv":
         return "; a CSV file is not read: write tabs between the columns"
+    with contextlib.suppress(InputError):
+        if next(read_blocks(path), b"").removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<?xml"):
+            return "; the file is XML: let its name end in .tmx, .xlf or .xml, and leave `columns` out"
     return "; JSON is read with one object a line, from a file that ends in .jsonl" if kind_of(path) == ".json" else ""
 
 
@@ -258,7 +265,7 @@ def packing(path: Path) -> str:
 def kind_of(path: Path | str) -> str:
     """The suffix that says how a file is to be read: `.tsv`, `.jsonl` (also of .ndjson), `.json`, `.conllu`, …, however it is packed."""
     path = Path(path)
-    suffix = Path(path.stem if packing(path) else path.name).suffix
+    suffix = Path(path.stem if packing(path) else path.name).suffix.lower()
     return ".jsonl" if suffix == ".ndjson" else suffix
 
 

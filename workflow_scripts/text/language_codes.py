@@ -29,6 +29,11 @@ def matching(codes: Iterable[str], wanted: str) -> list[str]:
     return [code for code in of_language(codes, wanted) if _suits(code, wanted)]
 
 
+def is_other_script(code: str, wanted: str) -> bool:
+    """Whether a code names, or implies, another script than that which is usual for `wanted`: `zh-TW` for `zh`."""
+    return _likely(code)[1] != _likely(wanted)[1]
+
+
 def _suits(code: str, wanted: str) -> bool:
     asked, likely = _parsed(wanted), _likely(code)
     return all(part in (None, there) for part, there in zip(asked[1:], likely[1:], strict=True))

@@ -26,7 +26,8 @@ Place = tuple[Element, int]
 
 
 def elements(path: Path, whole: Collection[str], opened: Collection[str] = (), passed: Counter[str] | None = None) -> Iterator[Place]:
-    """The elements of a file in order, each with its line: those named in `whole` complete, those in `opened` with their attributes alone.
+    """The elements of a file in order, each with its line: those named in `whole` complete, those in `opened`, and the first
+    of all, with their attributes alone.
 
     Names of elements and attributes have no prefix. Characters that are left out are counted in `passed`.
 
@@ -58,6 +59,7 @@ class _Reader:
         self.waiting: list[Place] = []
         self.builder: TreeBuilder | None = None
         self.depth = self.line = 0
+        self.begun = False
         self.lengths: dict[str, int] = {}
         self.parser: Any = expat.ParserCreate()
         self.parser.buffer_text = True
@@ -76,7 +78,8 @@ class _Reader:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         name = _local(name)
         attributes = {_local(key): value for key, value in attributes.items()}
-        if self.builder is None and name in self.opened:
+        if self.builder is None and (name in self.opened or not self.begun):
+            self.begun = True
             self.waiting.append((Element(name, attributes), self.parser.CurrentLineNumber))
         if self.builder is None and name in self.whole:
             self.builder, self.depth, self.line = TreeBuilder(), 0, self.parser.CurrentLineNumber
