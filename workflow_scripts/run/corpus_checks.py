@@ -6,6 +6,7 @@ from workflow_scripts.run.config import sources_of
 from workflow_scripts.run.text_checks import language_problems, or_held_out, read_twice, same_text_problems, testset_problems
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import kind_of
+from workflow_scripts.text.other_formats import format_by_name
 from workflow_scripts.text.parallel import Source, needs_columns, problem_of_columns
 
 
@@ -43,12 +44,12 @@ def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> I
     """The columns, or the files, must be those of the corpus's two languages, each with a text of its own."""
     columns = source.columns if source.format else source.files or source.columns
     if source.file and not source.format and not needs_columns(source.file):
-        columns = {**{code: code for code in corpus.languages}, **columns}
         yield from (f"{where}.{part}.columns: {problem}" for problem in problem_of_columns(source.file, columns))
+        columns = {**{code: code for code in corpus.languages}, **columns}
     if missing := [code for code in corpus.languages if code not in columns]:
         known = corpus.train.columns if part != "train" else {}
         example = f"; for example those of `train`, {dict(known)}" if source.file and known else ""
-        given = f"it has {dict(columns)}" if columns else f"give `columns`{example}"
+        given = f"it has {dict(columns)}" if columns else format_by_name(source.file or "") or f"give `columns`{example}"
         yield f"{where}.{part}: nothing is said about {', '.join(missing)}; {given}"
     elif twice := read_twice(columns, corpus.languages):
         yield f"{where}.{part}: {twice}"

@@ -64,7 +64,8 @@ def _pairs(entry: Any, which: tuple[int, int], passed: Counter[str]) -> Iterator
     pairs = [(entry.msgid_plural, forms.get(many, ""))]
     if one != many:
         pairs.insert(0, (entry.msgid, forms.get(one, "")))
-    passed["other plural forms"] += sum(1 for place, form in forms.items() if form and place not in which)
+    if others := sum(1 for place, form in forms.items() if form and place not in which):
+        passed["other plural forms"] += others
     yield from pairs
 
 
@@ -97,7 +98,7 @@ def _languages(path: Path, header: dict[str, str], wanted: tuple[str, str]) -> t
 # ---------------------------------------------------------------------------------------------
 # the text
 
-_LINE = re.compile(r'\s*(#.*|((msgctxt|msgid|msgid_plural|msgstr(\s*\[\d+\])?)\b\s*|)("([^"\\]|\\.)*")?)\s*')
+_LINE = re.compile(r'\s*(#.*|((msgctxt|msgid_plural|msgid|msgstr)(\s*\[\d+\])?\s*)?("([^"\\]|\\.)*")?)\s*')
 _CHARSET = re.compile(rb'charset=([^\s\\"]+)')
 
 

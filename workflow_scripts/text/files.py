@@ -249,7 +249,7 @@ def what_else(path: Path) -> str:
         return "; a CSV file is not read: write tabs between the columns"
     with contextlib.suppress(InputError):
         if next(read_blocks(path), b"").removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<?xml"):
-            return "; the file is XML: let its name end in .tmx, .xlf or .xml, and leave `columns` out"
+            return "; the file is XML, of which a corpus reads TMX (.tmx), XLIFF (.xlf) and WMT's (.xml), without numbers of columns"
     return "; JSON is read with one object a line, from a file that ends in .jsonl" if kind_of(path) == ".json" else ""
 
 

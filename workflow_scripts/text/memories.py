@@ -88,12 +88,9 @@ def _none_fits(path: Path, there: Counter[str], wanted: tuple[str, str]) -> str:
     missing = [code for code in wanted if not matching(there, code)]
     if not missing:
         return f"{path}: no unit has text in both {wanted[0]} and {wanted[1]}; texts by language: {known}; give another file"
-    near = of_language(there, missing[0]) or [code for code in there if code and not any(matching([code], one) for one in wanted)]
-    example = f"columns: {{{missing[0]}: {near[0] if near else 'CODE'}}}"
-    return (
-        f"{path}: has no text in {' nor in '.join(missing)}; texts by language: {known}; "
-        f"name the languages that are meant by their codes in the file, as in `{example}`, or give another file"
-    )
+    near = of_language(there, missing[0])
+    way_out = f"if {near[0]} is meant, set `columns: {{{missing[0]}: {near[0]}}}`; or" if near else "name the languages that it has, or"
+    return f"{path}: has no text in {' nor in '.join(missing)}; texts by language: {known}; {way_out} give another file"
 
 
 def _counted(there: Counter[str]) -> str:
@@ -220,7 +217,8 @@ def _wmt_units(
         references = [one for one in document.findall("ref") if any(matching([one.get("lang", "")], code) for code in wanted)]
         references.sort(key=lambda one: (_name(one) != "A", _name(one)))
         found.update(map(_name, references))
-        passed["segments of systems, which are no references"] += sum(len(_numbered(one)) for one in document.findall("hyp"))
+        if outputs := document.findall("hyp"):
+            passed[_SYSTEMS] += sum(len(_numbered(one)) for one in outputs)
         chosen = next((one for one in references if reference in (None, _name(one))), None)
         if chosen is None:
             passed[f"segments without {f'reference {reference}' if reference else 'a reference'}"] += len(sources)
@@ -234,11 +232,14 @@ def _wmt_units(
             yield Unit(document.get("id") or f"document {number}", texts)
     if not taken and found:
         raise InputError(f"{path}: has no reference {reference!r}; it has {', '.join(sorted(found))}: name one of them as `reference`")
-    if not taken and passed["segments of systems, which are no references"]:
+    if not taken and passed[_SYSTEMS]:
         said = f"has no reference for {' and '.join(wanted)}; outputs of systems are none; texts by language: {_counted(there)}"
         raise InputError(f"{path}: {said}; give the file with references")
     if not taken:
         raise InputError(_none_fits(path, there, wanted))
+
+
+_SYSTEMS = "segments of systems, which are no references"
 
 
 def _name(reference: Element) -> str:

@@ -37,6 +37,15 @@ _FORMATS = (
     (b"\x80\x05", "a pickle", _TEXT),
 )
 _PAGE = (b"<!doctype html", b"<html")
+_HTML = ("a web page (HTML)", f"{_TEXT}, or open the address in a browser and download the data itself")
+_SUFFIXES = {
+    ".pdf": b"%PDF",
+    ".rtf": b"{\\rtf",
+    ".doc": b"\xd0\xcf\x11\xe0",
+    ".xls": b"\xd0\xcf\x11\xe0",
+    ".sdltm": b"SQLite format 3",
+    ".mo": b"\xde\x12\x04\x95",
+}
 
 
 def refuse_others(path: Path, head: bytes) -> None:
@@ -46,9 +55,16 @@ def refuse_others(path: Path, head: bytes) -> None:
         raise InputError(f"{path}: is {what}, which is not read; {way_out}")
 
 
+def format_by_name(file: str) -> str:
+    """What is to be said of a file that by its name is not read, such as x.docx; empty for others."""
+    suffix = Path(file).suffix.lower()
+    found = _ZIPPED.get(suffix) or (_HTML if suffix in (".html", ".htm") else _what_it_is(Path(file), _SUFFIXES.get(suffix, b"")))
+    return f"{file} is {found[0]}, which is not read; {found[1]}" if found else ""
+
+
 def _what_it_is(path: Path, head: bytes) -> tuple[str, str] | None:
     if head.startswith(b"PK\x03\x04"):
         return _ZIPPED.get(path.suffix.lower(), ("packed as zip", _PACKED))
     if head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE):
-        return "a web page (HTML)", f"{_TEXT}, or open the address in a browser and download the data itself"
+        return _HTML
     return next(((what, way_out) for magic, what, way_out in _FORMATS if head.startswith(magic)), None)

@@ -161,9 +161,10 @@ def needs_columns(file: str) -> bool:
 def problem_of_columns(file: str, columns: Mapping[str, int | str]) -> Iterator[str]:
     """What is wrong with the `columns` that are given for a file whose format names its languages."""
     what = "names of columns" if kind_of(file) in columnar.SUFFIXES else "the codes of languages in it, as in `pt: pt-BR`"
-    if numbers := [name for name, column in columns.items() if isinstance(column, int)]:
-        yield f"{file} is read by {what}, not by numbers, as for {', '.join(numbers)}; leave it out, or set it to null over another file's"
-    if kind_of(file) not in columnar.SUFFIXES and (others := [name for name in ("document", "heading") if name in columns]):
+    if any(isinstance(column, int) for column in columns.values()):
+        nulls = ", ".join(f"{name}: null" for name in columns)
+        yield f"{file} is read by {what}, not by numbers; leave it out, or, laid over those of another file, write {{{nulls}}}"
+    elif kind_of(file) not in columnar.SUFFIXES and (others := [name for name in ("document", "heading") if name in columns]):
         yield f"{file} has no column for `{others[0]}`; its documents are known where the format has some: set {others[0]} to null"
 
 
