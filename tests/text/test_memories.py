@@ -4,12 +4,14 @@ import gzip
 import lzma
 from collections import Counter
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import pytest
 import zstandard
 from tiny_models import manual_pairs
 
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.text.corpus import Corpus, held_out, train
 from workflow_scripts.text.parallel import Source, read_pairs
 
 CASES = Path("tests/data/cases")
@@ -206,3 +208,39 @@ def test_files_of_one_side_and_of_other_kinds_say_what_they_are(tmp_path):
     table.write_bytes((CASES / "iso3.tmx").read_bytes())
     with pytest.raises(InputError, match=r"1 column.*; the file is XML, of which a corpus reads TMX \(\.tmx\)"):
         read(table, ("de", "en"), columns={"de": 1, "en": 2})
+
+
+# ---------------------------------------------------------------------------------------------
+# a whole corpus
+
+
+def test_a_corpus_of_such_files_says_what_it_passed_over(tmp_path):
+    german, english = manual_pairs(200)
+    units = [{"de-DE": escape(a), "de-AT": "Grüezi", "en": escape(b)} for a, b in zip(german, english, strict=True)]
+    train_file = memory(tmp_path / "train.tmx", *units, {"en": "alone"})
+    dev = tmp_path / "dev.xlf"
+    bodies = (
+        f"<trans-unit><source>{escape(a)}</source><target>{escape(b)}</target></trans-unit>"
+        for a, b in zip(german[:9], english[:9], strict=True)
+    )
+    dev.write_text(
+        '<xliff version="1.2"><file original="x" source-language="de" target-language="en"><body>'
+        f"{''.join(bodies)}<trans-unit><source>Nur hier</source></trans-unit></body></file></xliff>",
+        encoding="utf-8",
+    )
+    tests = {"wmt": Source(file=str(CASES / "wmt21.xml"), reference="B"), "blocks": Source(held_out=20)}
+    settings = Corpus(("de", "en"), Source(file=str(train_file)), Source(file=str(dev)), tests)
+    parts = ("dev", *tests)
+    for name in parts:
+        held_out(tmp_path / f"{name}.de", tmp_path / f"{name}.en", name=name, settings=settings)
+    sides = (tuple(tmp_path / f"{name}.{code}" for name in parts) for code in ("de", "en"))
+    train(*sides, tmp_path / "train.de", tmp_path / "train.en", tmp_path / "corpus.json", settings=settings)
+    report = read_json(tmp_path / "corpus.json")
+    assert report["read"] == 200 == report["kept"] + sum(report["removed"].values())
+    assert report["removed"]["held-out document"] == 40 and report["held_out"]["wmt"] == 2
+    assert report["passed_over"] == {
+        "train": {"de-AT passed over, since de-DE is read for de": 200, "units without a text in de or in en": 1},
+        "dev": {"units that are not translated": 1},
+        "wmt": {"segments of systems, which are no references": 2, "reference A passed over, since B is read": 2},
+    }
+    assert (tmp_path / "wmt.en").read_text() == "That is a house.\nI am going home.\n"
