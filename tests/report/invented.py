@@ -110,14 +110,7 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
     corpus, lexicon, experiment = root / "corpora/help.de-en", root / "lexicons/help.de-en/own", root / "runs/demo"
     put(
         corpus / "corpus.json",
-        {
-            "read": 1234,
-            "kept": 1200,
-            "removed": {"length ratio": 34},
-            "held_out": {"pages": 3},
-            "checksums": {"train.de": "f00d"},
-            "passed_over": {"train": {"obsolete messages": 4321}},
-        },
+        {"read": 1234, "kept": 1200, "removed": {"length ratio": 34}, "held_out": {"pages": 3}, "checksums": {"train.de": "f00d"}},
     )
     for part, code, lines in (("test/pages", "de", SOURCES), ("test/pages", "en", REFERENCES)):
         put(corpus / f"train.{code}", "Open Click Print the file\n" * 120)

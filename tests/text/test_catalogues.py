@@ -90,7 +90,7 @@ def test_of_plural_forms_those_of_one_and_of_most_numbers_are_read(tmp_path, cod
         (GERMAN.replace("UTF-8", "klingon") + MESSAGES, "names the encoding 'klingon', which is unknown"),
         ((GERMAN + MESSAGES).encode("latin1"), r"x\.po, line 11: not UTF-8 \(byte 0xd6\)"),
         (b"\xde\x12\x04\x95\x00\x00", r"x\.po: is a compiled catalogue of gettext, which is not read; give its \.po"),
-        (GERMAN, "has no unit with text"),
+        (GERMAN, "has no text that is read; give another file"),
     ],
 )
 def test_what_is_wrong_with_a_catalogue_is_told(tmp_path, content, said):
@@ -99,5 +99,7 @@ def test_what_is_wrong_with_a_catalogue_is_told(tmp_path, content, said):
 
 
 def test_sides_of_a_catalogue_without_a_language(tmp_path):
-    assert read(tmp_path / "x.po", MESSAGES, columns={"en": "msgid", "de": "msgstr"})[0] == PAIRS
+    for columns in ({"en": "msgid", "de": "msgstr"}, {"de": "msgstr"}):
+        assert read(tmp_path / "x.po", MESSAGES, columns=columns)[0] == PAIRS
+    assert read(tmp_path / "x.po", GERMAN + MESSAGES, columns={"en": "msgid"})[0] == PAIRS
     assert read(tmp_path / "x.po", MESSAGES, ("de", "en"), columns={"en": "msgid", "de": "msgstr"})[0] == [pair[::-1] for pair in PAIRS]

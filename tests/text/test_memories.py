@@ -90,7 +90,7 @@ def test_languages_that_never_meet_and_two_texts_of_one(tmp_path):
     pairs, passed = read(path, ("de", "en"))
     assert pairs == [("deux", "two")] and passed["a second text in de"] == 1
     assert read(memory(path, {"nb": "en", "no": "een"}), ("nb", "no"))[0] == [("en", "een")]  # each side has its own
-    with pytest.raises(InputError, match="has no unit with text"):
+    with pytest.raises(InputError, match="has no text that is read"):
         read(memory(path, {"de": " "}), ("de", "en"))
 
 
@@ -164,7 +164,13 @@ def test_sides_of_an_xliff_that_names_no_language(tmp_path):
     (tmp_path / "x.xlf").write_text(XLIFF.replace(' target-language="de-DE"', ""))
     with pytest.raises(InputError, match=r"no text in de; texts by language: en-US \(3\), one that is not named \(3\)"):
         read(tmp_path / "x.xlf", ("de", "en"))
-    assert read(tmp_path / "x.xlf", ("de", "en"), columns={"de": "target", "en": "source"})[0][1] == ("Eins.", "One.")
+    for columns in ({"de": "target", "en": "source"}, {"de": "target"}):
+        assert read(tmp_path / "x.xlf", ("de", "en"), columns=columns)[0][1] == ("Eins.", "One.")
+    (tmp_path / "x.xlf").write_text(
+        XLIFF_2.replace("<target>Ouvrez le fichier.</target>", "").replace("initial", "x").replace(">Save</target>", "/>")
+    )
+    with pytest.raises(InputError, match=r"has no text that is read \(units that are not translated: 2\)"):
+        read(tmp_path / "x.xlf", ("en", "fr"))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -191,6 +197,13 @@ def test_what_systems_wrote_is_no_reference(tmp_path):
     (tmp_path / "x.xml").write_text(text.replace('<seg id="2">I go home.</seg>', ""))
     pairs, passed = read(tmp_path / "x.xml", ("de", "en"))
     assert len(pairs) == 1 and passed["units without a text in de or in en"] == 1
+    (tmp_path / "x.xml").write_text(text.replace('id="2"', 'id="1"'))  # numbers that stand twice
+    assert [english for _, english in read(tmp_path / "x.xml", ("de", "en"))[0]] == ["This is a house.", "I go home."]
+    one = text[text.index("<doc") : text.index("</dataset>")]
+    other = one.replace("d1", "d2").replace('"A"', '"C"')
+    (tmp_path / "x.xml").write_text(f"<dataset>{one}{other}</dataset>")
+    pairs, passed = read(tmp_path / "x.xml", ("de", "en"))
+    assert len(pairs) == 4 and passed["reference A is read"] == passed["reference B is read"] == 2
 
 
 def test_files_of_one_side_and_of_other_kinds_say_what_they_are(tmp_path):

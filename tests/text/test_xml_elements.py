@@ -69,6 +69,7 @@ def test_other_encodings_are_read(tmp_path, encoding):
         (b'<?xml version="1.0" encoding="rot13"?><x/>', "names the encoding 'rot13', which is unknown"),
         (b"<x>\n<seg>one", "line 2: is not well-formed XML .*; see that the file is whole"),
         (b"", "is not well-formed XML"),
+        (b"<x><seg>" + b"<b>" * 300, "line 1: more than 200 elements are inside each other"),
         (b"<!DOCTYPE html><html></html>", r"is a web page \(HTML\), which is not read"),
         (b"PK\x03\x04", "is packed as zip, which is not read"),
     ],

@@ -82,8 +82,8 @@ def _forms(path: Path, rule: str) -> tuple[int, int]:
 
 def _languages(path: Path, header: dict[str, str], wanted: tuple[str, str]) -> tuple[str, str]:
     """The codes of originals and translations."""
-    if set(wanted) == {ORIGINAL, TRANSLATION}:
-        return ORIGINAL, TRANSLATION
+    if TRANSLATION in wanted:
+        return wanted[1 - wanted.index(TRANSLATION)], TRANSLATION
     said = header.get("Language", "").strip()
     way_out = f"say which side is which: `columns: {{{wanted[0]}: {ORIGINAL}, {wanted[1]}: {TRANSLATION}}}`"
     if not said:
@@ -91,8 +91,8 @@ def _languages(path: Path, header: dict[str, str], wanted: tuple[str, str]) -> t
     fits = [bool(matching([said], code)) for code in wanted]
     if not any(fits):
         raise InputError(f"{path}: its translations are in {said}, not in {' nor '.join(wanted)}; give another file, or {way_out}")
-    place = fits.index(True)
-    return header.get("X-Source-Language", "").strip() or wanted[1 - place], said
+    original = wanted[1 - fits.index(True)]
+    return original if original == ORIGINAL else header.get("X-Source-Language", "").strip() or original, said
 
 
 # ---------------------------------------------------------------------------------------------

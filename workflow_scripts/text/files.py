@@ -52,7 +52,7 @@ def read_blocks(path: Path) -> Iterator[bytes]:
     """Yield what is in `path` in blocks of bytes, unpacked. Raises `InputError` as `read_lines` does, but for text that is not UTF-8."""
     path = Path(path)
     with _one_error(path, str), open_packed(path) as file:
-        yield from _zstd_blocks(file) if path.suffix == ".zst" else iter(lambda: file.read(_BYTES), b"")
+        yield from filter(None, _zstd_blocks(file) if path.suffix == ".zst" else iter(lambda: file.read(_BYTES), b""))
 
 
 def _not_text(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> InputError:

@@ -61,7 +61,7 @@ def chosen_pairs(path: Path, units: Iterable[Unit], wanted: tuple[str, str], pas
         else:
             passed[f"units without a text in {wanted[0]} or in {wanted[1]}"] += 1
     if not number:
-        raise InputError(_none_fits(path, there, wanted))
+        raise InputError(_none_fits(path, there, wanted, passed))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -80,10 +80,11 @@ def _choice(codes: tuple[str, ...], wanted: tuple[str, str]) -> tuple[tuple[str,
     return taken, tuple(notes)
 
 
-def _none_fits(path: Path, there: Counter[str], wanted: tuple[str, str]) -> str:
+def _none_fits(path: Path, there: Counter[str], wanted: tuple[str, str], passed: Counter[str]) -> str:
     """What is said where no unit has both languages."""
     if not there:
-        return f"{path}: has no unit with text; is it the right file?"
+        others = ", ".join(f"{what}: {count:,}" for what, count in passed.items())
+        return f"{path}: has no text that is read{f' ({others})' if others else ''}; give another file"
     known = _counted(there)
     missing = [code for code in wanted if not matching(there, code)]
     if not missing:
@@ -118,7 +119,7 @@ def read_units(path: Path, wanted: tuple[str, str], passed: Counter[str], refere
     if root.tag == "tmx":
         yield from _tmx_units(node for node, _ in nodes)
     elif root.tag == "xliff":
-        yield from _xliff_units(root, (node for node, _ in nodes), set(wanted) <= {SOURCE, TARGET}, passed)
+        yield from _xliff_units(root, (node for node, _ in nodes), wanted, passed)
     elif root.tag == "dataset":
         yield from _wmt_units(path, (node for node, _ in nodes if node.tag == "doc"), wanted, reference, passed)
     elif root.tag in _ONE_SIDE:
@@ -158,7 +159,7 @@ _UNTRANSLATED = {"new", "needs-translation", "initial"}
 """States of XLIFF's targets that are not translated, although they may hold a copy of the source."""
 
 
-def _xliff_units(root: Element, nodes: Iterable[Element], by_side: bool, passed: Counter[str]) -> Iterator[Unit]:
+def _xliff_units(root: Element, nodes: Iterable[Element], wanted: tuple[str, str], passed: Counter[str]) -> Iterator[Unit]:
     """The segments of both versions: 1.2 has `trans-unit`s in files with languages, 2 has `unit`s with segments."""
     document, number = "", 0
     codes = root.get("srcLang", ""), root.get("trgLang", "")
@@ -168,7 +169,7 @@ def _xliff_units(root: Element, nodes: Iterable[Element], by_side: bool, passed:
             document = " ".join((node.get("original") or node.get("id") or f"file {number}").split())
             codes = node.get("source-language", codes[0]), node.get("target-language", codes[1])
             continue
-        names = (SOURCE, TARGET) if by_side else codes
+        names = [side if side in wanted else code for side, code in zip((SOURCE, TARGET), codes, strict=True)]
         for source, target, state in _segments(node):
             if state in _UNTRANSLATED or (source and not target):
                 passed["units that are not translated"] += 1
@@ -205,7 +206,7 @@ def _wmt_units(
     """The segments of the documents, each with one of its references. Outputs of systems are none."""
     there: Counter[str] = Counter()
     found: set[str] = set()
-    taken = False
+    read: Counter[str] = Counter()
     for number, document in enumerate(documents, 1):
         source = document.find("src")
         if source is None:
@@ -226,17 +227,20 @@ def _wmt_units(
         for other in references:
             if other is not chosen:
                 passed[f"reference {_name(other)} passed over, since {_name(chosen)} is read"] += len(_numbered(other))
-        taken, targets = True, _numbered(chosen)
+        targets = _numbered(chosen)
+        read[_name(chosen)] += len(sources)
         for mark, text in sources.items():
             texts = [(source.get("lang", ""), text), (chosen.get("lang", ""), targets.get(mark, ""))]
             yield Unit(document.get("id") or f"document {number}", texts)
-    if not taken and found:
+    if not read and found:
         raise InputError(f"{path}: has no reference {reference!r}; it has {', '.join(sorted(found))}: name one of them as `reference`")
-    if not taken and passed[_SYSTEMS]:
+    if not read and passed[_SYSTEMS]:
         said = f"has no reference for {' and '.join(wanted)}; outputs of systems are none; texts by language: {_counted(there)}"
         raise InputError(f"{path}: {said}; give the file with references")
-    if not taken:
-        raise InputError(_none_fits(path, there, wanted))
+    if not read:
+        raise InputError(_none_fits(path, there, wanted, passed))
+    if len(read) > 1:
+        passed.update({f"reference {name} is read": count for name, count in read.items()})
 
 
 _SYSTEMS = "segments of systems, which are no references"
@@ -248,5 +252,8 @@ def _name(reference: Element) -> str:
 
 
 def _numbered(side: Element) -> dict[str, str]:
-    """The segments of one side of a document by their number."""
-    return {segment.get("id", f"segment {place}"): _text(segment) for place, segment in enumerate(side.iter("seg"))}
+    """The segments of one side of a document by their number, or by their place where numbers are missing or stand twice."""
+    segments = list(side.iter("seg"))
+    numbers = {segment.get("id") for segment in segments}
+    by_number = None not in numbers and len(numbers) == len(segments)
+    return {segment.get("id", "") if by_number else f"place {at}": _text(segment) for at, segment in enumerate(segments)}

@@ -85,6 +85,9 @@ class _Reader:
             self.builder, self.depth, self.line = TreeBuilder(), 0, self.parser.CurrentLineNumber
         if self.builder is not None:
             self.depth += 1
+            if self.depth > DEEPEST:
+                where = f"{self.path}, line {self.parser.CurrentLineNumber}"
+                raise InputError(f"{where}: more than {DEEPEST} elements are inside each other, which no text needs; mend the file")
             self.builder.start(name, cast(Any, attributes))
 
     def end(self, name: str) -> None:
@@ -125,6 +128,8 @@ class _Reader:
         self.data(html.entities.html5[f"{name};"])
 
 
+DEEPEST = 200
+"""Elements inside each other in one unit."""
 LONGEST_ENTITY = 1000
 """Characters of the text of an entity, with that of all entities in it."""
 _NAMED = regex.compile(r"&([^#;&\s]+);")
