@@ -135,14 +135,14 @@ _ONE_SIDE = ("mteval", "srcset", "refset", "tstset", "doc")
 def _tmx_units(units: Iterable[Element]) -> Iterator[Unit]:
     for unit in units:
         variants = unit.iter("tuv")
-        yield Unit(None, [(one.get("lang", ""), " ".join(" ".join(map(plain, one.iter("seg"))).split())) for one in variants])
+        yield Unit(None, [(one.get("lang", ""), " ".join(" ".join(map(_plain, one.iter("seg"))).split())) for one in variants])
 
 
 # what stands in these elements is markup of the document that was translated
 _MARKUP = ("bpt", "ept", "it", "ph", "ut")
 
 
-def plain(element: Element) -> str:
+def _plain(element: Element) -> str:
     """The text of a segment without the markup in it."""
     return "".join(_parts(element))
 
@@ -197,7 +197,7 @@ def _marked(element: Element | None) -> dict[str, str]:
 
 
 def _text(element: Element | None) -> str:
-    return "" if element is None else " ".join(plain(element).split())
+    return "" if element is None else " ".join(_plain(element).split())
 
 
 def _wmt_units(

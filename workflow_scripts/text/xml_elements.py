@@ -6,6 +6,7 @@ A file that is not well-formed is refused with the line of its error. (The parse
 """
 
 import codecs
+import functools
 import html.entities
 import itertools
 from collections import Counter
@@ -77,7 +78,8 @@ class _Reader:
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         name = _local(name)
-        attributes = {_local(key): value for key, value in attributes.items()}
+        if attributes:
+            attributes = {_local(key): value for key, value in attributes.items()}
         if self.builder is None and (name in self.opened or not self.begun):
             self.begun = True
             self.waiting.append((Element(name, attributes), self.parser.CurrentLineNumber))
@@ -136,6 +138,7 @@ _NAMED = regex.compile(r"&([^#;&\s]+);")
 _OF_XML = ("lt", "gt", "amp", "quot", "apos")
 
 
+@functools.lru_cache(maxsize=4096)
 def _local(name: str) -> str:
     return name.rpartition(":")[2]
 
