@@ -19,6 +19,15 @@ def test_restoring_is_explained_where_an_arm_does_it(tmp_path):
     assert explained not in plain(report(results(tmp_path / "others", arms=others), tmp_path, arms=others)[0])
 
 
+def test_what_a_file_holds_besides_is_counted(tmp_path):
+    root = results(tmp_path / "results")
+    assert "not read" not in plain(report(root, tmp_path)[0])
+    path = root / "corpora/help.de-en/corpus.json"
+    put(path, {**read_json(path), "passed_over": {"train": {"pt-PT passed over": 7654}, "pages": {"a <b> c": 1}}})
+    page = plain(report(root, tmp_path)[0])
+    assert "In the file of train, and not read: pt-PT passed over 7,654." in page and "In the file of pages, and not read" in page
+
+
 def test_arms_trained_on_several_machines_warn(tmp_path):
     root = results(tmp_path / "results")
     assert "Trained on several machines" not in report(root, tmp_path)[0]

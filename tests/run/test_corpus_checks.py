@@ -52,3 +52,44 @@ def test_mistakes_in_a_corpus_are_named(path, value, message):
 def test_mistakes_in_documents_are_named(path, value, message):
     with pytest.raises(InputError, match=message):
         config.load(summaries(path, value))
+
+
+TMX, WMT = "tests/data/cases/iso3.tmx", "tests/data/cases/wmt21.xml"
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        (
+            {"file": TMX, "columns": {"de": 1, "en": 2}},
+            r"iso3\.tmx is read by the codes of .* not by numbers; .* write \{de: null, en: null\}",
+        ),
+        ({"file": "x.parquet", "columns": {"de": 1}}, r"x\.parquet is read by names of columns, not by numbers"),
+        ({"file": TMX, "columns": {"document": "page"}}, r"iso3\.tmx has no column for `document`; .* set document to null"),
+        ({"file": TMX, "columns": {"de": "deu", "en": "deu"}}, "both languages are read from 'deu'"),
+        ({"file": TMX, "columns": {"fr": "fra"}}, "fr is no language of the corpus"),
+        ({"file": TMX, "header": True}, "header: is for a TSV file"),
+        ({"file": TMX, "reference": "A"}, r"reference: is for the XML of WMT \(\.xml\)"),
+        ({"files": {"de": TMX, "en": TMX}}, "both languages are read from"),
+        ({"file": "x.docx"}, r"x\.docx is a document of Word, which is not read; save it as plain text"),
+        ({"file": "x.xlsx"}, r"x\.xlsx is a spreadsheet of Excel, which is not read; save it as text with tabs"),
+        ({"file": "x.sdltm"}, r"x\.sdltm is a database of SQLite, .* export it as TMX"),
+        ({"file": "x.html"}, r"x\.html is a web page"),
+    ],
+)
+def test_mistakes_with_files_that_name_their_languages(source, message):
+    with pytest.raises(InputError, match=message):
+        config.load(changed("corpora/help/dev", source))
+
+
+def test_files_that_name_their_languages_need_no_columns():
+    for source in (
+        {"file": TMX},
+        {"file": TMX, "columns": {"de": "deu"}},
+        {"file": TMX, "columns": {"de": None, "en": None}},  # as the error advises
+        {"file": WMT, "reference": "B"},
+        {"file": "x.parquet", "columns": {"document": "page"}},
+        {"file": "de.po.gz"},
+        {"file": "x.sdlxliff"},
+    ):
+        assert config.load(changed("corpora/help/dev", source)).corpora["help"].dev.file == source["file"]

@@ -1,5 +1,6 @@
 """What preflight finds in data and text."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from configurations import changed, classified
@@ -154,3 +155,33 @@ def test_debians_packages_are_named(tmp_path, monkeypatch):
     raw = changed("data", {"manual": {"debian": {"packages": {"en": "libreoffice-help-en-us", "de": "libreoffice-help-de"}}}})
     raw["corpora"]["help"]["train"] = {"data": "manual"}
     assert found(raw, "data.manual").endswith("is to be made of Debian's packages libreoffice-help-en-us, libreoffice-help-de")
+
+
+CASES = Path("tests/data/cases")
+
+
+def looks_at(path: Path, languages: tuple[str, str] = ("de", "en"), **settings) -> list[str]:
+    """What is said of a file as the demo's dev set, in these languages."""
+    checked = config.load(changed("corpora/help/dev", {"file": str(path), **settings}))
+    checked.corpora["help"] = replace(checked.corpora["help"], languages=languages)
+    return [f"{each.verdict}: {each.said}" for each in text_findings.corpora(checked) if each.about == "corpora.help.dev"]
+
+
+def test_what_files_hold_besides_is_noted():
+    assert looks_at(CASES / "iso3.tmx") == [f"ok: {CASES}/iso3.tmx, 3 pairs"]
+    assert looks_at(CASES / "ctrl.tmx")[1:] == ["note: control characters, which XML does not allow, left out: 1"]
+    assert looks_at(CASES / "wmt21.xml", reference="B")[1:] == [
+        "note: segments of systems, which are no references: 2",
+        "note: reference A passed over, since B is read: 2",
+    ]
+    ok, note = looks_at(CASES / "zh.tmx", ("zh", "en"))
+    assert ok.endswith("zh.tmx, 3 pairs") and note == "note: zh-Hant passed over, since zh-Hans is read for zh: 1"
+
+
+def test_files_that_lack_a_language_are_wrong():
+    for path, settings, said in (
+        (CASES / "zh.tmx", {}, "has no text in de; texts by language: en (3), zh-Hant (1)"),
+        (CASES / "wmt21.xml", {"reference": "C"}, "has no reference 'C'; it has A, B"),
+    ):
+        (wrong,) = looks_at(path, **settings)
+        assert wrong.startswith(f"WRONG: {path}: {said}")

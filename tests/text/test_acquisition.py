@@ -109,6 +109,27 @@ def test_a_translation_memory_and_joined_data(server, tmp_path):
     assert {line.split("\t")[0] for line in read_lines(joined)} == {"memory block 0", "again block 0"}
 
 
+def test_every_file_that_names_its_languages_becomes_parallel_text(server, tmp_path):
+    unit = "<trans-unit><source>one dog</source><target>vienas šuo</target></trans-unit>"
+    body = f"<body>{unit}<trans-unit><source>two</source></trans-unit></body>"
+    xliff = f'<xliff version="1.2"><file original="a b" source-language="en" target-language="lit">{body}</file></xliff>'
+    catalogue = 'msgid ""\nmsgstr "Language: lt\\n"\n\nmsgid "one dog"\nmsgstr "vienas šuo"\n'
+    for name, content, said, document in (
+        ("x.xlf", xliff, {"units that are not translated": 1}, "a b"),
+        ("x.po", catalogue, None, "block 0"),
+    ):
+        server.files[f"/{name}"] = packed = content.encode()
+        data = Data(url=f"{server.url}/{name}", sha256=sha256(packed), languages=("lt", "en"))
+        made = acquired(tmp_path / name, data)
+        assert [line.split("\t") for line in read_lines(made)] == [[document, "vienas šuo", "one dog"]]
+        (report,) = (tmp_path / name).rglob("*.json")
+        assert read_json(report)["origin"].get("passed_over") == said
+    memory = '<tmx><tu><tuv xml:lang="en"><seg>bus</seg></tuv><tuv xml:lang="pt-PT"><seg>autocarro</seg></tuv><tuv xml:lang="pt"><seg>ônibus</seg></tuv></tu></tmx>'
+    server.files["/x.tmx"] = memory.encode()
+    data = Data(url=f"{server.url}/x.tmx", sha256=sha256(memory.encode()), languages=("en", "pt"), columns={"en": "en", "pt": "pt-PT"})
+    assert pairs(acquired(tmp_path / "tmx", data), data) == [("bus", "autocarro")]
+
+
 # ---------------------------------------------------------------------------------------------
 # other origins
 

@@ -8,7 +8,8 @@ import pytest
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import table_rows
-from workflow_scripts.text.parallel import Documents, Source, plain_sentences, read_pairs, read_tmx
+from workflow_scripts.text.parallel import Documents, Source, read_pairs
+from workflow_scripts.text.sides import plain_sentences
 
 
 def write(path: Path, rows: list[str]) -> Path:
@@ -125,19 +126,20 @@ def test_markup_in_a_translation_memory_is_no_text(tmp_path):
     segment = '<seg>The <bpt i="1">&lt;b&gt;</bpt>cat<ept i="1">&lt;/b&gt;</ept> <hi>sat</hi><ph>&lt;br/&gt;</ph>.</seg>'
     tuvs = f'<tuv xml:lang="en">{segment}</tuv><tuv xml:lang="de"><seg>Die Katze saß.</seg></tuv>'
     (tmp_path / "m.tmx").write_text(f'<tmx version="1.4"><header/><body><tu>{tuvs}</tu></body></tmx>', encoding="utf-8")
-    assert [(pair.a, pair.b) for pair in read_tmx(tmp_path / "m.tmx", ("de", "en"))] == [("Die Katze saß.", "The cat sat.")]
+    assert [(pair.a, pair.b) for pair in read_pairs(Source(file=str(tmp_path / "m.tmx")), ("de", "en"))] == [
+        ("Die Katze saß.", "The cat sat.")
+    ]
     (tmp_path / "page.tmx.xz").write_text("<html>")
-    with pytest.raises(InputError, match="cannot be read as TMX"):
-        list(read_tmx(tmp_path / "page.tmx.xz", ("de", "en")))
+    with pytest.raises(InputError, match=r"page\.tmx\.xz: cannot be read as \.xz"):
+        list(read_pairs(Source(file=str(tmp_path / "page.tmx.xz")), ("de", "en")))
 
 
 @pytest.mark.parametrize(
     "broken, line, said",
     [
-        ("R&D 500", 4, "EntityRef"),
-        ("500 < 3", 4, "StartTag"),
+        ("R&D 500", 4, "not well-formed"),
+        ("500 < 3", 4, "not well-formed"),
         ("if a<b then", 4, ""),
-        ("\x01", 4, "PCDATA"),
         ("</tmx>", 4, ""),
     ],
 )
@@ -150,7 +152,7 @@ def test_a_translation_memory_that_would_lose_text_is_refused(tmp_path, broken, 
         path.write_text(
             '<tmx version="1.4"><body>\n' + "".join(unit.format(text, text) for text in texts) + "</body></tmx>\n", encoding="utf-8"
         )
-        return [pair.a for pair in read_tmx(path, ("de", "en"))]
+        return [pair.a for pair in read_pairs(Source(file=str(path)), ("de", "en"))]
 
     assert read() == ["1 & 2 eins", "3 eins", "4 eins"]
     texts[2] = broken
@@ -162,4 +164,4 @@ def test_a_translation_memory_that_was_cut_off_is_refused(tmp_path):
     unit = '<tu><tuv xml:lang="en"><seg>one</seg></tuv><tuv xml:lang="de"><seg>eins</seg></tuv></tu>\n'
     (tmp_path / "m.tmx").write_text('<tmx version="1.4"><body>\n' + 3 * unit, encoding="utf-8")
     with pytest.raises(InputError, match=r"m\.tmx, line 5: is not well-formed XML"):
-        list(read_tmx(tmp_path / "m.tmx", ("de", "en")))
+        list(read_pairs(Source(file=str(tmp_path / "m.tmx")), ("de", "en")))

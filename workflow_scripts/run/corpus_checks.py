@@ -6,7 +6,8 @@ from workflow_scripts.run.config import sources_of
 from workflow_scripts.run.text_checks import language_problems, or_held_out, read_twice, same_text_problems, testset_problems
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import kind_of
-from workflow_scripts.text.parallel import Source
+from workflow_scripts.text.other_formats import format_by_name
+from workflow_scripts.text.parallel import Source, needs_columns, problem_of_columns
 
 
 def corpus_problems(where: str, corpus: Corpus) -> Iterator[str]:
@@ -42,10 +43,13 @@ def _origin_of_part_problems(where: str, part: str, source: Source) -> Iterator[
 def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> Iterator[str]:
     """The columns, or the files, must be those of the corpus's two languages, each with a text of its own."""
     columns = source.columns if source.format else source.files or source.columns
+    if source.file and not source.format and not needs_columns(source.file):
+        yield from (f"{where}.{part}.columns: {problem}" for problem in problem_of_columns(source.file, columns))
+        columns = {**{code: code for code in corpus.languages}, **columns}
     if missing := [code for code in corpus.languages if code not in columns]:
         known = corpus.train.columns if part != "train" else {}
         example = f"; for example those of `train`, {dict(known)}" if source.file and known else ""
-        given = f"it has {dict(columns)}" if columns else f"give `columns`{example}"
+        given = f"it has {dict(columns)}" if columns else format_by_name(source.file or "") or f"give `columns`{example}"
         yield f"{where}.{part}: nothing is said about {', '.join(missing)}; {given}"
     elif twice := read_twice(columns, corpus.languages):
         yield f"{where}.{part}: {twice}"
@@ -54,18 +58,25 @@ def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> I
             f"{where}.{part}: {shared[0]} is column {columns[shared[0]]!r}, from which a language is read; a recipe keeps the keys of "
             f"what it is laid over: set {shared[0]} to null, or give the corpus a name of its own"
         )
-    if source.header and (source.files or source.format or kind_of(source.file or "") == ".jsonl"):
+    if source.header and not _is_table(source):
         yield f"{where}.{part}.header: is for a TSV file"
+    if source.reference and kind_of(source.file or "") != ".xml":
+        yield f"{where}.{part}.reference: is for the XML of WMT (.xml)"
     extra = ["document", *(["heading"] if source.summary == "heading" else [])] if source.columns else []
     if unknown := columns.keys() - {*corpus.languages, *extra}:
         yield f"{where}.{part}: {', '.join(sorted(unknown))} is no language of the corpus" + "".join(f" nor `{name}`" for name in extra)
+
+
+def _is_table(source: Source) -> bool:
+    """Whether a source is read as a TSV file."""
+    return source.file is not None and not source.format and kind_of(source.file) != ".jsonl" and needs_columns(source.file)
 
 
 def _document_problems(where: str, source: Source, corpus: Corpus) -> Iterator[str]:
     """Summaries are for a corpus with documents, and need a source that tells where these begin."""
     if (source.summary or source.format) and not corpus.documents:
         yield f"{where}: {'summary' if source.summary else 'format ncls'} is for a corpus with `documents`"
-    if source.summary and (source.format or not source.file or kind_of(source.file) == ".jsonl"):
+    if source.summary and not _is_table(source):
         yield f"{where}.summary: is for a TSV file"
     if source.format and source.files and (missing := [code for code in corpus.languages if code not in source.files]):
         yield f"{where}.files: names none for {', '.join(missing)}"

@@ -10,7 +10,7 @@ from workflow_scripts.run.config import Config, sources_of
 from workflow_scripts.run.text_checks import language_problems, read_twice
 from workflow_scripts.text.acquisition import ORIGINS, Data, languages_of
 from workflow_scripts.text.fetching import base_name, is_archive
-from workflow_scripts.text.parallel import Source
+from workflow_scripts.text.parallel import Source, needs_columns, problem_of_columns
 
 
 def data_problems(config: Config) -> Iterator[str]:
@@ -76,7 +76,8 @@ def _data_column_problems(where: str, data: Data) -> Iterator[str]:
     if not (columns := data.columns):
         return
     names = [base_name(data.url), str(data.member or "")] if isinstance(data.url, str) else []
-    if not names or isinstance(data.member, dict) or any(".tmx" in name for name in names):
+    named = next((name for name in names if not needs_columns(name)), None)
+    if not names or isinstance(data.member, dict):
         yield f"{where}.columns: is for one `url` of a file with both languages in columns or keys; leave it out"
     elif not languages:
         yield f"{where}.columns: is for parallel text, whose `languages` are missing"
@@ -84,6 +85,8 @@ def _data_column_problems(where: str, data: Data) -> Iterator[str]:
         yield f"{where}.columns: nothing is said about {', '.join(missing)}; it has {dict(columns)}"
     elif twice := read_twice(columns, languages):
         yield f"{where}.columns: {twice}"
+    elif named and (problem := next(problem_of_columns(named, columns), "")):
+        yield f"{where}.columns: {problem}"
     elif unknown := columns.keys() - {*languages, "document"}:
         yield f"{where}.columns: {', '.join(sorted(unknown))} is no language of the data nor `document`"
 

@@ -31,7 +31,7 @@ from workflow_scripts.text.files import kind_of, read_lines
 from workflow_scripts.text.hub import download_command
 from workflow_scripts.text.identification import check_languages, reads_as
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.parallel import Pair, Source, read_pairs
+from workflow_scripts.text.parallel import Pair, Source, needs_columns, read_pairs
 
 
 def data(config: Config) -> Iterator[Finding]:
@@ -84,9 +84,12 @@ def corpora(config: Config) -> Iterator[Finding]:
         for part, source in sources_of(corpus).items():
             read = name in used or f"corpora.{name}.{part}" in analysed
             if read and source.held_out is None and not is_awaited(*source.paths()):
-                yield judged(f"corpora.{name}.{part}", _parallel_text, source, corpus)
+                passed: Counter[str] = Counter()
+                yield (look := judged(f"corpora.{name}.{part}", _parallel_text, source, corpus, passed))
+                if look.verdict == "ok":
+                    yield from (Finding("note", f"corpora.{name}.{part}", f"{what}: {count:,}") for what, count in passed.items())
                 pairs = beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)
-                yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages)
+                yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages, not source.file or needs_columns(source.file))
                 yield from ragged(f"corpora.{name}.{part}", source)
                 if part != "train" and not is_awaited(*corpus.train.paths()):
                     learnt = beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
@@ -95,7 +98,7 @@ def corpora(config: Config) -> Iterator[Finding]:
                     yield from foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
 
 
-def _odd(about: str, pairs: list[Pair], languages: tuple[str, str]) -> Iterator[Finding]:
+def _odd(about: str, pairs: list[Pair], languages: tuple[str, str], in_lines: bool = True) -> Iterator[Finding]:
     """Notes where a file was written for another reader: one that passes over a header, takes off quotation marks, reads HTML, or ends
     lines otherwise."""
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
@@ -115,7 +118,7 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str]) -> Iterator[
     if len(tagged) > len(cells) / 100:
         said = f"{len(tagged) / len(cells):.0%} of the sentences have HTML tags, as in {tagged[0][:60]!r}, which are read as text"
         yield Finding("note", about, f"{said}; take them out of the file if models should not learn them")
-    if 0 < len(pairs) < 10:
+    if in_lines and 0 < len(pairs) < 10:
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
 
 
@@ -161,10 +164,10 @@ def out_of_step(pairs: list[Pair]) -> int | None:
     return best if best and fits[best] > fits[0] + 0.3 else None
 
 
-def _parallel_text(source: Source, corpus: Corpus) -> str:
+def _parallel_text(source: Source, corpus: Corpus, passed: Counter[str]) -> str:
     source = source.at_hand()
     where = " + ".join(source.paths())
-    pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents), HEAD))
+    pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents, passed), HEAD))
     if not (whole := [pair for pair in pairs if pair.a and pair.b]):
         raise InputError(f"{where}: no pair with text on both sides in {len(pairs):,} lines; give another file, or other columns")
     check_languages(whole[:2000], corpus.languages, where)

@@ -3,7 +3,7 @@
 It comes from one of these origins: a URL with its checksum, mtdata's index, a dataset of the Hugging Face hub, a test set of
 sacreBLEU, Debian's packages of LibreOffice's manual, or a concatenation of other data.
 
-With `languages` the result is parallel text, in whatever format the data were before (Moses, TMX, IWSLT's XML, WMT's SGML): a TSV
+With `languages` the result is parallel text, in whatever format the data were before (any that a corpus reads): a TSV
 file with the columns document, first side and second side. Rows of a dataset become JSON lines. Anything else stays as it is. Next to
 the file, a JSON file of the same name records origin, size, SHA-256 and date, and licence and citation where they are given.
 """
@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,7 +29,8 @@ from workflow_scripts.text.fetching import base_name, cache_folder, cached_path,
 from workflow_scripts.text.files import packing, write_lines
 from workflow_scripts.text.help_pages import debian_package, index_path, index_url, paragraphs_of
 from workflow_scripts.text.hub import HuggingFace, download_dataset
-from workflow_scripts.text.parallel import Pair, Source, is_tagged, plain_sentences, read_pairs, read_tmx
+from workflow_scripts.text.parallel import Pair, Source, needs_columns, read_pairs
+from workflow_scripts.text.sides import is_tagged, plain_sentences
 
 
 @dataclass
@@ -70,8 +72,8 @@ class Data:
     languages: tuple[str, str] | None = None
     """The two languages of parallel text."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column number of a TSV file or key of JSON lines, and `document`, as in a corpus. By default the first two columns,
-    in the order of `languages`."""
+    """Language → column number of a TSV file, key of JSON lines or code of the language in a file that names its languages, and `document`,
+    as in a corpus. By default the first two columns, in the order of `languages`."""
     licence: str = ""
     """Licence of the data; shown in the report."""
     citation: str = ""
@@ -197,6 +199,7 @@ def needed(data: Data) -> dict[str, Path]:
 def _from_url(settings: Data, made: Path) -> dict[str, Any]:
     urls, sums, members = map(_by_side, (settings.url, settings.sha256, settings.member))
     fetched = {side: fetch(url, sums.get(side), settings.lines) for side, url in urls.items()}
+    passed: Counter[str] = Counter()
     files: dict[str, list[Path]] = {}
     for side in members if isinstance(settings.member, dict) else urls:
         path, wanted = fetched.get(side) or fetched[""], members.get(side) or members.get("")
@@ -204,12 +207,13 @@ def _from_url(settings: Data, made: Path) -> dict[str, Any]:
         packed = wanted or is_archive(path.name)  # the address of a download need not end like an archive's name
         files[side] = [one for name in names for one in extract(path, name, made.parent / "members" / side)] if packed else [path]
     if settings.languages:
-        _write_pairs(made, _parallel(files, settings, made.parent))
+        _write_pairs(made, _parallel(files, settings, made.parent, passed))
     elif len(files[""]) == 1 and not is_tagged(files[""][0]) and packing(files[""][0]) == packing(made):
         shutil.copyfile(files[""][0], made)
     else:
         write_lines(made, itertools.chain.from_iterable(map(plain_sentences, files[""])))
-    return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256}
+    said = {"passed_over": dict(passed)} if passed else {}
+    return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256, **said}
 
 
 def _by_side(given: Any) -> dict[str, Any]:
@@ -217,7 +221,7 @@ def _by_side(given: Any) -> dict[str, Any]:
     return given if isinstance(given, dict) else {"": given}
 
 
-def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path) -> Iterator[Pair]:
+def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path, passed: Counter[str]) -> Iterator[Pair]:
     """The pairs of files with both languages, one after the other, or of two files with one language each.
 
     Lines without a document are blocks of lines, numbered anew in each file; so the number of the file tells them apart.
@@ -229,14 +233,12 @@ def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path) -> Ite
             write_lines(Path(side), itertools.chain.from_iterable(map(plain_sentences, files[code])))
         yield from read_pairs(Source(files=sides), languages)
         return
-    columns: dict[str, int | str] = settings.columns or dict(zip(languages, (1, 2), strict=True))
+    usual: dict[str, int | str] = dict(zip(languages, (1, 2), strict=True))
     several = len(files[""]) > 1
     for number, path in enumerate(files[""], 1):
-        is_memory = ".tmx" in path.name
-        pairs = read_tmx(path, languages) if is_memory else read_pairs(Source(file=str(path), columns=columns), languages)
-        in_blocks = is_memory or "document" not in columns
-        for pair in pairs:
-            yield pair._replace(document=f"{number} {pair.document}") if several and in_blocks else pair
+        columns = settings.columns or (usual if needs_columns(str(path)) else {})
+        for pair in read_pairs(Source(file=str(path), columns=columns), languages, passed=passed):
+            yield pair._replace(document=f"{number} {pair.document}") if several and "document" not in columns else pair
 
 
 def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[str, Any]:

@@ -165,6 +165,8 @@ class Tally:
     """Language → documents that were cut."""
     words: Counter[str] = field(default_factory=Counter)
     """Language → words of the pairs that are kept."""
+    passed: Counter[str] = field(default_factory=Counter)
+    """What the file has and is not read, such as other variants of a language → how often."""
     sample: list[Pair] = field(default_factory=list)
     """Some of the pairs that are kept, to see what languages they are in."""
 
@@ -176,7 +178,7 @@ def kept_pairs(settings: Corpus, leaks_a: set[str], leaks_b: set[str], tally: Ta
     """
     documents, languages = assign_documents(settings), settings.languages
     seen: set[bytes] = set()
-    for measured in measured_pairs(settings):
+    for measured in measured_pairs(settings, tally.passed):
         pair = measured.pair
         tally.read += 1
         reason = _reason_to_remove(measured, settings, documents, leaks_a, leaks_b)
@@ -209,6 +211,8 @@ def described(settings: Corpus, tally: Tally, kept: int, held: dict[str, int]) -
     """What ``corpus.json`` says of the training text, and of the dev and test sets, of which so many pairs were `held` out."""
     sets = {"dev": settings.dev, **settings.test}
     of_files = {name: source for name in held if (source := sets.get(name)) and source.held_out is None}
+    passed = {"train": tally.passed, **{name: Counter() for name in of_files}}
+    left_out = {name: sum(1 for _ in pairs_of(source, settings, passed[name])) - held[name] for name, source in of_files.items()}
     documents = {code: {"cut": tally.cut[code], "mean_words": tally.words[code] / kept} for code in settings.languages}
     return {
         "languages": settings.languages,
@@ -219,7 +223,8 @@ def described(settings: Corpus, tally: Tally, kept: int, held: dict[str, int]) -
         "removed": {reason: tally.removed[reason] for reason in (DOCUMENT_REASONS if settings.documents else REASONS)},
         **({"documents": documents} if settings.documents else {}),
         "held_out": held,
-        "left_out": {name: sum(1 for _ in pairs_of(source, settings)) - held[name] for name, source in of_files.items()},
+        "left_out": left_out,
+        **({"passed_over": found} if (found := {name: dict(counts) for name, counts in passed.items() if counts}) else {}),
         "settings": {k: v for k, v in asdict(settings).items() if k not in ("train", "dev", "test")},
     }
 
@@ -240,9 +245,9 @@ class Measured(NamedTuple):
     """Whether each side was cut."""
 
 
-def measured_pairs(settings: Corpus) -> Iterator[Measured]:
-    """The pairs of the training source, of documents and summaries cut."""
-    for whole in chunks(pairs_of(settings.train, settings)):
+def measured_pairs(settings: Corpus, passed: Counter[str]) -> Iterator[Measured]:
+    """The pairs of the training source, of documents and summaries cut; counts in `passed` as `read_pairs` does."""
+    for whole in chunks(pairs_of(settings.train, settings, passed)):
         chunk = cut_pairs(whole, settings, settings.languages) if settings.documents else whole
         sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
         words_a, words_b = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
@@ -421,9 +426,9 @@ def _is_sentence(line: str, code: str) -> bool:
     return (code in _UNMARKED or bool(_SENTENCE_END.search(line))) and not _MENU_PATH.search(line)
 
 
-def pairs_of(source: Source, settings: Corpus) -> Iterator[Pair]:
-    """The pairs of `source`, lower-cased if the corpus is to be."""
-    pairs = read_pairs(source, settings.languages, settings.documents)
+def pairs_of(source: Source, settings: Corpus, passed: Counter[str] | None = None) -> Iterator[Pair]:
+    """The pairs of `source`, lower-cased if the corpus is to be; counts in `passed` as `read_pairs` does."""
+    pairs = read_pairs(source, settings.languages, settings.documents, passed)
     if not settings.lowercase:
         return pairs
     a, b = settings.languages

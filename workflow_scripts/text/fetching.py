@@ -58,7 +58,10 @@ def base_name(url: str) -> str:
     return (named or pieces)[-1][-100:] or "file"
 
 
-_ENDINGS = {".gz", ".xz", ".zst", ".bz2", ".zip", ".tar", ".tgz", ".tsv", ".txt", ".tmx", ".json", ".jsonl", ".ndjson", ".conllu", ".sgm"}
+_ENDINGS = {
+    *(".gz", ".xz", ".zst", ".bz2", ".zip", ".tar", ".tgz", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".conllu", ".sgm", ".xml"),
+    *(".tmx", ".xlf", ".xliff", ".po", ".parquet"),
+}
 
 
 def cached_path(url: str, sha256: str, lines: int | None = None) -> Path:

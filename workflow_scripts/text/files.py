@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from workflow_scripts.stage import InputError, atomic
+from workflow_scripts.text.other_formats import refuse_others
 
 
 def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
@@ -33,62 +34,88 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
     """
     path = Path(path)
     number = 0
-    try:
-        with _open_binary(path) as file:
-            for number, raw in enumerate(file, 1):
+    with _one_error(path, lambda: f", after line {number}"), _open_binary(path) as file:
+        for number, raw in enumerate(file, 1):
+            try:
                 line = raw.decode("utf-8").rstrip("\n").rstrip("\r")
-                if number == 1:
-                    line = line.removeprefix("\ufeff")
-                if normalise and not line.isascii():
-                    line = unicodedata.normalize("NFC", line)
-                yield line
-    except UnicodeDecodeError as error:
-        if number == 1 and (packed := next((suffix for suffix, magic in _MAGIC.items() if raw.startswith(magic)), None)):
-            raise InputError(f"{path}: is compressed, and its name does not say so; call it {path.name}{packed}") from None
-        if number == 1 and (other := next((name for name, magic in _NOT_READ.items() if raw.startswith(magic)), None)):
-            raise InputError(f"{path}: is packed as {other}, which is not read; unpack it, or pack it as .gz, .xz or .zst") from None
-        encoding = "utf-16" if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
-        raise InputError(
-            f"{path}, line {number}: not UTF-8 (byte {error.object[error.start]:#04x}); convert the file, e.g. iconv -f {encoding} -t utf-8"
-        ) from None
+            except UnicodeDecodeError as error:
+                raise _not_text(path, number, raw, error) from None
+            if number == 1:
+                refuse_others(path, raw)
+                line = line.removeprefix("\ufeff")
+            if normalise and not line.isascii():
+                line = unicodedata.normalize("NFC", line)
+            yield line
+
+
+def read_blocks(path: Path) -> Iterator[bytes]:
+    """Yield what is in `path` in blocks of bytes, unpacked. Raises `InputError` as `read_lines` does, but for text that is not UTF-8."""
+    path = Path(path)
+    with _one_error(path, str), open_packed(path) as file:
+        yield from filter(None, _zstd_blocks(file) if path.suffix == ".zst" else iter(lambda: file.read(_BYTES), b""))
+
+
+def _not_text(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> InputError:
+    """What is said of a line that is not UTF-8."""
+    if number == 1 and (packed := next((suffix for suffix, magic in _MAGIC.items() if raw.startswith(magic)), None)):
+        return InputError(f"{path}: is compressed, and its name does not say so; call it {path.name}{packed}")
+    if number == 1:
+        refuse_others(path, raw)
+    byte = f"byte {error.object[error.start]:#04x}"
+    if b"\0" in raw and error.object[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return InputError(f"{path}, line {number}: is binary data, or UTF-16 ({byte}); convert text, e.g. iconv -f utf-16 -t utf-8")
+    encoding = "utf-16" if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
+    return InputError(f"{path}, line {number}: not UTF-8 ({byte}); convert the file, e.g. iconv -f {encoding} -t utf-8")
+
+
+@contextlib.contextmanager
+def _one_error(path: Path, where: Callable[[], str]) -> Iterator[None]:
+    """Turns what can happen while a file is read into one `InputError`; `where` says how far the reader was."""
+    try:
+        yield
     except FileNotFoundError:
         raise InputError(missing_file(path)) from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, a text file was expected") from None
     except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
-        raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix or 'text'}: {error}") from None
+        raise InputError(f"{path}{where()}: cannot be read as {path.suffix or 'text'}: {error}") from None
     except Exception as error:
         # zstandard's own exception; the library is imported only when needed
         if type(error).__name__ != "ZstdError":
             raise
-        raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix}: {error}") from None
+        raise InputError(f"{path}{where()}: cannot be read as {path.suffix}: {error}") from None
 
 
 @contextlib.contextmanager
 def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
     with open_packed(path) as file:
-        yield _zstd_lines(file) if path.suffix == ".zst" else file
+        yield _lines_of(_zstd_blocks(file)) if path.suffix == ".zst" else file
 
 
-def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a compressed file. Unlike zstandard's own reader, this notices a file that was cut off."""
+def _zstd_blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """What is in a compressed file. Unlike zstandard's own reader, this notices a file that was cut off."""
     import zstandard
 
-    begun: list[bytes] = []  # the parts of a line that is not over
     data = file.read(_BYTES)
     while data:
         frame = zstandard.ZstdDecompressor().decompressobj()
         while not frame.eof:
             if not data:
                 raise EOFError("the compressed file is cut off")
-            end, *others = frame.decompress(data).split(b"\n")
-            begun.append(end)
-            if others:
-                *lines, rest = others
-                yield b"".join(begun)
-                yield from lines
-                begun = [rest]
+            yield frame.decompress(data)
             data = frame.unused_data or file.read(_BYTES)
+
+
+def _lines_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    begun: list[bytes] = []  # the parts of a line that is not over
+    for block in blocks:
+        end, *others = block.split(b"\n")
+        begun.append(end)
+        if others:
+            *lines, rest = others
+            yield b"".join(begun)
+            yield from lines
+            begun = [rest]
     if line := b"".join(begun):
         yield line
 
@@ -96,9 +123,17 @@ def _zstd_lines(file: IO[bytes]) -> Iterator[bytes]:
 _BYTES = 1 << 16
 
 
+T = TypeVar("T")
+
+
 def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
     """The lines of two files that are parallel line by line, each pair with its number. Raises `InputError` where one file ends before."""
-    for number, (a, b) in enumerate(itertools.zip_longest(read_lines(path_a), read_lines(path_b)), 1):
+    return in_step(path_a, path_b, read_lines)
+
+
+def in_step(path_a: Path, path_b: Path, read: Callable[[Path], Iterable[T]]) -> Iterator[tuple[int, T, T]]:
+    """What is `read` of two files that are parallel, each pair with its number. Raises `InputError` where one file ends before."""
+    for number, (a, b) in enumerate(itertools.zip_longest(read(path_a), read(path_b)), 1):
         if a is None or b is None:
             short, long = (path_a, path_b) if a is None else (path_b, path_a)
             raise InputError(
@@ -107,8 +142,6 @@ def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
             )
         yield number, a, b
 
-
-T = TypeVar("T")
 
 Column = int | str
 """A column of a TSV file: its number, from 1, or its name in the header."""
@@ -214,13 +247,14 @@ def what_else(path: Path) -> str:
     """Where a file was read as a TSV file and its name tells that it is none, what to do; for the end of a message."""
     if kind_of(path) == ".csv":
         return "; a CSV file is not read: write tabs between the columns"
+    with contextlib.suppress(InputError):
+        if next(read_blocks(path), b"").removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<?xml"):
+            return "; the file is XML, of which a corpus reads TMX (.tmx), XLIFF (.xlf) and WMT's (.xml), without numbers of columns"
     return "; JSON is read with one object a line, from a file that ends in .jsonl" if kind_of(path) == ".json" else ""
 
 
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
 """What packed files of each suffix begin with."""
-_NOT_READ = {"bzip2": b"BZh", "zip": b"PK\x03\x04", "7z": b"7z\xbc\xaf"}
-"""What files that are packed in other ways begin with."""
 
 
 def packing(path: Path) -> str:
@@ -231,7 +265,7 @@ def packing(path: Path) -> str:
 def kind_of(path: Path | str) -> str:
     """The suffix that says how a file is to be read: `.tsv`, `.jsonl` (also of .ndjson), `.json`, `.conllu`, …, however it is packed."""
     path = Path(path)
-    suffix = Path(path.stem if packing(path) else path.name).suffix
+    suffix = Path(path.stem if packing(path) else path.name).suffix.lower()
     return ".jsonl" if suffix == ".ndjson" else suffix
 
 

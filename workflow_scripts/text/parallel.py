@@ -1,36 +1,31 @@
 """parallel: readers for parallel text. Each file format becomes a stream of `Pair`s.
 
-Formats: TSV, JSON lines, Moses (one file per language), the tagged files of the NCLS corpora, TMX translation memories, and the
-XML and SGML files of IWSLT and WMT.
+Formats: TSV, JSON lines, Moses (one file per language), the tagged files of the NCLS corpora, the XML and SGML files of IWSLT and WMT, and
+those that name their languages themselves: TMX, XLIFF, gettext's catalogues, Parquet, and the XML of WMT since 2021.
 """
 
 import functools
 import json
-import lzma
 import unicodedata
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import regex
-
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.text import ncls
+from workflow_scripts.text import catalogues, columnar, memories, ncls
 from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.files import (
+    in_step,
     json_rows,
     kind_of,
-    lockstep,
-    open_packed,
-    packing,
-    read_lines,
     table_rows,
     what_else,
     whole_characters,
 )
+from workflow_scripts.text.sides import is_tagged, sentences_of
 from workflow_scripts.text.words import BREAK, sentences
 
 
@@ -38,18 +33,22 @@ from workflow_scripts.text.words import BREAK, sentences
 class Source:
     """Where parallel text comes from.
 
-    One TSV or JSONL file, a pair of Moses files, files in the format of the NCLS corpora, acquired data, or (dev and test sets only)
-    documents held out from the training source.
+    One file with both languages, a pair of files with one each, files in the format of the NCLS corpora, acquired data, or (dev and test
+    sets only) documents held out from the training source.
     """
 
     file: str | None = None
-    """A TSV or JSONL file; may end in .gz, .xz or .zst."""
+    """A file with both languages: TSV, JSONL, TMX (.tmx), XLIFF (.xlf, .xliff, .sdlxliff), a catalogue of gettext (.po), Parquet
+    (.parquet), or the XML of WMT since 2021 (.xml). All but Parquet may be packed, and then end in .gz, .xz or .zst."""
     columns: dict[str, int | str] = field(default_factory=dict)
     """Language → column number (from 1, as in `cut -f`) or, with `header`, its name in the first line; key of a JSON object (`a.b` is key b
-    inside a); or tag (`format: ncls`). Two more entries are possible: `document` is the column that says which page or article a line
-    belongs to, `heading` the column that marks headings."""
+    inside a); or tag (`format: ncls`). Files that name their languages need none; there it is the name of a Parquet column, the code of the
+    language in the file, which also chooses a variant (`pt: pt-BR`), or where the file says no language, `source` or `target` (XLIFF),
+    `msgid` or `msgstr` (gettext). Two more entries are possible: `document` is the column that says which page or article a line belongs
+    to, `heading` the column that marks headings."""
     files: dict[str, str] = field(default_factory=dict)
-    """Language → file with one sentence per line (Moses format), or with the tags of this language (`format: ncls`)."""
+    """Language → file with one sentence per line (Moses format), in the XML or SGML of IWSLT and WMT (.xml, .sgm, train.tags…), or with the
+    tags of this language (`format: ncls`)."""
     data: str | None = None
     """Name of acquired data (a block of `data`), used instead of `file`. If that block has `languages`, it replaces `columns` as well."""
     format: Literal["ncls"] | None = None
@@ -62,6 +61,8 @@ class Source:
     """The first line of a TSV file names its columns."""
     unescape: bool = False
     """Read HTML entities as the characters that they stand for, `It &apos;s` as `It 's`, as in text that Moses has tokenised."""
+    reference: str | None = None
+    """Which reference is read from the XML of WMT since 2021, by the name of its `translator`. Without it A, or the first by name."""
     held_out: Positive | None = None
     """Take whole documents out of the training source until they hold about this many running sentences."""
 
@@ -112,38 +113,63 @@ class Pair(NamedTuple):
     """Line number in the file, from 1."""
 
 
-def read_pairs(source: Source, languages: tuple[str, str], documents: Documents | None = None) -> Iterator[Pair]:
+def read_pairs(
+    source: Source, languages: tuple[str, str], documents: Documents | None = None, passed: Counter[str] | None = None
+) -> Iterator[Pair]:
     """Yield the pairs of `source` in order, without blanks at either end of a side.
 
     With `documents`, the sentences of a document are joined by `</s>`. Those of a summary are joined by blanks, because a decoder
-    would stop at `</s>`.
+    would stop at `</s>`. What a format has and is not read (other variants of a language, fuzzy messages) is counted in `passed`.
 
     Raises:
         InputError: Names file and line for missing columns, files of different length, documents or summaries without text, and
             anything that `files.read_lines` refuses.
     """
+    passed = Counter() if passed is None else passed
     clean: Sides = (clean_text, clean_text) if documents is None else tuple(_cleaner(documents, code) for code in languages)
     if source.unescape:
         clean = tuple(functools.partial(_unescaped, clean=one) for one in clean)
     columns = functools.partial(_columns, source, languages)
+    kind = kind_of(source.file or "")
     if source.format == "ncls":
         pairs = _read_ncls(source, columns(), languages, clean, documents)
     elif source.files:
-        pairs = _read_moses(source.files, languages, clean)
+        pairs = _read_sides(source.files, languages, clean)
     elif source.file and source.summary and documents:
         lines = rows(Path(source.file), columns(), source.header)
         pairs = _read_grouped(lines, source.summary, languages, clean, documents.language)
+    elif source.file and kind in columnar.SUFFIXES:
+        pairs = _read_parquet(Path(source.file), source.columns, languages, clean)
+    elif source.file and not needs_columns(source.file):
+        pairs = _read_named(Path(source.file), source, languages, clean, passed)
+    elif source.file and kind == ".jsonl":
+        pairs = _read_jsonl(Path(source.file), columns(), languages, clean)
     elif source.file:
-        path = Path(source.file)
-        is_json = kind_of(path) == ".jsonl"
-        pairs = (
-            _read_jsonl(path, columns(), languages, clean) if is_json else _read_tsv(rows(path, columns(), source.header), languages, clean)
-        )
+        pairs = _read_tsv(rows(Path(source.file), columns(), source.header), languages, clean)
     else:
         raise InputError("a corpus source needs `file` with `columns`, `files`, `data`, or (dev, test) `held_out`")
     if documents and documents.empty == "refuse" and not source.summary:
         pairs = _refuse_empty(pairs, source, languages, documents.language)
     yield from pairs
+
+
+def needs_columns(file: str) -> bool:
+    """Whether `columns` must say where the languages of a file are, since its format does not name them."""
+    return not (_names_languages(file) or is_tagged(Path(file)))
+
+
+def problem_of_columns(file: str, columns: Mapping[str, int | str]) -> Iterator[str]:
+    """What is wrong with the `columns` that are given for a file whose format names its languages."""
+    what = "names of columns" if kind_of(file) in columnar.SUFFIXES else "the codes of languages in it, as in `pt: pt-BR`"
+    if any(isinstance(column, int) for column in columns.values()):
+        nulls = ", ".join(f"{name}: null" for name in columns)
+        yield f"{file} is read by {what}, not by numbers; leave it out, or, laid over those of another file, write {{{nulls}}}"
+    elif kind_of(file) not in columnar.SUFFIXES and (others := [name for name in ("document", "heading") if name in columns]):
+        yield f"{file} has no column for `{others[0]}`; its documents are known where the format has some: set {others[0]} to null"
+
+
+def _names_languages(file: str) -> bool:
+    return kind_of(file) in (*memories.SUFFIXES, *catalogues.SUFFIXES, *columnar.SUFFIXES)
 
 
 def _columns(source: Source, languages: tuple[str, str]) -> dict[str, int | str]:
@@ -251,12 +277,39 @@ def dig_name(row: Any, key: int | str) -> str:
     return str(found)
 
 
-def _read_moses(files: dict[str, str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
+def _read_sides(files: dict[str, str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
     path_a, path_b = (files.get(code) for code in languages)
     if path_a is None or path_b is None:
         raise InputError(f"files: {files} must name one file for each of {list(languages)}")
-    for number, a, b in lockstep(Path(path_a), Path(path_b)):
-        yield Pair(block_of(number), clean[0](a), clean[1](b), number)
+    for path in (path_a, path_b):
+        if _names_languages(path) and not is_tagged(Path(path)):
+            raise InputError(f"{path}: holds both languages in one file; name it as `file`, not under `files`")
+    for number, (document, a), (_, b) in in_step(Path(path_a), Path(path_b), sentences_of):
+        yield Pair(block_of(number) if document is None else document, clean[0](a), clean[1](b), number)
+
+
+def _read_named(path: Path, source: Source, languages: tuple[str, str], clean: Sides, passed: Counter[str]) -> Iterator[Pair]:
+    """The pairs of a file that names the languages of its texts."""
+    if not _names_languages(str(path)):
+        raise InputError(f"{path}: holds one language; name a file for each language under `files`, instead of `file`")
+    wanted = str(source.columns.get(languages[0], languages[0])), str(source.columns.get(languages[1], languages[1]))
+    if kind_of(path) in catalogues.SUFFIXES:
+        units = catalogues.read_catalogue(path, wanted, passed)
+    else:
+        units = memories.read_units(path, wanted, passed, source.reference)
+    for document, (a, b), number in memories.chosen_pairs(path, units, wanted, passed):
+        yield Pair(block_of(number) if document is None else document, clean[0](a), clean[1](b), number)
+
+
+def _read_parquet(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
+    for number, row in enumerate(columnar.parquet_rows(path, columns, languages), 1):
+        try:
+            a, b = (make("" if row[code] is None else row[code]) for make, code in zip(clean, languages, strict=True))
+        except (TypeError, AttributeError):
+            found = " and ".join(repr(row[code])[:60] for code in languages)
+            raise InputError(f"{path}, row {number}: {found} are not both texts; name other columns") from None
+        document = clean_text(str(row["document"])) if "document" in row else block_of(number)
+        yield Pair(document, a, b, number)
 
 
 def _read_tsv(lines: Iterator[tuple[int, dict[str, str]]], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
@@ -327,99 +380,3 @@ def _read_ncls(
     complete = documents is None or documents.empty == "refuse"
     for name, (a, b), line in ncls.read(paths, tags, article, complete):
         yield Pair(name, clean[0](a), clean[1](b), line)
-
-
-def read_tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
-    """The pairs of a TMX translation memory (plain, .gz or .xz); a language code in the file may have a region (en-GB).
-
-    Raises `InputError` for a file that cannot be read.
-    """
-    from lxml import etree
-
-    number = 0
-    try:
-        with open_packed(path) as file:
-            units = etree.iterparse(file, tag="{*}tu", recover=True, resolve_entities=False, huge_tree=True)
-            for _, unit in units:
-                texts: dict[str, str] = {}
-                for variant in unit.iter("{*}tuv"):
-                    code = variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or ""
-                    text = " ".join("".join(part for segment in variant.iter("{*}seg") for part in _plain(segment)).split())
-                    texts.setdefault(regex.split(r"[-_]", code.lower())[0], text)
-                # free what has been read
-                unit.clear()
-                while unit.getprevious() is not None:
-                    del unit.getparent()[0]
-                if all(texts.get(code) for code in languages):
-                    number += 1
-                    yield Pair(block_of(number), texts[languages[0]], texts[languages[1]], number)
-            # lxml goes on behind an error, without the rest of the segment, or of the file
-            if broken := next((entry for entry in units.error_log if entry.level_name == "FATAL"), None):
-                raise InputError(
-                    f"{path}, line {broken.line}: is not well-formed XML ({broken.message.strip()}), so text would be lost; mend the file, "
-                    "or write & as &amp; and < as &lt; in its segments"
-                )
-    except (etree.LxmlError, OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read as TMX: {error}") from None
-
-
-# what stands in these elements of a segment is markup of the document that was translated
-_MARKUP = ("bpt", "ept", "it", "ph", "ut")
-
-
-def _plain(element: Any) -> Iterator[str]:
-    """The text of a TMX segment without the markup in it."""
-    yield element.text or ""
-    for part in element:
-        if isinstance(part.tag, str) and part.tag.rpartition("}")[2] not in _MARKUP:
-            yield from _plain(part)
-        yield part.tail or ""
-
-
-_OPENED = regex.compile(r"<seg\b", regex.IGNORECASE)
-_SEGMENT = regex.compile(r"<seg\b[^>]*/>|<seg\b[^>]*>((?:(?!<seg\b).)*?)</seg>", regex.IGNORECASE)
-_TITLE = regex.compile(r"<(title|description)>(.*?)</\1>")
-
-
-def is_tagged(path: Path) -> bool:
-    """Whether a file's name is that of IWSLT's or WMT's XML and SGML files, which may be packed."""
-    name = path.stem if packing(path) else path.name
-    return name.endswith((".xml", ".sgm", ".sgml")) or name.startswith("train.tags.")
-
-
-def plain_sentences(path: Path) -> Iterable[str]:
-    """The sentences of one side's file: the segments of IWSLT's and WMT's XML, or the lines of any other file.
-
-    Of IWSLT's train.tags files these are the lines of the talks, their titles and descriptions; all other tagged lines are left out,
-    as is usual. Entities are read as characters in both kinds of tagged file. Regular expressions read them, because these files are not
-    well-formed XML.
-    """
-    if not is_tagged(path):
-        yield from read_lines(path)
-    elif path.name.startswith("train.tags."):
-        for line in map(str.strip, read_lines(path)):
-            if tagged := _TITLE.match(line):
-                yield " ".join(as_characters(tagged[2]).split())
-            elif not line.startswith("<"):
-                yield " ".join(as_characters(line).split())  # &#10; would be a line more than the other side has
-    else:
-        yield from _segments(path)
-
-
-def _segments(path: Path) -> Iterator[str]:
-    """The segments of a file, which may go over several lines. None is left out, since the other side has one for each of them."""
-    waiting, begun = "", 0
-    for number, line in enumerate(read_lines(path), 1):
-        waiting, begun = (f"{waiting} {line}", begun) if waiting else (line, number)
-        at = 0
-        while opened := _OPENED.search(waiting, at):
-            found = _SEGMENT.match(waiting, opened.start())
-            if not found:
-                break
-            yield " ".join(as_characters(found[1] or "").split())
-            at, begun = found.end(), number
-        waiting = waiting[opened.start() :] if opened else ""
-        if len(_OPENED.findall(waiting)) > 1:
-            break
-    if waiting:
-        raise InputError(f"{path}, line {begun}: the segment that begins here has no end, </seg>: {waiting[:80]!r}")

@@ -1,0 +1,76 @@
+"""columnar: reads parallel text from Parquet files, whose columns have names; a few thousand rows at a time."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import missing_file, packing
+from workflow_scripts.text.language_codes import matching
+
+SUFFIXES = (".parquet",)
+
+
+def parquet_rows(path: Path, columns: Mapping[str, int | str], languages: tuple[str, str]) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file: what stands in the columns of the two `languages`, and in that of the `document` if `columns` name one.
+
+    Where `columns` name none for a language, it is that which is called like it: `de`, or key `de` of the objects in a column, as in the
+    column `translation` of many datasets of the Hugging Face hub (`translation.de`).
+
+    Raises `InputError` for a file that cannot be read, and for columns that are not there.
+    """
+    from pyarrow import parquet
+
+    if packing(path):
+        raise InputError(f"{path}: Parquet is packed inside; unpack the file, so that its name ends in .parquet")
+    with _one_error(path):
+        file = parquet.ParquetFile(path)
+        there = list(_names(file.schema_arrow))
+        chosen = {name: _column(path, name, columns, there) for name in (*languages, *({"document"} & columns.keys()))}
+        for batch in file.iter_batches(4096, columns=sorted({*chosen.values()})):
+            for row in batch.to_pylist():
+                yield {name: _value(row, column) for name, column in chosen.items()}
+
+
+@contextlib.contextmanager
+def _one_error(path: Path) -> Iterator[None]:
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(missing_file(path)) from None
+    except (ArrowException, OSError) as error:
+        raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]}); get the file once more") from None
+
+
+def _names(schema: Any) -> Iterator[str]:
+    """The columns that can be read, those inside of others as `translation.de`."""
+    from pyarrow import types
+
+    for field in schema:
+        if types.is_struct(field.type):
+            yield from (f"{field.name}.{inner}" for inner in _names(field.type))
+        else:
+            yield field.name
+
+
+def _column(path: Path, name: str, columns: Mapping[str, int | str], there: list[str]) -> str:
+    """The column of a language, or of the documents."""
+    given = columns.get(name)
+    known = f"it has {', '.join(there)}"
+    if given is not None:
+        if given not in there:
+            raise InputError(f"{path}: there is no column {given!r} for {name!r}; columns of Parquet have names, and {known}")
+        return str(given)
+    codes = {column.rpartition(".")[2]: column for column in reversed(there)}
+    if not (found := matching(codes, name)):
+        raise InputError(f"{path}: has no column that is called like {name!r}; {known}: name one of them as `columns: {{{name}: …}}`")
+    return codes[found[0]]
+
+
+def _value(row: Any, column: str) -> Any:
+    for key in column.split("."):
+        row = row and row[key]
+    return row
