@@ -13,7 +13,10 @@ from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import InputFiles, Wildcards
 from snakemake.settings.types import DeploymentMethod
 
+from workflow_scripts import lazily
 from workflow_scripts.stage import ROOT
+
+lazily.put_off()  # of the stages only the settings are read here
 
 from workflow_scripts import paths, registry
 from workflow_scripts.evidence.comet import Comet

@@ -1,12 +1,20 @@
 """device: chooses the device (`auto | cpu | cuda`) and the precision to compute with."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
+import functools
 import os
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import torch
 
 from workflow_scripts.stage import InputError, processor
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def pick_device(wanted: str) -> torch.device:
@@ -87,3 +95,14 @@ def keep_memory() -> None:
         libc = ctypes.CDLL("libc.so.6")
         libc.mallopt(m_mmap_threshold, 32 << 20)
         libc.mallopt(m_trim_threshold, 2**31 - 1)
+
+
+def without_gradients(function: Callable[P, T]) -> Callable[P, T]:
+    """`function`, run without gradients: a decorator which, unlike PyTorch's own, needs PyTorch only when it is called."""
+
+    @functools.wraps(function)
+    def run(*given: P.args, **named: P.kwargs) -> T:
+        with torch.no_grad():
+            return function(*given, **named)
+
+    return run

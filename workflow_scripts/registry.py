@@ -24,6 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from workflow_scripts import lazily
 from workflow_scripts.errors import InputError
 from workflow_scripts.names import instead, is_name
 
@@ -192,7 +193,7 @@ def load_from_environment() -> None:
 
 
 def _load(key: str, name: str) -> Plugin:
-    there = {heavy for heavy in HEAVY if heavy in sys.modules}
+    there = {heavy for heavy in HEAVY if lazily.is_loaded(heavy)}
     _LOADING.append(key)
     try:
         module = _imported(key)
@@ -205,7 +206,7 @@ def _load(key: str, name: str) -> Plugin:
     own = tuple((kind, one) for kind, some in _ENTRIES.items() for one in some if some[one].plugin == key)
     if not own:
         raise InputError(f"plugin {name}: registers nothing; decorate a function of it, for example with crossgap.noise")
-    heavy = tuple(library for library in HEAVY if library in sys.modules and library not in there)
+    heavy = tuple(library for library in HEAVY if lazily.is_loaded(library) and library not in there)
     return Plugin(name, _files(module), own, heavy)
 
 

@@ -7,6 +7,8 @@ along rows and columns at the same time. On a CPU, the selections are compiled l
 argmax over wide rows take longer than the matrix product itself (docs/mapping.md). On CUDA they are torch's.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -133,7 +135,7 @@ def _top_of_both(top: Top, other: tuple[torch.Tensor, torch.Tensor], first: int)
 
 
 def best_pairs(
-    similarities: Similarities, near: Neighbourhoods, keep: float = 1.0, noise: "ByteStream | None" = None
+    similarities: Similarities, near: Neighbourhoods, keep: float = 1.0, noise: ByteStream | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The second pass of CSLS: the best column of each row, and the best row of each column.
 

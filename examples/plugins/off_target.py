@@ -10,7 +10,7 @@ def identifier():
     """langid.py (Lui and Baldwin 2012), which Crossgap needs anyway."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    return LanguageIdentifier.from_model(MODEL_FILE)
+    return LanguageIdentifier.from_model_file(MODEL_FILE)
 
 
 @metric("off-target", label="off-target, in per cent", higher_is_better=False, decimals=1, source="Zhang et al. 2020")

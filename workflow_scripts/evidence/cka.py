@@ -25,13 +25,15 @@ Steps:
    once, and these parts are drawn with replacement (`pseudo_values`). Drawing the texts themselves would compare a text with its own copy.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations, pairwise, product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -82,7 +84,7 @@ class Place(NamedTuple):
 
 
 Pair = tuple[Place, Place]
-Read = Callable[[slice, int, int], torch.Tensor]
+Read: TypeAlias = "Callable[[slice, int, int], torch.Tensor]"
 """Texts, model and language → vectors (poolings × layers × texts × width)."""
 
 

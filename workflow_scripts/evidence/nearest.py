@@ -13,6 +13,8 @@ on, leaving out sentences that were taken before. A score is made of the sums of
 that tests of significance can draw these anew.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -16,6 +16,8 @@ Two more measures are the mean cosine of the pairs, and retrieval: how often the
 among the sentences of the other language is its translation.
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_device
+from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row, by_length, collate, decoder_input
@@ -121,7 +123,7 @@ def tag_format(codec: Codec) -> str:
     return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row))}" if codec.form.decoder else "")
 
 
-def read_rows(path: Path, code: str, codec: Codec, network: "PreTrainedModel", sentences: int, *, aligned: bool = True) -> list[list[int]]:
+def read_rows(path: Path, code: str, codec: Codec, network: PreTrainedModel, sentences: int, *, aligned: bool = True) -> list[list[int]]:
     """Ids of the first lines of a file; raises `InputError` where there are none.
 
     Blank lines, which separate documents in text such as CC-100, are no sentences; in `aligned` text they keep the others in step.
@@ -134,7 +136,7 @@ def read_rows(path: Path, code: str, codec: Codec, network: "PreTrainedModel", s
 
 
 def measure(
-    network: "PreTrainedModel", pad: int, rows: list[list[list[int]]], settings: Representation
+    network: PreTrainedModel, pad: int, rows: list[list[list[int]]], settings: Representation
 ) -> tuple[list[dict[str, Any]], np.ndarray]:
     """The measures of every layer, encoder first, and the last layer's vectors of the pairs for retrieval (2 × pairs × width).
 
@@ -172,9 +174,9 @@ def measure(
     return layers, held[:, -1]
 
 
-@torch.no_grad()
+@without_gradients
 @quick_products()
-def sentence_vectors(network: "PreTrainedModel", pad: int, rows: list[list[int]]) -> np.ndarray:
+def sentence_vectors(network: PreTrainedModel, pad: int, rows: list[list[int]]) -> np.ndarray:
     """The vector e of each row in each layer (layers × rows × width, float32).
 
     The encoder's layers come first, then the decoder's, each from the embeddings on.
@@ -192,7 +194,7 @@ def sentence_vectors(network: "PreTrainedModel", pad: int, rows: list[list[int]]
     return torch.stack([*means, *(layer[torch.arange(len(rows)), last] for layer in decoder)]).float().cpu().numpy()
 
 
-def mean_vector(network: "PreTrainedModel", pad: int, rows: list[list[int]], tokens: int) -> np.ndarray:
+def mean_vector(network: PreTrainedModel, pad: int, rows: list[list[int]], tokens: int) -> np.ndarray:
     """The mean over all rows (width) of e of the last layer: of the decoder, or of an encoder alone."""
     total = sum(
         sentence_vectors(network, pad, [rows[i] for i in batch])[-1].sum(axis=0, dtype=np.float64)

@@ -23,6 +23,8 @@ dimensions
 Intervals (95 %) of the probe's accuracy and of retrieval resample the texts, each with all its translations.
 """
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import asdict, dataclass
 from itertools import combinations

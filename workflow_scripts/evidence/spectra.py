@@ -17,9 +17,11 @@ effective rank
     exp(−Σ pᵢ ln pᵢ) with pᵢ = σᵢ / Σ σ (Roy and Vetterli 2007): the number of directions that the weights use about equally.
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -80,7 +82,7 @@ def main(
     write_json(output, {"base": base, "side": side, "models": found, "device": where, "settings": asdict(settings)})
 
 
-Weights = dict[tuple[int, str], torch.Tensor]
+Weights: TypeAlias = "dict[tuple[int, str], torch.Tensor]"
 """Layer (from 0) and matrix → weights (output × input)."""
 
 

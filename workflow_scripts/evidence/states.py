@@ -9,6 +9,8 @@
 A decoder reads the text that the encoder reads, in the form in which it would write it (see `models.families`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_device
+from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.batches import Row, by_length, collate
 from workflow_scripts.models.families import Family, longest_row
 from workflow_scripts.models.products import quick_products
@@ -129,7 +131,7 @@ def encoded(half: Half, texts: list[str], code: str, longest: int = 0) -> list[l
     return half.codec.encode(texts, code, longest or half.longest)
 
 
-@torch.no_grad()
+@without_gradients
 @quick_products()
 def pooled(
     half: Half, rows: list[list[int]], poolings: Sequence[str], batch_tokens: int, layers: Sequence[int] | None = None

@@ -5,6 +5,8 @@ English-German lexicon English words and their nearest German words (Zan et al.,
 neighbors"). A word is never its own translation, so that switching a word always changes it.
 """
 
+from __future__ import annotations
+
 import statistics
 from collections import Counter
 from collections.abc import Container

@@ -15,11 +15,13 @@ Self-learning can end in a useless solution. Therefore each solution is judged (
 followed by an attempt with another seed, then by the configured fallbacks. The report lists all attempts.
 """
 
+from __future__ import annotations
+
 import functools
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -193,7 +195,7 @@ class Sides(NamedTuple):
     b: torch.Tensor
 
 
-Dictionary = tuple[torch.Tensor, torch.Tensor]
+Dictionary: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 """Row numbers of the paired words: those of the first side, and in the same order those of the second."""
 
 

@@ -11,6 +11,8 @@ runs its `map_embeddings.py` as a process of its own, from a clone that the user
 The mapping is then judged like our own (`mapping.map_once`).
 """
 
+from __future__ import annotations
+
 import importlib.util
 import os
 import shlex

@@ -10,6 +10,8 @@ properties are independent of it:
 The thresholds were set on some corpora and tested on others (docs/mapping.md).
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, replace
 

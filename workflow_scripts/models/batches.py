@@ -1,5 +1,7 @@
 """Rows of ids, and batches of tensors made from them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 

@@ -4,6 +4,8 @@ CTranslate2 decodes by default (several times faster than `generate` on a CPU); 
 `generate` is the configured alternative and the check.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import json

@@ -1,5 +1,7 @@
 """networks: a model with the head that a task needs, loaded, taken apart and saved."""
 
+from __future__ import annotations
+
 import os
 import pickle
 import shutil
@@ -9,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError
-from torch.nn.functional import gelu
 
 from workflow_scripts.models.families import FAMILIES, family_of, titles
 from workflow_scripts.stage import InputError, in_one_line, to_disk
@@ -28,7 +29,7 @@ def load_network(
     labels: list[str] | None = None,
     from_scratch: bool = False,
     **settings: Any,
-) -> "PreTrainedModel":
+) -> PreTrainedModel:
     """The model in `folder` (or a hub id) in float32, with the head for a task, one of those in the table of families.
 
     Weights that the model lacks are drawn at random from `seed`: those of a new head, or with `from_scratch` all weights. `labels` are
@@ -92,7 +93,7 @@ def read_weights(kind: Any, folder: Path | str, may_lack: Callable[[str], bool] 
     return network
 
 
-def rest_decoder(network: "PreTrainedModel") -> None:
+def rest_decoder(network: PreTrainedModel) -> None:
     """Have only the encoder's weights trained, where a head reads them alone and there are no layers of a decoder.
 
     Several processes wait for the gradient of each weight that is trained, and the decoder's have none. The embeddings, which both halves
@@ -104,30 +105,30 @@ def rest_decoder(network: "PreTrainedModel") -> None:
         weight.requires_grad_(id(weight) in shared)
 
 
-def last_states(network: "PreTrainedModel", **inputs: Any) -> torch.Tensor:
+def last_states(network: PreTrainedModel, **inputs: Any) -> torch.Tensor:
     """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one."""
     if family_of(network.config).decoder:
         return network.base_model(**inputs, use_cache=False).last_hidden_state
     return head_states(network, network.base_model(**inputs).last_hidden_state)
 
 
-def head_states(network: "PreTrainedModel", states: torch.Tensor) -> torch.Tensor:
+def head_states(network: PreTrainedModel, states: torch.Tensor) -> torch.Tensor:
     """What the output layer of an encoder multiplies, of its last states: the masked language model's head has a layer before it."""
     head: Any = getattr(network, "lm_head", None)
     if head is None:
         bert: Any = network
         return bert.cls.predictions.transform(states)
-    return head.layer_norm(gelu(head.dense(states)))
+    return head.layer_norm(torch.nn.functional.gelu(head.dense(states)))
 
 
-def output_layer(network: "PreTrainedModel") -> tuple[torch.Tensor, torch.Tensor]:
+def output_layer(network: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor]:
     """The matrix (vocabulary × width) and the bias (vocabulary) that make a piece's score from the last states."""
     layer = network.get_output_embeddings()
     bias = getattr(network, "final_logits_bias", layer.bias)
     return layer.weight, layer.weight.new_zeros(len(layer.weight)) if bias is None else bias.flatten()
 
 
-def save_model(network: "PreTrainedModel", tokenizer: Any, folder: Path) -> None:
+def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
     """Write model and tokenizer. The folder is renamed to `folder` only when it is complete."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)

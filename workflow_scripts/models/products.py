@@ -5,18 +5,18 @@ PyTorch brings along, takes it on all that have it. Where AVX-512 is no faster t
 (docs/performance.md), and multiplies.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from platform import machine
+from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch.autograd.function import once_differentiable
 
-_PYTORCHS = F.linear
 # multiplications from which on oneDNN is faster, whose calls cost more
 _WORTHWHILE = 1 << 21
 
@@ -24,6 +24,8 @@ _WORTHWHILE = 1 << 21
 @contextmanager
 def quick_products() -> Iterator[None]:
     """Context, or decorator, in which `torch.nn.functional.linear` is replaced by `linear` below."""
+    _pytorchs()  # before it is replaced
+    F = torch.nn.functional
     original = F.linear
     F.linear = linear  # type: ignore[assignment]  # mypy compares the names of parameters, too
     try:
@@ -35,8 +37,14 @@ def quick_products() -> Iterator[None]:
 def linear(values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """``values @ weight.T + bias``, of … × k, n × k and n numbers, equal to rounding. All but float32 on a CPU is left to PyTorch."""
     if weight.ndim == 2 and suits_onednn(values, weight.T) and not torch.is_autocast_enabled("cpu"):
-        return _Linear.apply(values, weight, bias)
-    return _PYTORCHS(values, weight, bias)
+        return _onednns().apply(values, weight, bias)
+    return _pytorchs()(values, weight, bias)
+
+
+@cache
+def _pytorchs() -> Callable[..., torch.Tensor]:
+    """PyTorch's own function."""
+    return torch.nn.functional.linear
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -58,7 +66,8 @@ def aligned_layer(weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tenso
     missing = -len(weight) % _alignment(weight.device)
     if not missing:
         return weight, bias
-    return F.pad(weight, (0, 0, 0, missing)), F.pad(bias, (0, missing), value=-torch.inf)
+    pad = torch.nn.functional.pad
+    return pad(weight, (0, 0, 0, missing)), pad(bias, (0, missing), value=-torch.inf)
 
 
 def _alignment(device: torch.device) -> int:
@@ -66,22 +75,28 @@ def _alignment(device: torch.device) -> int:
     return 64 if device.type == "cuda" else 1
 
 
-class _Linear(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, values, weight, bias):
-        ctx.save_for_backward(values, weight)
-        return _multiply(values.reshape(-1, values.shape[-1]), weight, bias).view(*values.shape[:-1], len(weight))
+@cache
+def _onednns() -> Any:
+    """oneDNN's product as a function with gradients; made when it is first needed, since the class is one of PyTorch's."""
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):
-        values, weight = ctx.saved_tensors
-        rows = gradient.reshape(-1, len(weight))
-        return (
-            product(rows, weight).view_as(values) if ctx.needs_input_grad[0] else None,
-            product(rows.T, values.reshape(len(rows), -1)) if ctx.needs_input_grad[1] else None,
-            rows.sum(dim=0) if ctx.needs_input_grad[2] else None,
-        )
+    class Linear(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, values, weight, bias):
+            ctx.save_for_backward(values, weight)
+            return _multiply(values.reshape(-1, values.shape[-1]), weight, bias).view(*values.shape[:-1], len(weight))
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, gradient):
+            values, weight = ctx.saved_tensors
+            rows = gradient.reshape(-1, len(weight))
+            return (
+                product(rows, weight).view_as(values) if ctx.needs_input_grad[0] else None,
+                product(rows.T, values.reshape(len(rows), -1)) if ctx.needs_input_grad[1] else None,
+                rows.sum(dim=0) if ctx.needs_input_grad[2] else None,
+            )
+
+    return Linear
 
 
 def _multiply(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:

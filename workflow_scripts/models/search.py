@@ -1,5 +1,7 @@
 """search: translations of encoded rows by Hugging Face's `generate`, greedily or with a beam."""
 
+from __future__ import annotations
+
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from workflow_scripts.device import without_gradients
 from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
@@ -22,17 +25,15 @@ class Hypothesis(NamedTuple):
     text: str
 
 
-def generate(
-    network: "PreTrainedModel", codec: Codec, rows: Sequence[Sequence[int]], code: str, beam_size: int, **choices: Any
-) -> list[str]:
+def generate(network: PreTrainedModel, codec: Codec, rows: Sequence[Sequence[int]], code: str, beam_size: int, **choices: Any) -> list[str]:
     """The best translation of each row, see `beam_search`."""
     return [found[0].text for found in beam_search(network, codec, rows, code, beam_size, **choices)]
 
 
-@torch.no_grad()
+@without_gradients
 @quick_products()
 def beam_search(
-    network: "PreTrainedModel",
+    network: PreTrainedModel,
     codec: Codec,
     rows: Sequence[Sequence[int]],
     code: str,
@@ -83,7 +84,7 @@ def beam_search(
 
 
 @contextlib.contextmanager
-def _without_penalties_of_its_own(network: "PreTrainedModel") -> Iterator[None]:
+def _without_penalties_of_its_own(network: PreTrainedModel) -> Iterator[None]:
     """Let `generate` take over no more than special pieces from the model's own `generation_config.json`.
 
     Such a file may forbid repetitions, as BART's does, of which CTranslate2 would know nothing.

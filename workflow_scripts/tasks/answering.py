@@ -12,6 +12,8 @@ are in `spans`. The steps are commands:
     tests of the arms' differences, on each test set and on average over them
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal

@@ -13,6 +13,8 @@ are baselines. The steps are commands:
     tests of the arms' differences in accuracy, on each test set and on average over them
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path

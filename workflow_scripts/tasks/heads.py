@@ -1,5 +1,7 @@
 """heads: examples with labels as a model's head reads them, what the head answers, and its loss."""
 
+from __future__ import annotations
+
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from workflow_scripts.device import reading_in
+from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from workflow_scripts.tasks.labelling import Labelling
 
 
-def load_text_head(folder: Path, labels: list[str] | None, settings: "TextHeadSettings", seed: int, from_scratch: bool = False) -> Any:
+def load_text_head(folder: Path, labels: list[str] | None, settings: TextHeadSettings, seed: int, from_scratch: bool = False) -> Any:
     """The model in `folder` with a head for whole texts and `labels`, drawn from `seed` if it has none; without `labels`, with its own."""
     chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
     form = family_of(folder)
@@ -39,7 +41,7 @@ def load_token_head(
     folder: Path,
     head: Literal["labelling", "answering"],
     labels: list[str] | None,
-    settings: "Labelling | Answering",
+    settings: Labelling | Answering,
     seed: int,
     from_scratch: bool = False,
 ) -> Any:
@@ -105,11 +107,9 @@ class Reader:
         return batch
 
 
-@torch.no_grad()
+@without_gradients
 @quick_products()
-def label_scores(
-    network: "PreTrainedModel", reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None
-) -> torch.Tensor:
+def label_scores(network: PreTrainedModel, reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
     """The head's output for each row, in their order (rows × labels), in float32; so many `tokens` are read at once."""
     network.eval()
     scores = torch.empty(len(rows), int(network.config.num_labels or 0))

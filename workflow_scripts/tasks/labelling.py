@@ -13,6 +13,8 @@ reads what the encoder reads (`tagger`). The steps are commands:
     tests of the arms' differences, on each test set and on average over them
 """
 
+from __future__ import annotations
+
 import importlib.metadata
 from array import array
 from collections import Counter
@@ -24,7 +26,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_device, pick_precision, reading_in
+from workflow_scripts.device import pick_device, pick_precision, reading_in, without_gradients
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import Significance, compare_folders, scores_beside
 from workflow_scripts.limits import AboveZero, Positive
@@ -301,7 +303,7 @@ def tags_of_sentences(windows: Sequence[Example], tags: Sequence[str]) -> list[l
     return list(found.values())
 
 
-@torch.no_grad()
+@without_gradients
 @quick_products()
 def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
     """The head's output for each word of all rows, in their order (words × tags), in float32."""

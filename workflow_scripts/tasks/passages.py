@@ -7,6 +7,8 @@ windows too, but takes an answer only from the window in which the answer's firs
 any.
 """
 
+from __future__ import annotations
+
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from workflow_scripts.device import reading_in
+from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.models.batches import Row, by_length, tokens_at_once
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.products import quick_products
@@ -121,10 +123,10 @@ class Marked(NamedTuple):
     losses: list[float]
 
 
-@torch.no_grad()
+@without_gradients
 @quick_products()
 def mark(
-    network: "PreTrainedModel", reader: PassageReader, windows: Sequence[Window], longest: int, precision: str, tokens: int = 0
+    network: PreTrainedModel, reader: PassageReader, windows: Sequence[Window], longest: int, precision: str, tokens: int = 0
 ) -> Marked:
     """The best span of each example over its windows, at most `longest` pieces long; `tokens` are read at once.
 

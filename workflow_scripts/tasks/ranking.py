@@ -13,6 +13,8 @@ reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The ste
     tests of the arms' differences, on each test set and on average over them
 """
 
+from __future__ import annotations
+
 import importlib.metadata
 import math
 from collections.abc import Iterator, Sequence
@@ -85,7 +87,7 @@ class RankingExperiment(Finetuned):
     """Tests of significance."""
 
 
-def problems(config: "Config", name: str) -> Iterator[str]:
+def problems(config: Config, name: str) -> Iterator[str]:
     """What any such experiment may have wrong, and a least relevant grade that all documents have, or none."""
     yield from _SHARED.problems(config, name)
     experiment = config.experiments[name]

@@ -13,6 +13,8 @@ The steps are commands:
     tests of the models' differences, on each test set and on average over them
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -110,13 +112,13 @@ class RetrievalExperiment(AnyExperiment):
 # what an experiment means
 
 
-def languages(config: "Config", name: str) -> list[str]:
+def languages(config: Config, name: str) -> list[str]:
     """The languages of the texts."""
     text = config.aligned[config.experiments[name].corpus]
     return list(dict.fromkeys(code for source in text.test.values() for code in source.languages))
 
 
-def model_folder(config: "Config", name: str, arm: str, seed: int | str) -> str:
+def model_folder(config: Config, name: str, arm: str, seed: int | str) -> str:
     """Where a model is; a backbone is the same for all seeds."""
     model = config.experiments[name].models[arm]
     if model.backbone:
@@ -129,14 +131,14 @@ def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
     return TypeAdapter(Retrieval).validate_python({**asdict(experiment.retrieval), **experiment.models[arm].retrieval})
 
 
-def searched_seeds(config: "Config", name: str, arm: str) -> list[int]:
+def searched_seeds(config: Config, name: str, arm: str) -> list[int]:
     """The seeds that a model is measured with: a backbone with the first one alone."""
     experiment = config.experiments[name]
     seeds = seeds_of(config, experiment)
     return seeds[:1] if experiment.models[arm].backbone else seeds
 
 
-def results(config: "Config", name: str) -> set[str]:
+def results(config: Config, name: str) -> set[str]:
     """All files that the report reads."""
     experiment = config.experiments[name]
     files = {f"{paths.experiment_folder(name)}/significance.json"}
@@ -147,13 +149,13 @@ def results(config: "Config", name: str) -> set[str]:
     return files
 
 
-def held_out_text(config: "Config", name: str) -> list[str]:
+def held_out_text(config: Config, name: str) -> list[str]:
     """Both sides of all test sets and dev text."""
     corpus = config.experiments[name].corpus
     return [paths.aligned_file(corpus, part, side) for part in paths.aligned_parts(config, corpus) for side in ("source", "target")]
 
 
-def problems(config: "Config", name: str) -> Iterator[str]:
+def problems(config: Config, name: str) -> Iterator[str]:
     """Models, experiments and arms that are not defined or not run, layers' settings that are none, languages that a backbone lacks."""
     where, experiment = f"experiments.{name}", config.experiments[name]
     yield from undefined(f"{where}.corpus", experiment.corpus, config.aligned)
@@ -180,7 +182,7 @@ def problems(config: "Config", name: str) -> Iterator[str]:
         yield from _backbone_problems(config, name)
 
 
-def _model_problems(config: "Config", at: str, model: NamedModel) -> Iterator[str]:
+def _model_problems(config: Config, at: str, model: NamedModel) -> Iterator[str]:
     if bool(model.backbone) == bool(model.experiment and model.arm):
         yield f"{at}: give either `backbone`, or `experiment` and `arm`"
         return
@@ -199,12 +201,12 @@ def _model_problems(config: "Config", at: str, model: NamedModel) -> Iterator[st
         yield from undefined(f"{at}.phase", model.phase, [phase.name for phase in config.arms[model.arm]])
 
 
-def _sound_models(config: "Config", experiment: RetrievalExperiment) -> list[str]:
+def _sound_models(config: Config, experiment: RetrievalExperiment) -> list[str]:
     """The models of which something can be told, as nothing is wrong with them."""
     return [called for called, model in experiment.models.items() if not any(_model_problems(config, "", model))]
 
 
-def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
+def _backbone_problems(config: Config, name: str) -> Iterator[str]:
     experiment = config.experiments[name]
     sound = _sound_models(config, experiment)
     chains = dict.fromkeys(link for called in sound for link in chain(config, backbone_of(config, experiment, called)))
@@ -218,12 +220,12 @@ def _backbone_problems(config: "Config", name: str) -> Iterator[str]:
                 yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
 
 
-def nothing(config: "Config", name: str) -> list[str]:
+def nothing(config: Config, name: str) -> list[str]:
     """What a task that trains nothing says of training text and lexicons."""
     return []
 
 
-def no_phases(config: "Config", name: str, arms: list[str]) -> Iterator[Trained]:
+def no_phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
     """Nothing is trained."""
     return iter(())
 
@@ -267,7 +269,7 @@ class Sides:
         """The numbers of lines."""
         return len(self.vector_of[0]), len(self.vector_of[1])
 
-    def mined(self, candidates: "Both") -> nearest.Mined:
+    def mined(self, candidates: Both) -> nearest.Mined:
         """The pairs of lines among the candidates of all vectors.
 
         A text that stands in several lines is in no pair, since nobody can tell which line is meant (as in LASER's and XTREME's scripts).
@@ -277,7 +279,7 @@ class Sides:
         kept = (source >= 0) & (target >= 0)
         return nearest.Mined(source[kept], target[kept], found.score[kept])
 
-    def neighbours(self, place: int, k: int, device: torch.device | str = "cpu") -> "Both":
+    def neighbours(self, place: int, k: int, device: torch.device | str = "cpu") -> Both:
         """The `k` nearest sentences of each sentence on the other side, by the vectors of one layer."""
         return nearest.search(self.source[place], self.target[place], k, device)
 

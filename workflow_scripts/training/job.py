@@ -1,5 +1,7 @@
 """job: a training as a job of the workflow: the model that it starts from, the files that it writes, and how it is run."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -61,7 +63,7 @@ def begun(job: Job, description: dict[str, Any]) -> Iterator[Path]:
 
 
 def finish(
-    job: Job, network: "PreTrainedModel", tokenizer: Any, history: list[dict], about: dict[str, Any], columns: tuple[str, ...] = CURVE
+    job: Job, network: PreTrainedModel, tokenizer: Any, history: list[dict], about: dict[str, Any], columns: tuple[str, ...] = CURVE
 ) -> None:
     """Write the model, its learning curve (`columns` of `history`), and a report with all that is known `about` the training."""
     if not is_first_process():

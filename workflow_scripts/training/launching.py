@@ -5,6 +5,8 @@ each, and these find each other on the first. Checkpoints must then be on a file
 with several: its plugin removes Slurm's variables, and starts the command on one node.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
