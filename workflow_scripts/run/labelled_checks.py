@@ -12,6 +12,7 @@ from workflow_scripts.text import questions
 from workflow_scripts.text.examples import TEXT_COLUMNS, WORD_COLUMNS, LabelledSource
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.tag_columns import CONLLU
 from workflow_scripts.text.tagged import has_spans
 from workflow_scripts.text.targets import TARGET_COLUMNS
 
@@ -145,8 +146,10 @@ def _unit_problems(where: str, source: LabelledSource, labelled: Labelled) -> It
     if kind_of(source.file or "") == ".json" and (other := source.where.keys() - {"id"}):
         yield f"{where}.where: asks for {', '.join(sorted(other))}, but a JSON file can only be asked for `id`, the part of ids before a -"
     if labelled.unit == "word":
-        what = "`unit: text`; files of words with tags have only `columns` and `label_names`"
-        yield from _useless_problems(where, source, ("header", "where", "label_pattern"), what)
+        what = "`unit: text`; files of words with tags have only `columns`, `header` and `label_names`"
+        yield from _useless_problems(where, source, ("where", "label_pattern"), what)
+        if kind_of(source.file or "") in (".jsonl", *CONLLU):
+            yield from _useless_problems(where, source, ("header",), "files in columns whose first line names them")
 
 
 def _useless_problems(where: str, source: LabelledSource, keys: tuple[str, ...], what: str) -> Iterator[str]:

@@ -36,16 +36,17 @@ class LabelledSource:
     columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
     name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
-    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4. With `unit: query`: `text` is the query, `pair` the
-    document, `label` its grade. With `unit: question`, of a TSV
-    file: `question`, `passage`, `answer`, and optionally `start` (of the answer, in characters of the passage), `id` and `document`. With
+    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U FORM and UPOS; names may also stand in a comment
+    `# global.columns = …`, and `MISC.NER` is the value of NER in the column MISC. With `unit: query`: `text` is the query, `pair` the
+    document, `label` its grade. With `unit: question`, of a TSV or JSONL file: `question`, `passage`, `answer`, and optionally `start` (of
+    the answer, in characters of the passage), `id` and `document`; JSONL may have them under the names of SQuAD. With
     `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
     `pages[1:]` are the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a
     heading, which is its target."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
-    """The first line of a TSV file names the columns."""
+    """The first line of a TSV file, or of a file of words with tags, names the columns."""
     where: dict[str, str] = field(default_factory=dict)
     """Column → value: only lines with this value are read; for files that hold several languages. Of
     SQuAD's JSON with `unit: question`, `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
@@ -151,7 +152,7 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         return
     columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
     path, code = Path(source.file or ""), source.language or ""
-    for one in read_sentences(path, columns, labels, source.label_names, code, changed, source.multiword):
+    for one in read_sentences(path, columns, labels, source.label_names, code, changed, source.multiword, source.header):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 

@@ -39,6 +39,8 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
                 line = raw.decode("utf-8").rstrip("\n").rstrip("\r")
                 if number == 1:
                     line = line.removeprefix("\ufeff")
+                    if b"\r" in raw.rstrip(b"\r\n") and not raw.endswith(b"\n"):
+                        raise ValueError("its lines end in \\r alone; convert the file: tr '\\r' '\\n' < old > new")
                 if normalise and not line.isascii():
                     line = unicodedata.normalize("NFC", line)
                 yield line
