@@ -4,7 +4,7 @@ from typing import Any
 
 from workflow_scripts.report.labels import scored_folder, test_language
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.tasks.answering import counts_of, read_spans, text_of
+from workflow_scripts.tasks.answering import counts_of, read_spans, right_answers, text_of
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.questions import Span, parse_spans
 
@@ -26,8 +26,9 @@ def answered(study: Study, number: int = 8) -> dict[str, Any]:
             for arm, spans in given.items():
                 f1, exact, *_ = counts_of([example], [spans[at]], code)[0]
                 rows.append({"arm": arm, "f1": 100 * f1, "right": bool(exact), **_shown(example, spans[at])})
-            true = [text_of(example, span) for span in dict.fromkeys(truth)]
-            questions.append({"line": at + 1, "question": example.text, "truth": true, "true": _shown(example, truth[0]), "rows": rows})
+            true = list(dict.fromkeys(right_answers(example)))
+            shown = _shown(example, truth[0]) if truth else {"before": "", "answer": true[0], "after": " (not in the passage)"}
+            questions.append({"line": at + 1, "question": example.text, "truth": true, "true": shown, "rows": rows})
         made.append({"testset": testset, "language": code, "questions": questions})
     return {"testsets": made}
 

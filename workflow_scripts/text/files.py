@@ -181,13 +181,13 @@ def whole_characters(text: str) -> str:
     return text
 
 
-def json_rows(path: Path, take: Callable[[Any], T], wanted: object) -> Iterator[tuple[int, T]]:
+def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: bool = True) -> Iterator[tuple[int, T]]:
     """The lines of a file of JSON objects: the number of the line, and what `take` makes of its object.
 
     Empty lines are passed over. Raises `InputError`, with what is `wanted` of an object, for a line that is none, or from which `take`
     cannot take it.
     """
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, normalise), 1):
         if not line.strip():
             continue
         try:
