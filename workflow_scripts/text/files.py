@@ -36,6 +36,8 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
     try:
         with _open_binary(path) as file:
             for number, raw in enumerate(file, 1):
+                if number == 1 and (encoding := _unmarked(raw)):
+                    raise ValueError(f"it is {encoding.upper()} without its mark; convert the file: iconv -f {encoding} -t utf-8")
                 line = raw.decode("utf-8").rstrip("\n").rstrip("\r")
                 if number == 1:
                     line = line.removeprefix("\ufeff")
@@ -64,6 +66,20 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
         if type(error).__name__ != "ZstdError":
             raise
         raise InputError(f"{path}, after line {number}: cannot be read as {path.suffix}: {error}") from None
+
+
+def _unmarked(raw: bytes) -> str:
+    """The form of UTF-16 that a first line seems to be in, without a byte-order mark; empty for other text.
+
+    Of Latin letters every second byte is 0, of Cyrillic ones 4, and so on. Such bytes are UTF-8 as well, of control characters.
+    """
+    head = raw[:1000]
+    for encoding, each, other in ("utf-16le", head[1::2], head[::2]), ("utf-16be", head[::2], head[1::2]):
+        control = bytes(byte for byte in each if byte < 32 and byte not in b"\t\r\n\x1b")
+        most = max((control.count(byte) for byte in set(control)), default=0)
+        if len(head) > 2 and 3 * most > 2 * len(each) and not any(other.count(byte) for byte in set(control)):
+            return encoding
+    return ""
 
 
 @contextlib.contextmanager
