@@ -95,9 +95,10 @@ def test_columns_of_conllu_by_name(tmp_path, columns, names, choices, words, tag
     assert read(tmp_path / "x.conllup", plus, columns, names, **choices) == [(words, tags)]
 
 
-def test_the_advice_for_a_column_of_features_reads_it(tmp_path):
-    told = advised(tmp_path / "x.conllu", text=MISC, columns={"tag": "MISC"})
-    assert told == {"columns": {"tag": "MISC.NER"}}
+@pytest.mark.parametrize("columns", [{"tag": "MISC"}, {"word": "FORM", "tag": 10}])
+def test_the_advice_for_a_column_of_features_reads_it(tmp_path, columns):
+    told = advised(tmp_path / "x.conllu", text=MISC, columns=columns)
+    assert told == {"columns": {**columns, "tag": f"{columns['tag']}.NER"}}
     named = advised(tmp_path / "x.conllu", **told)["label_names"]
     assert read(tmp_path / "x.conllu", names=named, **told) == [("Anna zu dem", "B-PER O O")]
 

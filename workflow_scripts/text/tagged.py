@@ -78,10 +78,14 @@ def read_sentences(
         return _known_tag(tag, tags, names, Counter())
 
     def better(tag: str = "") -> str:
-        pairs = [part.split("=") for part in tag.split("|") if "=" in part]
-        if feature := next((key for key, *value in pairs if known("=".join(value)) is not None), ""):
-            return f"to read the value of {feature}, set `columns: {{tag: {columns.get('tag')}.{feature}}}`"
-        return better_columns(path, layout, lambda tag: known(tag) is not None) if layout and not layout.feature else ""
+        if layout is None or layout.feature:
+            return ""
+        pairs = (part.partition("=") for part in tag.split("|"))
+        if feature := next((key for key, _, value in pairs if known(value) is not None), ""):
+            wanted = {**columns, "tag": f"{columns.get('tag', layout.tag)}.{feature}"}
+            named = ", ".join(f"{what}: {column}" for what, column in wanted.items())
+            return f"to read the value of {feature}, set `columns: {{{named}}}`"
+        return better_columns(path, layout, lambda tag: known(tag) is not None)
 
     read = _rows(path, columns, layout, {*tags, *names}, multiword, code, changed)
     first = list(itertools.islice(read, _LOOKED_AT))
