@@ -36,10 +36,30 @@ def test_mistakes_in_labelled_text_are_named(path, value, message):
         config.load(classified(path, value))
 
 
-def test_questions_are_not_read_from_json_lines():
-    squad = LabelledSource("results/data/squad.jsonl.zst", {"question": "question", "passage": "context", "answer": "answers.text"})
+def questions(**train) -> list[str]:
     block = Labelled(
-        language="en", unit="question", train=squad, dev=LabelledSource(held_out=0.1), test={"own": LabelledSource(held_out=0.1)}
+        language="en",
+        unit="question",
+        train=LabelledSource("squad.jsonl.zst", **train),
+        dev=LabelledSource(held_out=0.1),
+        test={"own": LabelledSource(held_out=0.1, **({"lost_answers": "by_text"} if not train else {}))},
     )
-    (said,) = labelled_checks.labelled_problems("labelled.squad", block)
-    assert said.startswith("labelled.squad.train.file: results/data/squad.jsonl.zst has JSON lines, which are not read here; write a TSV")
+    return list(labelled_checks.labelled_problems("labelled.squad", block))
+
+
+def test_questions_are_read_from_json_lines_and_only_test_sets_do_without_places():
+    assert not questions() and not questions(empty="leave_out", columns={"answer": "answers.text", "start": "answers.answer_start"})
+    (said,) = questions(lost_answers="by_text")
+    assert said.startswith("labelled.squad.train.lost_answers: `by_text` is for test sets of questions; other text needs the place")
+
+
+def tagged(**train) -> list[str]:
+    others = {"dev": LabelledSource("y.tsv"), "test": {"x": LabelledSource("z.tsv")}}
+    block = Labelled(language="en", unit="word", labels=["O", "B-PER", "I-PER"], train=LabelledSource(**train), **others)
+    return list(labelled_checks.labelled_problems("labelled.tags", block))
+
+
+def test_files_in_columns_may_have_a_header_and_others_have_none():
+    assert not tagged(file="x.tsv", header=True, columns={"word": "token", "tag": "ner"})
+    (said,) = tagged(file="x.conllu", header=True)
+    assert said == "labelled.tags.train.header: is for files in columns whose first line names them"

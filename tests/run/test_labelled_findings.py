@@ -10,7 +10,7 @@ from looks import moses
 from workflow_scripts.run import config, labelled_findings, lexicon_findings, text_findings
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import Example, LabelledSource
-from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.labelled import Labelled, as_read
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,6 +63,14 @@ def test_the_first_line_of_texts_to_write_and_what_holds_nothing_out_are_told(tm
     assert not list(labelled_findings._taken_for_an_example("labelled.x.train", examples[1:]))
     (wrong,) = (one for one in labelled_findings._shares_held_out("labelled.x", source, block) if one.about == "labelled.x.dev")
     assert wrong.verdict == "WRONG" and "held_out 0.0001 takes none of the" in wrong.said
+
+
+def test_a_test_set_whose_answers_have_no_places_is_read_as_the_run_reads_it():
+    source = LabelledSource(str(ROOT / "tests/data/squad-places.json"), empty="leave_out")
+    block = Labelled(language="en", unit="question", train=source, dev=source, test={"own": source})
+    assert len(list(labelled_findings.examples_of(as_read(source, "test.own", block.unit), block))) == 4
+    with pytest.raises(InputError, match="the answer 'an old bridge' is not in the passage"):
+        list(labelled_findings.examples_of(as_read(source, "train", block.unit), block))
 
 
 def test_a_share_held_out_that_is_far_from_the_one_asked_for_is_noted(tmp_path):

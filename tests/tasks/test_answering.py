@@ -15,7 +15,7 @@ from workflow_scripts.models.offsets import defuse_in_place, pieces_in_place
 from workflow_scripts.models.spans import best_spans
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import answering
-from workflow_scripts.tasks.answering import Answering, Asking, first_sentence, reader_of
+from workflow_scripts.tasks.answering import Answering, Asking, first_sentence, reader_of, score
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import mark, pieces_of_span
 from workflow_scripts.text.examples import Example, LabelledSource, read_table
@@ -176,6 +176,17 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     named = {"testsets": ("en", "de"), "languages": ("en", "de")}
     answering.predict(folder / "model", tables, folder / "predictions", **named, settings=chosen)
     return folder
+
+
+def test_an_answer_that_is_not_in_the_passage_is_scored_by_its_text(models, tmp_path):
+    passage = "The house stands in Rome."
+    table = [Example(write_spans([], ["a house"]), "What stands in Rome?", passage), example("Rome", passage)]
+    reader = reader_of(models["xlm-roberta"], Answering())
+    windows = reader.windows(table, "en")
+    first, last, none, *_ = windows[0].row[1]
+    assert len(windows) == 2 and first == last == none  # nothing of the passage is the answer
+    assert score(table, [(0, 9), (0, 9)], "en", "em")["em"] == 50
+    assert score(table, [(10, 16), (20, 24)], "en", "em")["em"] == 50
 
 
 @pytest.mark.parametrize("family, changes", [("xlm-roberta", {"metric": "em_mlqa"}), ("mbart", {"parts": "encoder"}), ("m2m100", {})])

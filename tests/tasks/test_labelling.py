@@ -248,11 +248,11 @@ DEFAULT = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
     "path, value, said",
     [
         ("labelled/universal-dependencies/unit", "text", r"tags\.corpus: labelling needs text with `unit: word`, but .*unit is text"),
-        ("labelled/universal-dependencies/train/header", True, r"universal-dependencies\.train\.header: is for `unit: text`"),
+        ("labelled/universal-dependencies/train/header", True, r"universal-dependencies\.train\.header: is for files in columns"),
         (
             "labelled/universal-dependencies/train/empty",
             "leave_out",
-            r"universal-dependencies\.train\.empty: is for `unit: text` and `target`",
+            r"universal-dependencies\.train\.empty: is for `unit: text`, `question` and `target`",
         ),
         ("labelled/universal-dependencies/train/columns", {"text": 1}, r"train\.columns: 'text' is not defined"),
         ("labelled/universal-dependencies/labels", ["O", "I-PER"], r"labels: I-PER is there, but not B-PER, with which a span begins"),

@@ -54,7 +54,7 @@ def moses(folder: Path, german: bytes, english: bytes) -> Source:
         (b"", b"", "no training pair left of 0"),
         (b"\n\n\n", b"\n\n\n", r"no training pair left of 3 \({'empty side': 3}\)"),
         (b"  \t\n", "\u3000\n".encode(), "no training pair left of 1"),
-        (b"Eins.\rZwei.\r" * 500, b"One.\rTwo.\r" * 500, r"do its lines end in \\n"),
+        (b"Eins.\rZwei.\r" * 500, b"One.\rTwo.\r" * 500, r"its lines end in \\r alone; convert"),
         (GOOD[0], lines(ENGLISH[:59]), r"x\.en ends after line 59, .*x\.de goes on at line 60"),
         (GOOD[0], GOOD[1] + b"one more\n", r"x\.de ends after line 60, .*x\.en goes on at line 61"),
         (GOOD[1], GOOD[0], "exchange the columns or files of de and en"),

@@ -148,7 +148,7 @@ def test_answers_that_are_refused(tmp_path, text, said):
 
 def test_questions_of_another_format(tmp_path):
     write(tmp_path, **{"x.json": "{}"})
-    with pytest.raises(InputError, match="is not in SQuAD's format"):
+    with pytest.raises(InputError, match=r"not JSON in SQuAD's format"):
         read_texts(tmp_path / "x.json")
     asked = {"id": "q1", "question": "who"}
     write(tmp_path, **{"x.json": json.dumps({"data": [{"paragraphs": [{"qas": [asked, asked]}]}]})})

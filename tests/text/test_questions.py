@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.answering import counts_of, right_answers
 from workflow_scripts.text.examples import LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
-from workflow_scripts.text.questions import clean_passage, line_finder, parse_spans, read_questions, write_spans
+from workflow_scripts.text.questions import clean_passage, parse_lost, parse_spans, read_questions, write_spans
+from workflow_scripts.text.squad import line_finder
 
 COLUMNS = {"document": "article", "question": "question", "answer": "answer", "start": "start", "passage": "passage"}
+PLACES = Path("tests/data/squad-places.json")
 PASSAGE = "Paris is the capital of France. Paris has two million people."
 
 
@@ -147,7 +150,7 @@ def test_questions_that_have_no_answer_by_design_are_left_out(tmp_path):
             {},
             r"line 1, question 'q1': the answer 'Berlin' is not in the passage \(at its start, 24, stands 'France'\)",
         ),
-        ([asked(answers=[])], {}, "question 'q1': the question 'Which country\\?' has no answer; delete it, or mark it"),
+        ([asked(answers=[])], {}, "question 'q1': the question 'Which country\\?' has no answer; mark it with `is_impossible`"),
         ([asked(" ", 5)], {}, "question 'q1': the answer of the question 'Which country\\?' is empty"),
         ([asked(question=" ")], {}, "question 'q1': the question is empty"),
         ([asked()], {"passage": " \u200b"}, "question 'q1': the passage is empty"),
@@ -182,6 +185,160 @@ def test_bad_lines_are_refused_with_their_number(tmp_path, text, said):
     (tmp_path / "x.tsv").write_text(text)
     with pytest.raises(InputError, match=said):
         read(tmp_path / "x.tsv", {name: name for name in ("question", "answer", "passage")})
+
+
+def settled(tmp_path, part: str, **source):
+    """The table of a part of the file whose places are wrong, the texts of its right answers, and the report."""
+    given = LabelledSource(str(PLACES), **source)
+    other = LabelledSource("resources/qamr/en.tsv.xz", columns=COLUMNS, header=True)
+    train, test = (given, other) if part == "train" else (other, given)
+    settings = Labelled(language="en", unit="question", train=train, dev=LabelledSource(held_out=0.1), test={"places": test})
+    if part == "train":
+        settings.dev = other
+        settings.test = {}
+    main(tmp_path / "x.tsv", tmp_path / "x", tmp_path / "x.json", part=part, settings=settings)
+    table = read_table(tmp_path / "x.tsv")
+    return table, [right_answers(one) for one in table], read_json(tmp_path / "x.json")
+
+
+def test_a_test_set_needs_no_places(tmp_path):
+    table, right, report = settled(tmp_path, "test/places", empty="leave_out")
+    assert right == [["in 1871"], ["to the mill", "the mill"], ["an old bridge"], ["the road"]]
+    assert report["examples"] == 4 and report["removed"] == {"lacks a text": 1}
+    assert report["changed"] == {
+        "answer found at another place than its start": 3,
+        "answer that is not in its passage, scored by its text": 1,
+    }
+    marked = (0, len("The old bridge"))  # SQuAD compares without articles
+    assert counts_of(table, [(25, 32), (55, 65), marked, marked], "en")[:, 1].tolist() == [1.0, 0.0, 1.0, 0.0]
+    with pytest.raises(InputError, match=r"line 6, question 'no-question': the question is empty; .*`empty: leave_out`"):
+        settled(tmp_path, "test/places")
+
+
+def test_training_text_takes_the_answers_that_are_found(tmp_path):
+    table, right, report = settled(tmp_path, "train", empty="leave_out", lost_answers="leave_out")
+    assert right == [["in 1871"], ["to the mill", "the mill"], ["the road"]]
+    assert [one.pair[slice(*parse_spans(one.label)[0])] for one in table] == [one[0] for one in right]
+    assert report["removed"] == {"answer is not in its passage": 1, "lacks a text": 1}
+    assert report["changed"] == {"answer found at another place than its start": 3}
+    with pytest.raises(InputError, match=r"line 4, question 'not-in-passage': the answer 'an old bridge' is not in the passage; correct"):
+        settled(tmp_path, "train", empty="leave_out")
+
+
+def test_of_several_answers_those_are_kept_that_are_in_the_passage(tmp_path):
+    answers = [{"text": "Gaul", "answer_start": -1}, {"text": "France", "answer_start": 24}]
+    path = squad(tmp_path / "x.json", asked(answers=answers))
+    for lost_answers, spans, lost in (("leave_out", [(24, 30)], []), ("by_text", [(24, 30)], ["Gaul"])):
+        changed: Counter[str] = Counter()
+        (one,) = read_questions(path, {}, False, {}, Counter(), changed, lost_answers)
+        assert one.spans == spans and one.lost == lost and changed.total() == 1
+    with pytest.raises(InputError, match="the answer 'Gaul' is not in the passage; correct it"):
+        read(path)
+
+
+def test_texts_of_lost_answers_are_written_beside_spans():
+    lost = ['he said "no" at 3:4', "ein 🎈 \\u0020", "a:b"]
+    label = write_spans([(1, 2), (3, 4), (1, 2)], lost)
+    assert parse_spans(label) == [(1, 2), (3, 4)] and parse_lost(label) == lost and label.isprintable() and label.count(" ") == 4
+
+
+EMOJI = "🎈 Ein Fest in Köln, ein Fest in Wien, und in Köln ein Markt."
+
+
+@pytest.mark.parametrize("encoding, size, unit", [("utf-16-le", 2, "UTF-16 units"), ("utf-8", 1, "bytes")])
+def test_starts_in_other_units_find_the_right_one_of_several_places(tmp_path, encoding, size, unit):
+    for place in (EMOJI.index("Fest in W"), EMOJI.rindex("Köln")):
+        answer = EMOJI[place : place + 4]
+        start = len(EMOJI[:place].encode(encoding)) // size
+        ((one,), _, changed) = read(squad(tmp_path / "x.json", asked(answer, start), passage=EMOJI))
+        assert one.spans == [(place, place + 4)] and changed == {f"start of an answer counted in {unit}, not in characters": 1}
+
+
+@pytest.mark.parametrize("form, other", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_answers_in_another_normal_form_than_the_passage(tmp_path, form, other):
+    passage, answer = unicodedata.normalize(form, "Das Fest in Köln ist schön."), unicodedata.normalize(other, "Köln")
+    ((one,), _, _) = read(squad(tmp_path / "x.json", asked(answer, 12), passage=passage))
+    assert one.passage[slice(*one.spans[0])] == "Köln" and one.passage == "Das Fest in Köln ist schön."
+
+
+def test_an_answer_whose_passage_has_entities(tmp_path):
+    ((one,), _, _) = read(squad(tmp_path / "x.json", asked("Tom & Jerry", 4), passage="See Tom &amp; Jerry."))
+    assert one.passage[slice(*one.spans[0])] == "Tom & Jerry"
+
+
+HUB = [
+    {"id": "a", "title": "Paris", "context": PASSAGE, "question": "Which country?", "answers": {"text": ["France"], "answer_start": [24]}},
+    {
+        "id": "b",
+        "title": "Paris",
+        "context": PASSAGE,
+        "question": "What?",
+        "answers": {"text": ["Paris", "Paris"], "answer_start": [32, 0]},
+    },
+    {"id": "c", "title": "Paris", "context": PASSAGE, "question": "Who?", "answers": {"text": [], "answer_start": []}},
+]
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("x.jsonl", "\n".join(map(json.dumps, HUB))),
+        ("x.json", json.dumps(HUB)),
+        ("x.json", json.dumps({"version": "1", "data": HUB}, indent=1)),
+        ("x.json", json.dumps([{"title": "Paris", "context": PASSAGE, "qas": HUB}])),
+        ("x.json", json.dumps([{"title": "Paris", "paragraphs": [{"context": PASSAGE, "qas": HUB}]}])),
+        ("x.json", json.dumps({"title": "Paris", "paragraphs": [{"context": PASSAGE, "qas": HUB}]})),
+    ],
+)
+def test_other_shapes_of_squads_json(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    found, removed, changed = read(tmp_path / name)
+    assert [(one.key, one.text, one.passage, one.spans) for one in found] == [
+        ("a", "Which country?", PASSAGE, [(24, 30)]),
+        ("b", "What?", PASSAGE, [(32, 37), (0, 5)]),
+    ]
+    assert {one.document for one in found} == {"Paris"} and {one.article for one in found} == {0}
+    assert removed == {"question without answer (is_impossible)": 1} and not changed
+
+
+def test_json_lines_under_other_names_and_of_one_language(tmp_path):
+    rows = [
+        {"q": "Which?", "text": PASSAGE, "a": "France", "at": 24, "lang": "en", "id": "english-1"},
+        {"q": "Quel?", "text": PASSAGE, "a": ["Paris"], "at": [-1], "lang": "fr", "id": "french-1"},
+        {"q": "Which one?", "text": "Rome.", "a": [{"text": "Rome"}], "at": None, "lang": "en", "id": "english-2"},
+    ]
+    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    columns = {"question": "q", "passage": "text", "answer": "a", "start": "at"}
+    found, removed, _ = read(tmp_path / "x.jsonl", columns, {"lang": "en"})
+    assert [(one.text, one.spans, one.line) for one in found] == [("Which?", [(24, 30)], 1), ("Which one?", [(0, 4)], 3)]
+    assert removed == {"not asked for (where)": 1} and len({one.document for one in found}) == 2
+    assert [one.key for one in read(tmp_path / "x.jsonl", columns, {"id": "french"})[0]] == ["french-1"]
+
+
+@pytest.mark.parametrize(
+    "name, content, said",
+    [
+        ("x.json", '{"id": 1}\n{"id": 2}\n', r"x\.json: not JSON in SQuAD's format, .*; it has an object a line: call it x\.jsonl"),
+        ("x.json", "[1]", r"x\.json, article 1: is not in SQuAD's format, .*: an article must be a JSON object"),
+        ("x.jsonl", '{"question": "Who?", "context": "I."}', r"x\.jsonl, line 1: not a JSON object with .*'answers'"),
+        (
+            "x.jsonl",
+            json.dumps({**HUB[0], "answers": {"text": ["France"], "answer_start": []}}),
+            r"x\.jsonl, line 1: not a JSON object with .*1 answers have 0 starts",
+        ),
+        (
+            "x.jsonl",
+            json.dumps({**HUB[0], "answers": {"text": ["Rome"], "answer_start": [3]}}),
+            r"line 1, question 'a': the answer 'Rome' is",
+        ),
+        ("x.jsonl", json.dumps({**HUB[0], "context": None}), r"line 1, question 'a': the passage is empty; .*`empty: leave_out`"),
+    ],
+)
+def test_other_shapes_that_are_wrong_are_one_line(tmp_path, name, content, said):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=said) as error:
+        read(tmp_path / name)
+    assert "\n" not in str(error.value)
 
 
 def test_a_start_must_be_a_number(tmp_path):

@@ -92,9 +92,11 @@ def test_bad_files_of_other_formats_are_named(tmp_path):
         read(tmp_path / "x.jsonl", '{"words": ["\\ud83d"], "tags": ["DET"]}\n')
     with pytest.raises(InputError, match=r"x\.jsonl, line 1: not a JSON object .*null is no word"):
         read(tmp_path / "x.jsonl", '{"words": [null], "tags": ["DET"]}\n')
-    with pytest.raises(InputError, match=r"x\.conllu, line 1: a line of CoNLL-U begins with the word's number, not with 'The'"):
+    with pytest.raises(
+        InputError, match=r"x\.conllu, line 1: the word's number is expected in column 1, not 'The'; .*call a file without numbers"
+    ):
         read(tmp_path / "x.conllu", "The\tDET\tx\tDET\n")
-    with pytest.raises(InputError, match=r"columns\.tag must be a number from 1, got 'tag'; such files have no header"):
+    with pytest.raises(InputError, match=r"columns\.tag is 'tag', but nothing in the file names its columns; give the column's number"):
         read(tmp_path / "x", "The DET\n", columns={"tag": "tag"})
 
 

@@ -91,7 +91,7 @@ def test_an_answer_that_is_elsewhere_and_a_question_without_one(tmp_path):
         (json.dumps(squad("", 5)), r"question 'q1': the answer of the question .* is empty"),
         (json.dumps(squad(question=" ")), r"x\.json, line 1, question 'q1': the question is empty"),
         ('{"data": [', r"x\.json: not JSON in SQuAD's format"),
-        ("[1]", r"x\.json: not JSON in SQuAD's format"),
+        ("[1]", r"x\.json, article 1: is not in SQuAD's format, .*: an article must be a JSON object"),
     ],
 )
 def test_bad_json_is_named(tmp_path, content, said):

@@ -4,7 +4,7 @@ from typing import Any
 
 from workflow_scripts.report.labels import scored_folder, test_language
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.tasks.answering import counts_of, read_spans, text_of
+from workflow_scripts.tasks.answering import counts_of, read_spans, right_answers, text_of
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.questions import Span, parse_spans
 
@@ -21,15 +21,20 @@ def answered(study: Study, number: int = 8) -> dict[str, Any]:
         given = {arm: read_spans(scored_folder(study, arm) / f"{testset}.hyp", len(table)) for arm in study.arms}
         questions = []
         for at in evenly(list(range(len(table))), number):
-            example, truth = table[at], parse_spans(table[at].label)
-            rows = []
+            example, rows = table[at], []
             for arm, spans in given.items():
                 f1, exact, *_ = counts_of([example], [spans[at]], code)[0]
                 rows.append({"arm": arm, "f1": 100 * f1, "right": bool(exact), **_shown(example, spans[at])})
-            true = [text_of(example, span) for span in dict.fromkeys(truth)]
-            questions.append({"line": at + 1, "question": example.text, "truth": true, "true": _shown(example, truth[0]), "rows": rows})
+            questions.append({"line": at + 1, "question": example.text, **true_answers(example), "rows": rows})
         made.append({"testset": testset, "language": code, "questions": questions})
     return {"testsets": made}
+
+
+def true_answers(example: Example) -> dict[str, Any]:
+    """The texts of the right answers, and the first of them in its passage, if it is there."""
+    truth, spans = list(dict.fromkeys(right_answers(example))), parse_spans(example.label)
+    shown = _shown(example, spans[0]) if spans else {"before": "", "answer": truth[0], "after": " (not in the passage)"}
+    return {"truth": truth, "true": shown}
 
 
 def _shown(example: Example, span: Span) -> dict[str, str]:

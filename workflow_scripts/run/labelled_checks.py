@@ -8,10 +8,11 @@ import regex
 from workflow_scripts.names import is_name, undefined
 from workflow_scripts.run.config import sources_of
 from workflow_scripts.run.text_checks import json_line_problems, language_problems, or_held_out, same_text_problems, testset_problems
-from workflow_scripts.text import questions
+from workflow_scripts.text import squad
 from workflow_scripts.text.examples import TEXT_COLUMNS, WORD_COLUMNS, LabelledSource
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.tag_columns import CONLLU
 from workflow_scripts.text.tagged import has_spans
 from workflow_scripts.text.targets import TARGET_COLUMNS
 
@@ -100,7 +101,7 @@ def _needed_column_problems(where: str, source: LabelledSource, unit: str) -> It
         said = f"they have {source.columns}" if source.columns else "a part with a file of its own takes over no columns of another part"
         yield f"{where}.columns: say nothing about {' and '.join(sorted(missing))}; {said}"
     yield from _shared_column_problems(where, source)
-    known = {"word": WORD_COLUMNS, "target": TARGET_COLUMNS, "question": questions.COLUMNS}.get(unit, TEXT_COLUMNS)
+    known = {"word": WORD_COLUMNS, "target": TARGET_COLUMNS, "question": squad.COLUMNS}.get(unit, TEXT_COLUMNS)
     for key in source.columns:
         yield from undefined(f"{where}.columns", key, known)
 
@@ -118,7 +119,7 @@ def _needed_columns(source: LabelledSource, unit: str) -> set[str]:
     if unit == "word":
         return set()
     if unit == "question":
-        return set() if kind_of(source.file or "") == ".json" else set(questions.NEEDED)
+        return set() if kind_of(source.file or "") in (".json", ".jsonl") else set(squad.NEEDED)
     if unit in ("text", "query"):
         return {"text", "label"} | ({"pair"} if unit == "query" else set())
     if source.targets or kind_of(source.file or "") == ".json":
@@ -136,8 +137,10 @@ def _unit_problems(where: str, source: LabelledSource, labelled: Labelled) -> It
         yield from _target_problems(where, source, labelled)
     else:
         yield from _useless_problems(where, source, ("targets", "target_where", "target_language"), "`unit: target`")
-    if source.empty != "refuse" and (labelled.unit in ("word", "question") or _is_judged(source, labelled.unit)):
-        yield f"{where}.empty: is for `unit: text` and `target`, and for `unit: query` with `columns`"
+    if source.empty != "refuse" and (labelled.unit == "word" or _is_judged(source, labelled.unit)):
+        yield f"{where}.empty: is for `unit: text`, `question` and `target`, and for `unit: query` with `columns`"
+    if source.lost_answers == "by_text" and not (labelled.unit == "question" and where.split(".")[2:3] == ["test"]):
+        yield f"{where}.lost_answers: `by_text` is for test sets of questions; other text needs the place of the answer: leave_out"
     if labelled.unit != "text":
         yield from _useless_problems(where, source, ("quoted",), "`unit: text`")
     if _is_judged(source, labelled.unit):
@@ -145,8 +148,10 @@ def _unit_problems(where: str, source: LabelledSource, labelled: Labelled) -> It
     if kind_of(source.file or "") == ".json" and (other := source.where.keys() - {"id"}):
         yield f"{where}.where: asks for {', '.join(sorted(other))}, but a JSON file can only be asked for `id`, the part of ids before a -"
     if labelled.unit == "word":
-        what = "`unit: text`; files of words with tags have only `columns` and `label_names`"
-        yield from _useless_problems(where, source, ("header", "where", "label_pattern"), what)
+        what = "`unit: text`; files of words with tags have only `columns`, `header` and `label_names`"
+        yield from _useless_problems(where, source, ("where", "label_pattern"), what)
+        if kind_of(source.file or "") in (".jsonl", *CONLLU):
+            yield from _useless_problems(where, source, ("header",), "files in columns whose first line names them")
 
 
 def _useless_problems(where: str, source: LabelledSource, keys: tuple[str, ...], what: str) -> Iterator[str]:
@@ -158,7 +163,6 @@ def _useless_problems(where: str, source: LabelledSource, keys: tuple[str, ...],
 
 def _question_problems(where: str, source: LabelledSource) -> Iterator[str]:
     """Questions have no labels, each column once, and come from tables or from SQuAD's JSON."""
-    yield from json_line_problems(where, source, ("file",), "a TSV file, or SQuAD's JSON (.json)")
     yield from _useless_problems(where, source, ("label_pattern", "label_names"), "labels, which questions have none of")
     yield from _single_column_problems(where, source, "question")
 

@@ -11,7 +11,7 @@ from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labe
 from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, in_quotation_marks, ragged
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import Example, LabelledSource, read_any
-from workflow_scripts.text.labelled import Labelled, belongs_to_part
+from workflow_scripts.text.labelled import Labelled, as_read, belongs_to_part
 from workflow_scripts.text.tagged import INNER_BLANK
 
 
@@ -22,6 +22,7 @@ def labelled(config: Config) -> Iterator[Finding]:
     for name in dict.fromkeys([*(config.experiments[each].corpus for each in with_labels(config)), *analysed]):
         block, learnt = config.labelled[name], list[Example]()
         for part, source in sources_of(block).items():
+            source = as_read(source, part, block.unit)
             if source.file and not is_awaited(*source.paths()):
                 yield judged(f"labelled.{name}.{part}", _labelled_text, source, block)
                 examples = beginning(examples_of, source, block)

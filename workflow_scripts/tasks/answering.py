@@ -33,7 +33,7 @@ from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.text.questions import Span, parse_spans, write_spans
+from workflow_scripts.text.questions import Span, parse_lost, parse_spans, write_spans
 from workflow_scripts.text.words import sentences
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
@@ -175,8 +175,13 @@ def score(table: list[Example], spans: list[Span], code: str, metric: str) -> di
 
 def counts_of(table: list[Example], spans: list[Span], code: str) -> np.ndarray:
     """What is counted in each question (`answers.count`), of spans that were given."""
-    truth = [[text_of(example, span) for span in parse_spans(example.label)] for example in table]
+    truth = [right_answers(example) for example in table]
     return answers.count(truth, [text_of(example, span) for example, span in zip(table, spans, strict=True)], code)
+
+
+def right_answers(example: Example) -> list[str]:
+    """The texts of all right answers, with those that are not in the passage."""
+    return [*(text_of(example, span) for span in parse_spans(example.label)), *parse_lost(example.label)]
 
 
 def text_of(example: Example, span: Span) -> str:

@@ -30,22 +30,23 @@ class LabelledSource:
     """Where labelled text comes from: a TSV, JSONL, CoNLL, CoNLL-U or SQuAD file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; with `unit: word` a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
-    a file with a text a line, or SQuAD's JSON; with `unit: question` a TSV file or SQuAD's JSON. May end in .gz, .xz or .zst. Without it,
-    the file and the settings below are those of the training text."""
+    """A TSV or JSONL file; with `unit: word` also a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
+    a file with a text a line, or SQuAD's JSON; with `unit: question` a TSV file, SQuAD's JSON, or JSONL with a question a line. May end in
+    .gz, .xz or .zst. Without it, the file and the settings below are those of the training text."""
     columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
     """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
     name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
-    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U 2 and 4. With `unit: query`: `text` is the query, `pair` the
-    document, `label` its grade. With `unit: question`, of a TSV
-    file: `question`, `passage`, `answer`, and optionally `start` (of the answer, in characters of the passage), `id` and `document`. With
+    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U FORM and UPOS; names may also stand in a comment
+    `# global.columns = …`, and `MISC.NER` is the value of NER in the column MISC. With `unit: query`: `text` is the query, `pair` the
+    document, `label` its grade. With `unit: question`, of a TSV or JSONL file: `question`, `passage`, `answer`, and optionally `start` (of
+    the answer, in characters of the passage), `id` and `document`; JSONL may have them under the names of SQuAD. With
     `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
     `pages[1:]` are the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a
     heading, which is its target."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
-    """The first line of a TSV file names the columns."""
+    """The first line of a TSV file, or of a file of words with tags, names the columns."""
     where: dict[str, str] = field(default_factory=dict)
     """Column → value: only lines with this value are read; for files that hold several languages. Of
     SQuAD's JSON with `unit: question`, `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
@@ -77,17 +78,19 @@ class LabelledSource:
     """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
     XGLUE's script does."""
     empty: Literal["refuse", "leave_out"] = "refuse"
-    """With `unit: text`, `query` with `columns`, and `target`: what to do with an example that lacks a text, as machine translations of
-    PAWS-X do: an error, or `leave_out`, which counts them."""
+    """With `unit: text`, `query` with `columns`, `question` and `target`: what to do with an example that lacks a text, as machine
+    translations of PAWS-X do: an error, or `leave_out`, which counts them."""
     quoted: bool = False
     """`unit: text`: the TSV file was written as Python's `csv` and XTREME's scripts write XNLI and PAWS-X: a cell with a quotation mark
     stands in quotation marks, and those inside are doubled."""
     multiword: Multiword = "words"
     """CoNLL-U: what a word like French *du* is that stands for several words of the syntax: these `words`, *de* and *le*; or one word, with
     the tag of the one that is nearest to the sentence's root (`fused`), as in XTREME."""
-    lost_answers: LostAnswers = "refuse"
+    lost_answers: LostAnswers | None = None
     """Of questions with answers, also in SQuAD's JSON with `unit: target`: what to do where the answer is not in the passage, as happens in
-    machine translations: an error, or `leave_out`, which counts them."""
+    machine translations: an error (`refuse`), or `leave_out`, which counts them. Test sets with `unit: question` need no place: there the
+    default is `by_text`, which compares what a model marks with the text of the answer. An answer that is in the passage but not at its
+    start is looked up and counted, whatever this says."""
 
     def paths(self) -> list[str]:
         """The files that this source names."""
@@ -143,15 +146,16 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         return
     if unit == "question":
         path = Path(source.file or "")
-        for asked in read_questions(path, source.columns, source.header, source.where, removed, changed, source.lost_answers):
-            yield Example(write_spans(asked.spans), asked.text, asked.passage, asked.document, asked.line, id=asked.key)
+        how = source.lost_answers or "refuse", source.empty
+        for asked in read_questions(path, source.columns, source.header, source.where, removed, changed, *how):
+            yield Example(write_spans(asked.spans, asked.lost), asked.text, asked.passage, asked.document, asked.line, id=asked.key)
         return
     if unit == "query":
         yield from _with_characters(read_queries(source, labels, removed, changed), changed)
         return
     columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
     path, code = Path(source.file or ""), source.language or ""
-    for one in read_sentences(path, columns, labels, source.label_names, code, changed, source.multiword):
+    for one in read_sentences(path, columns, labels, source.label_names, code, changed, source.multiword, source.header):
         yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
 
 

@@ -36,6 +36,8 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
     number = 0
     with _one_error(path, lambda: f", after line {number}"), _open_binary(path) as file:
         for number, raw in enumerate(file, 1):
+            if number == 1 and (encoding := _unmarked(raw)):
+                raise ValueError(f"it is {encoding.upper()} without its mark; convert the file: iconv -f {encoding} -t utf-8")
             try:
                 line = raw.decode("utf-8").rstrip("\n").rstrip("\r")
             except UnicodeDecodeError as error:
@@ -43,6 +45,8 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
             if number == 1:
                 refuse_others(path, raw)
                 line = line.removeprefix("\ufeff")
+                if b"\r" in raw.rstrip(b"\r\n") and not raw.endswith(b"\n"):
+                    raise ValueError("its lines end in \\r alone; convert the file: tr '\\r' '\\n' < old > new")
             if normalise and not line.isascii():
                 line = unicodedata.normalize("NFC", line)
             yield line
@@ -84,6 +88,20 @@ def _one_error(path: Path, where: Callable[[], str]) -> Iterator[None]:
         if type(error).__name__ != "ZstdError":
             raise
         raise InputError(f"{path}{where()}: cannot be read as {path.suffix}: {error}") from None
+
+
+def _unmarked(raw: bytes) -> str:
+    """The form of UTF-16 that a first line seems to be in, without a byte-order mark; empty for other text.
+
+    Of Latin letters every second byte is 0, of Cyrillic ones 4, and so on. Such bytes are UTF-8 as well, of control characters.
+    """
+    head = raw[:1000]
+    for encoding, each, other in ("utf-16le", head[1::2], head[::2]), ("utf-16be", head[::2], head[1::2]):
+        control = bytes(byte for byte in each if byte < 32 and byte not in b"\t\r\n\x1b")
+        most = max((control.count(byte) for byte in set(control)), default=0)
+        if len(head) > 2 and 3 * most > 2 * len(each) and not any(other.count(byte) for byte in set(control)):
+            return encoding
+    return ""
 
 
 @contextlib.contextmanager
@@ -212,13 +230,13 @@ def whole_characters(text: str) -> str:
     return text
 
 
-def json_rows(path: Path, take: Callable[[Any], T], wanted: object) -> Iterator[tuple[int, T]]:
+def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: bool = True) -> Iterator[tuple[int, T]]:
     """The lines of a file of JSON objects: the number of the line, and what `take` makes of its object.
 
     Empty lines are passed over. Raises `InputError`, with what is `wanted` of an object, for a line that is none, or from which `take`
     cannot take it.
     """
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(read_lines(path, normalise), 1):
         if not line.strip():
             continue
         try:

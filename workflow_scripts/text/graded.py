@@ -18,7 +18,6 @@ the same, and          ``query`` and, by language, the sentence that      the se
 ``a00p1s2``, tell article, paragraph and sentence.
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import kind_of, read_lines, whole_characters
 from workflow_scripts.text.parallel import clean_text
+from workflow_scripts.text.squad import entries, lacking
 
 Texts = dict[str, str]
 """Id → text."""
@@ -85,12 +85,14 @@ def _id_and_text(path: Path, header: bool) -> Iterator[tuple[int, str, str]]:
 
 
 def _questions(path: Path) -> Iterator[tuple[int, str, str]]:
-    try:
-        for article in json.loads("\n".join(read_lines(path)))["data"]:
-            for paragraph in article["paragraphs"]:
-                yield from ((0, str(asked["id"]), whole_characters(str(asked["question"]))) for asked in paragraph["qas"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: is not in SQuAD's format ({error}); give such a file, or a TSV file of id and question") from None
+    for one in entries(path):
+        try:
+            yield 0, str(one.asked["id"]), whole_characters(str(one.asked["question"]))
+        except (ValueError, KeyError) as error:
+            at = f"{path}, line {one.line}"
+            raise InputError(
+                f"{at}: is not in SQuAD's format ({lacking(error)}); correct it, or give a TSV file of id and question"
+            ) from None
 
 
 Found = dict[str, list[tuple[str, str, str, int]]]

@@ -182,7 +182,13 @@ def _source(settings: Labelled, part: str) -> LabelledSource:
     """Where a part comes from. A part without a file of its own has the training source, with its own `held_out`."""
     source = settings.source_of(part)
     given = asdict(source if source.file else settings.train)
-    return LabelledSource(**{**given, "language": settings.language_of(part), "held_out": source.held_out})
+    return as_read(LabelledSource(**{**given, "language": settings.language_of(part), "held_out": source.held_out}), part, settings.unit)
+
+
+def as_read(source: LabelledSource, part: str, unit: str) -> LabelledSource:
+    """A source as a part is read: in test sets of questions, answers without a place are scored by their texts."""
+    by_text = part.startswith("test") and unit == "question" and source.lost_answers is None
+    return replace(source, lost_answers="by_text") if by_text else source
 
 
 def parts_before(settings: Labelled, part: str) -> list[str]:

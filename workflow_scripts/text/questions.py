@@ -1,25 +1,21 @@
-"""questions: questions on passages, with the spans of the passage that answer them, in the formats of benchmarks.
+"""questions: questions on passages, with the spans of the passage that answer them, from the files that `squad` reads.
 
-`labelled` reads them with `unit: question`, and SQuAD's JSON also with `unit: target` (`targets`). The formats:
-
-=============  ==================================================  ===============================================
-file           holds                                               a document (for `held_out`) is
-=============  ==================================================  ===============================================
-``.json``      articles, their paragraphs, and questions on each,  an article
-               as in SQuAD 1.1; so XQuAD, MLQA and TyDiQA-GoldP
-any other      tab-separated columns: question, passage, answer,   what the column ``document`` names, else a
-               and optionally where the answer starts              block of lines
-=============  ==================================================  ===============================================
+`labelled` reads them with `unit: question`, and SQuAD's JSON also with `unit: target` (`targets`).
 
 A span is written ``start:end``, in characters of the passage as it is stored: in Unicode's form NFC, without entities of HTML,
-each run of white space a single blank. Several right answers are separated by blanks.
+each run of white space a single blank. Several right answers are separated by blanks. An answer of a test set that is nowhere in its
+passage is written as JSON writes a text, without blanks; it is compared with what a model marks all the same.
+
+Where a start is wrong, the answer is looked up: at that start in UTF-16 units or in bytes, which some programs count, then at the nearest
+place, or at the first one where the start is missing or negative.
 """
 
+import html
 import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -27,15 +23,17 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
-from workflow_scripts.text.files import NOT_ASKED_FOR, is_asked_for, kind_of, read_lines, table_rows, whole_characters, with_where
-from workflow_scripts.text.parallel import block_of, clean_text
+from workflow_scripts.text.parallel import clean_text
+from workflow_scripts.text.squad import Raw, raw_questions
 
 Span = tuple[int, int]
 """Where an answer begins and ends in a passage, in characters."""
 
 
-LostAnswers = Literal["refuse", "leave_out"]
-"""What to do with a question whose answer is not in its passage: an error, or to leave it out and count it."""
+LostAnswers = Literal["refuse", "leave_out", "by_text"]
+"""What to do with an answer that is not in its passage: an error; to leave it out and count it; or, in test sets, to score by its text."""
+Empty = Literal["refuse", "leave_out"]
+"""What to do with a question that lacks a text: an error, or to leave it out and count it."""
 
 
 class Question(NamedTuple):
@@ -50,19 +48,8 @@ class Question(NamedTuple):
     """In JSON the place of its article in the file, from 0."""
     key: str = ""
     """Its id in the file, if it has one."""
-
-
-class _Raw(NamedTuple):
-    """A question as it stands in a file; `answers` are texts, each with its start if the file has it."""
-
-    at: str
-    key: str
-    text: str
-    passage: str
-    answers: list[tuple[str, int | None]]
-    document: str
-    line: int
-    article: int = 0
+    lost: Sequence[str] = ()
+    """Texts of right answers that are not in the passage."""
 
 
 def read_questions(
@@ -73,37 +60,45 @@ def read_questions(
     removed: Counter[str],
     changed: Counter[str],
     lost_answers: LostAnswers = "refuse",
+    empty: Empty = "refuse",
 ) -> Iterator[Question]:
     """The questions of a file in order; what was left out is counted in `removed`, what was repaired in `changed`.
 
     `columns` and `header` say where a table has ``question``, ``passage``, ``answer``, and optionally ``start``, ``id`` and
-    ``document``. Of a JSON file ``where: {id: finnish}`` reads only questions whose id begins with ``finnish-``, as in TyDiQA's
-    training file. Raises `InputError` naming file, line and question for an empty question or passage, a question without
-    answer, an id that is there twice, and an answer that is empty or not in its passage, unless `lost_answers` leaves such questions out.
+    ``document``. Of JSON ``where: {id: finnish}`` reads only questions whose id begins with ``finnish-``, as in TyDiQA's
+    training file. Raises `InputError` naming file, line and question for a question that lacks a text, unless `empty` leaves it out, an id
+    that is there twice, and an answer that is empty or not in its passage, unless `lost_answers` says what to do with it.
     """
-    is_json = kind_of(path) == ".json"
     seen: dict[str, int] = {}
-    for raw in _json_questions(Path(path), where, removed) if is_json else _table_questions(Path(path), columns, header, where, removed):
+    for raw in raw_questions(Path(path), columns, header, where, removed):
         if raw.key in seen:
             raise InputError(f"{raw.at}: the id {raw.key!r} is there twice (before in line {seen[raw.key]}); give each question its own")
         if raw.key:
             seen[raw.key] = raw.line
-        try:
-            yield _checked(raw, changed)
-        except _Lost:
-            if lost_answers == "refuse":
-                raise
+        if missing := _missing(raw):
+            if empty == "refuse":
+                raise InputError(f"{raw.at}: {missing}")
+            removed["lacks a text"] += 1
+        elif found := _checked(raw, lost_answers, changed):
+            yield found
+        else:
             removed["answer is not in its passage"] += 1
 
 
-def write_spans(spans: Sequence[Span]) -> str:
-    """Spans as a table has them."""
-    return " ".join(f"{start}:{end}" for start, end in dict.fromkeys(spans))
+def write_spans(spans: Sequence[Span], lost: Sequence[str] = ()) -> str:
+    """Spans, and texts of answers that have none, as a table has them."""
+    texts = (json.dumps(text, ensure_ascii=False).replace(" ", "\\u0020") for text in lost)
+    return " ".join(dict.fromkeys([*(f"{start}:{end}" for start, end in spans), *texts]))
 
 
 def parse_spans(label: str) -> list[Span]:
     """The spans that `write_spans` wrote."""
-    return [(int(start), int(end)) for start, _, end in (span.partition(":") for span in label.split(" "))]
+    return [(int(start), int(end)) for start, _, end in (each.partition(":") for each in label.split(" ") if not each.startswith('"'))]
+
+
+def parse_lost(label: str) -> list[str]:
+    """The texts of answers without a span that `write_spans` wrote."""
+    return [json.loads(each) for each in label.split(" ") if each.startswith('"')]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -114,47 +109,85 @@ class _Lost(InputError):
     """An answer is not in its passage."""
 
 
-def _checked(raw: _Raw, changed: Counter[str]) -> Question:
-    text = clean_text(read_entities(raw.text, changed))
-    for what, value in (("question", text), ("passage", clean_text(raw.passage))):
-        if not value:
-            raise InputError(f"{raw.at}: the {what} is empty; delete the question, or see that `columns` is right")
+def _missing(raw: Raw) -> str:
+    """What a question lacks, with the way out; empty if nothing."""
+    way_out = "delete the question, or leave out all such questions (`empty: leave_out`)"
+    for what, value in ("question", raw.text), ("passage", raw.passage):
+        if not clean_text(read_entities(value, Counter())):
+            return f"the {what} is empty; see that `columns` is right, {way_out}"
     if not raw.answers:
-        raise InputError(f"{raw.at}: the question {text[:60]!r} has no answer; delete it, or mark it with `is_impossible`, as SQuAD 2 does")
-    spans = [_located(raw, answer, start, changed) for answer, start in raw.answers]
+        return f"the question {raw.text[:60]!r} has no answer; mark it with `is_impossible`, as SQuAD 2 does, {way_out}"
+    return ""
+
+
+def _checked(raw: Raw, lost_answers: LostAnswers, changed: Counter[str]) -> Question | None:
+    """The question with the places of its answers; None where it has none that is in its passage, and is to be left out."""
+    spans, lost = list[Span](), list[str]()
+    counted = Counter[str]()
+    for answer, start in raw.answers:
+        try:
+            spans.append(_located(raw, answer, start, counted))
+        except _Lost:
+            text = clean_text(read_entities(answer, counted))
+            if lost_answers == "refuse" or (lost_answers == "by_text" and not text):
+                raise
+            lost.append(text)
+    if lost_answers == "leave_out":
+        if not spans:
+            return None
+        counted["answer that is not in its passage left out, beside others that are"] += len(lost)
+        lost = []
+    counted["answer that is not in its passage, scored by its text"] += len(lost)
     points = sorted({point for span in spans for point in span})
     passage, places = clean_passage(raw.passage, points)
     if as_characters(raw.passage) != raw.passage:
-        changed[CHANGED] += 1
+        counted[CHANGED] += 1
     moved = dict(zip(points, places, strict=True))
-    return Question(text, passage, [(moved[start], moved[end]) for start, end in spans], raw.document, raw.line, raw.article, raw.key)
+    text = clean_text(read_entities(raw.text, counted))
+    changed.update(+counted)
+    cleaned = [(moved[start], moved[end]) for start, end in spans]
+    return Question(text, passage, cleaned, raw.document, raw.line, raw.article, raw.key, lost)
 
 
-def _located(raw: _Raw, answer: str, start: int | None, changed: Counter[str]) -> Span:
-    """Where an answer stands in the passage as the file has it: at its start, or at the nearest place where it is found."""
+def _located(raw: Raw, answer: str, start: int | None, changed: Counter[str]) -> Span:
+    """Where an answer stands in the passage as the file has it: at its start, or where it is found; raises `_Lost` if nowhere."""
     wanted = answer.strip()
     if not clean_text(wanted):
         raise _Lost(f"{raw.at}: the answer of the question {raw.text[:60]!r} is empty; correct it, or delete the question")
-    begin = None if start is None else start + answer.index(wanted)
-    if begin is not None and begin >= 0 and raw.passage[begin : begin + len(wanted)] == wanted:
+    begin = None if start is None or start < 0 else start + answer.index(wanted)
+    if begin is not None and raw.passage.startswith(wanted, begin):
         return begin, begin + len(wanted)
+    if begin is not None and (counted := _in_other_units(raw.passage, wanted, begin)):
+        unit, place = counted
+        changed[f"start of an answer counted in {unit}, not in characters"] += 1
+        return place, place + len(wanted)
     # blanks may have been written otherwise in answer and passage, and so may letters that have several forms
-    for form in (wanted, unicodedata.normalize("NFC", wanted), unicodedata.normalize("NFD", wanted)):
+    for form in (wanted, *(unicodedata.normalize(form, wanted) for form in ("NFC", "NFD")), html.escape(wanted, quote=False)):
         pattern = re.compile(r"\s+".join(map(re.escape, form.split())))
         if found := [match.span() for match in pattern.finditer(raw.passage)]:
-            if begin is None:
-                # "art" of "the art of war", and not of "start"
-                found = [span for span in found if _is_whole(raw.passage, span)] or found
-                if len(found) > 1:
-                    changed["answer without a start taken where it stands first"] += 1
-                return found[0]
-            changed["answer found at another place than its start"] += 1
-            return min(found, key=lambda span: abs(span[0] - begin))
-    there = "" if begin is None else f" (at its start, {start}, stands {raw.passage[max(start or 0, 0) :][: len(answer)][:60]!r})"
+            if start is not None:
+                changed["answer found at another place than its start"] += 1
+            if begin is not None:
+                return min(found, key=lambda span: abs(span[0] - begin))
+            # "art" of "the art of war", and not of "start"
+            found = [span for span in found if _is_whole(raw.passage, span)] or found
+            if len(found) > 1:
+                changed["answer without a start taken where it stands first"] += 1
+            return found[0]
+    there = "" if begin is None else f" (at its start, {start}, stands {raw.passage[begin:][: len(answer)][:60]!r})"
     raise _Lost(
         f"{raw.at}: the answer {wanted[:60]!r} is not in the passage{there}; correct it, delete the question, "
         "or leave out all such questions (`lost_answers: leave_out`)"
     )
+
+
+def _in_other_units(passage: str, wanted: str, begin: int) -> tuple[str, int] | None:
+    """The unit and the place where an answer stands if its start counts not characters but UTF-16 units or bytes, as programs may."""
+    for unit, encoding, size in ("UTF-16 units", "utf-16-le", 2), ("bytes", "utf-8", 1):
+        place = len(passage.encode(encoding)[: begin * size].decode(encoding, "ignore"))
+        if passage.startswith(wanted, place):
+            return unit, place
+    return None
 
 
 _OF_WORD = r"[\p{L}\p{M}\p{N}--\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
@@ -197,94 +230,3 @@ def _behind_letter(text: str, point: int) -> int:
 
 def _clean_part(text: str) -> str:
     return re.sub(r"\s+", " ", unicodedata.normalize("NFC", as_characters(text).replace("\0", "")))
-
-
-# ---------------------------------------------------------------------------------------------
-# files
-
-
-def _json_questions(path: Path, where: dict[str, str], removed: Counter[str]) -> Iterator[_Raw]:
-    # offsets count the characters of the text as it is, not in another normal form
-    source = "\n".join(read_lines(path, normalise=False))
-    try:
-        articles = json.loads(source)["data"]
-        if not isinstance(articles, list):
-            raise TypeError("`data` is no list")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON in SQuAD's format, with articles under `data` ({error}); give another file") from None
-    line_of = line_finder(source)
-    for number, article in enumerate(articles, 1):
-        for paragraph, entry in _entries(path, number, article):
-            key = str(entry.get("id", ""))
-            line = line_of(key)
-            if where.get("id") and key.partition("-")[0] != where["id"]:
-                removed[NOT_ASKED_FOR] += 1
-                continue
-            if entry.get("is_impossible"):
-                removed["question without answer (is_impossible)"] += 1
-                continue
-            at = f"{path}, line {line}, question {key or entry.get('question', '')!r}"
-            try:
-                answers: list[tuple[str, int | None]] = [(str(each["text"]), int(each["answer_start"])) for each in entry["answers"]]
-                texts = whole_characters(str(entry["question"])), whole_characters(str(paragraph["context"]))
-            except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"{at}: is not in SQuAD's format: {_lacking(error)}; correct it, or delete it") from None
-            document = str(article.get("title") or f"article {number}")
-            yield _Raw(at, key, *texts, answers, document, line, number - 1)
-
-
-def _lacking(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
-
-
-def line_finder(source: str) -> Callable[[str], int]:
-    """What tells the line of a question's id in the JSON `source`; ids are asked for in their order there.
-
-    After an id that is not found, as one that is a number and no text, all have the line of the last that was: to look for each of them
-    in all the rest of a large file would take hours.
-    """
-    begin, line, in_step = 0, 1, True
-    escaped = source.isascii()  # whether other letters are written by their numbers
-
-    def line_of(key: str) -> int:
-        nonlocal begin, line, in_step
-        if key and in_step:
-            found = source.find(json.dumps(key, ensure_ascii=escaped), begin)
-            in_step = found >= 0
-            if in_step:
-                line += source.count("\n", begin, found)
-                begin = found + len(key)
-        return line
-
-    return line_of
-
-
-def _entries(path: Path, number: int, article: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each paragraph of an article with each of its questions."""
-    try:
-        for paragraph in article["paragraphs"]:
-            for entry in paragraph["qas"]:
-                yield paragraph, dict(entry)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path}, article {number}: is not in SQuAD's format, `paragraphs` with `context` and `qas`: {_lacking(error)}"
-        ) from None
-
-
-COLUMNS = ("question", "passage", "answer", "start", "id", "document")
-"""The keys that `columns` may have with `unit: question`."""
-NEEDED = COLUMNS[:3]
-"""Those that a table must have."""
-
-
-def _table_questions(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[_Raw]:
-    for number, row in table_rows(path, with_where(columns, where), header, normalise=False):
-        at = f"{path}, line {number}"
-        if not is_asked_for(row, where):
-            removed[NOT_ASKED_FOR] += 1
-            continue
-        start = row.get("start", "").strip()
-        if start and not start.isdigit():
-            raise InputError(f"{at}: the start {start[:60]!r} is no number of characters; correct it, or leave it empty")
-        answers = [(row["answer"], int(start) if start else None)] if row["answer"].strip() else []
-        yield _Raw(at, row.get("id", ""), row["question"], row["passage"], answers, row.get("document", block_of(number)), number)

@@ -5,20 +5,25 @@
 =============  ============================================  ======================================================
 file           a word                                        a sentence ends with
 =============  ============================================  ======================================================
-``.conllu``    a line of CoNLL-U: FORM and UPOS              a blank line, or the end of the file
-               (`treebanks`)
+``.conllu``,   a line of CoNLL-U: FORM and UPOS              a blank line, or the end of the file
+``.conllup``   (`treebanks`)
 ``.jsonl``     an item of a list of words, with a list       its JSON object
                of tags beside it
 any other      a line of CoNLL's columns, separated by a     a blank line, or the end of the file
                tab, or by blanks where a line has no tab;
-               XTREME's ``en:word`` is read as ``word``
+               XTREME's ``en:word`` is read as ``word``;
+               words may be numbered, as in Universal NER
 =============  ============================================  ======================================================
 
+Where words and tags stand in the columns is found by `tag_columns`.
+
 Spans are tagged in IOB2 (Tjong Kim Sang and Veenstra 1999): the first word of each has ``B-``. Files in IOB1,
-whose spans begin with ``I-``, and in BIOES or BILOU are converted.
+whose spans begin with ``I-``, and in BIOES, BILOU or BMES are converted.
 """
 
 import itertools
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,9 +31,10 @@ from typing import Any, NamedTuple
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import json_rows, kind_of, read_lines, whole_characters
+from workflow_scripts.text.files import json_rows, kind_of, read_lines, what_else, whole_characters
 from workflow_scripts.text.parallel import block_of
-from workflow_scripts.text.treebanks import Multiword, Row, cells_of, read_treebank
+from workflow_scripts.text.tag_columns import CONLLU, DOCUMENT_START, Layout, better_columns, feature_of, layout_of, no_words
+from workflow_scripts.text.treebanks import Multiword, Row, read_treebank
 
 INNER_BLANK = "\u00a0"
 """Character that takes the place of a blank inside a word (Vietnamese has such words) where words are separated by blanks."""
@@ -43,6 +49,12 @@ class Sentence(NamedTuple):
     line: int
 
 
+Rows = Iterator[tuple[str, list[Row]]]
+"""The document and the words of each sentence."""
+
+_LOOKED_AT = 50  # sentences by which a file is judged
+
+
 def read_sentences(
     path: Path,
     columns: dict[str, int | str],
@@ -51,33 +63,54 @@ def read_sentences(
     code: str,
     changed: Counter[str],
     multiword: Multiword = "words",
+    header: bool = False,
 ) -> Iterator[Sentence]:
     """Read the sentences of a file one after the other; changes to their tags are counted by kind.
 
-    `columns` says where `word` and `tag` stand, `names` what a tag of the file is called in `tags`, and `code` is the language. `multiword`
-    is for CoNLL-U, see `treebanks`. Raises `InputError` naming file, line and value for an unknown tag, a missing column, an empty word,
-    or words and tags of different numbers.
+    `columns` says where `word` and `tag` stand, with a `header` by the names in the first line, `names` what a tag of the file is called in
+    `tags`, and `code` is the language. `multiword` is for CoNLL-U, see `treebanks`. Raises `InputError` naming file, line and value for an
+    unknown tag, a missing column, an empty word, words that are only numbers, or words and tags of different numbers.
     """
-    path, prefix = Path(path), ""
-    if kind_of(path) == ".conllu":
-        read = read_treebank(path, _numbered(path, columns), multiword, code, changed)
-    else:
-        read = _json_rows(path, columns) if kind_of(path) == ".jsonl" else _column_rows(path, columns, {*tags, *names})
-    for number, (document, rows) in enumerate(read, 1):
-        if number == 1 and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
-            prefix = f"{code}:"
+    path = Path(path)
+    layout = None if kind_of(path) == ".jsonl" else layout_of(path, columns, header)
+
+    def known(tag: str) -> str | None:
+        return _known_tag(tag, tags, names, Counter())
+
+    def better(tag: str = "") -> str:
+        if layout is None or layout.feature:
+            return ""
+        pairs = (part.partition("=") for part in tag.split("|"))
+        if feature := next((key for key, _, value in pairs if known(value) is not None), ""):
+            wanted = {**columns, "tag": f"{columns.get('tag', layout.tag)}.{feature}"}
+            named = ", ".join(f"{what}: {column}" for what, column in wanted.items())
+            return f"to read the value of {feature}, set `columns: {{{named}}}`"
+        return better_columns(path, layout, lambda tag: known(tag) is not None)
+
+    read = _rows(path, columns, layout, {*tags, *names}, multiword, code, changed)
+    first = list(itertools.islice(read, _LOOKED_AT))
+    if said := no_words([[word for _, word, _ in rows] for _, rows in first]):
+        line, word, _ = first[0][1][0]
+        way_out = better() or f"say with `columns` {'where' if layout else 'under which key'} the words stand"
+        raise InputError(f"{path}, line {line}: the words are {said} ({word[:60]!r}, …); {way_out}")
+    prefix = _prefix(path, code, [row for _, rows in first for row in rows])
+    for number, (document, rows) in enumerate(itertools.chain(first, read), 1):
         words, found = [], []
         for line, word, tag in rows:
             at = f"{path}, line {line}"
             if not word.startswith(prefix):
                 raise InputError(f"{at}: the word {word[:60]!r} does not begin with {prefix!r} like the first one of the file")
             words.append(_clean_word(word.removeprefix(prefix), at, changed))
-            if (known := _known_tag(tag, tags, names, changed)) is None:
-                raise InputError(
-                    f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; correct it, translate it with "
-                    f"`label_names`, or add it to `labels`{'' if kind_of(path) == '.jsonl' else _better_column(path, {*tags, *names})}"
-                )
-            found.append(known)
+            if layout and layout.feature:
+                tag = feature_of(tag, layout.feature)
+            if (one := _known_tag(tag, tags, names, changed)) is None and not tag:
+                way_out = better() or "correct the line, or see that `columns` is right"
+                raise InputError(f"{at}: the tag of the word {word[:60]!r} is empty; {way_out}")
+            if one is None:
+                is_first = number == 1 and line == rows[0][0] and not (header or layout is None or layout.number or kind_of(path) in CONLLU)
+                way_out = better(tag) or _ways_out(tag, tags, is_first)
+                raise InputError(f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; {way_out}")
+            found.append(one)
         if prefix:
             changed["language prefix cut off"] += len(words)
         yield Sentence(words, list(_iob2(found, tags, changed)), document or block_of(number), rows[0][0])
@@ -112,23 +145,38 @@ def _known_tag(tag: str, tags: list[str], names: dict[str, str], changed: Counte
     tag = names.get(tag, tag)
     if tag in tags:
         return tag
-    # BIOES and BILOU mark the last word of a span by its tag; in IOB2 only the following tag tells where a span ends
-    if (plain := {"S": "B", "U": "B", "E": "I", "L": "I"}.get(tag[:1], "") + tag[1:]) in tags and tag[1:2] == "-":
+    # other schemes mark the last word of a span by its tag; in IOB2 only the following tag says where a span ends
+    plain = f"{_PLAIN.get(tag[:1], '')}{tag[1:]}"
+    if tag[1:2] == "-" and (plain := names.get(plain, plain)) in tags:
         changed["BIOES or BILOU tag read as IOB2"] += 1
         return plain
     return None
 
 
-def _better_column(path: Path, known: set[str]) -> str:
-    """A column whose cells are all known tags in the first lines, as the end of a message; nothing if there is none."""
-    rows = [cells_of(line) for line in itertools.islice(read_lines(path), 200) if line.strip()]
-    rows = [row for row in rows if row[0] != _DOCUMENT_START and not row[0].startswith("#")]
-    different = {place: len({row[place] for row in rows}) for place in range(min(map(len, rows), default=0))}
-    fitting = [place for place in different if all(row[place].strip() in known for row in rows)]
-    if not fitting:
-        return ""
-    found = max(fitting, key=lambda place: different[place]) + 1  # others may hold the same tag throughout
-    return f"; in column {found} all tags are known: set `columns: {{tag: {found}}}`"
+_PLAIN = {"S": "B", "U": "B", "W": "B", "E": "I", "L": "I", "M": "I"}
+"""First letter of a tag of BIOES, BILOU or BMES → that of IOB2."""
+
+
+def _ways_out(tag: str, tags: list[str], is_first: bool) -> str:
+    """What to do with an unknown tag, as the end of a message; of the first line that may name the columns."""
+    of_span = re.fullmatch("[BIESULMW](-.+)", tag)
+    both = [f"B{of_span[1]}", f"I{of_span[1]}"] if of_span else [tag]
+    named = ", ".join(f"{json.dumps(each[:60], ensure_ascii=False)}: {'O' if 'O' in tags else tags[0]}" for each in both)
+    way_out = f"correct it, translate it with `label_names: {{{named}}}`, or add it to `labels`"
+    return f"if the line names the columns, set `header: true`; else {way_out}" if is_first else way_out
+
+
+def _prefix(path: Path, code: str, rows: list[Row]) -> str:
+    """What all words begin with, such as ``en:`` in XTREME's files. Raises `InputError` for another language than `code`."""
+    if rows and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
+        return f"{code}:"
+    found = re.match(r"[a-z]{2,3}(-[a-z]+)*:(?=.)", rows[0][1]) if len(rows) > 1 else None
+    if found and all(word.startswith(found[0]) for _, word, _ in rows):
+        raise InputError(
+            f"{path}, line {rows[0][0]}: the words begin with {found[0]!r}, but the language is {code!r}; correct `language` or the file, "
+            f"or cut them off: sed 's/^{found[0]}//'"
+        )
+    return ""
 
 
 def _iob2(found: list[str], tags: list[str], changed: Counter[str]) -> Iterator[str]:
@@ -145,42 +193,50 @@ def _iob2(found: list[str], tags: list[str], changed: Counter[str]) -> Iterator[
 # ---------------------------------------------------------------------------------------------
 # files
 
-_DOCUMENT_START = "-DOCSTART-"
+
+def _rows(
+    path: Path,
+    columns: dict[str, int | str],
+    layout: Layout | None,
+    known: set[str],
+    multiword: Multiword,
+    code: str,
+    changed: Counter[str],
+) -> Rows:
+    """The rows of a file, as its kind has them."""
+    if layout is None:
+        return _json_rows(path, columns)
+    if not layout.number:
+        return _column_rows(path, layout, known)
+    places = {"word": layout.word, "tag": layout.tag, "number": layout.number, "head": layout.head}
+    return read_treebank(path, places, multiword, code, changed, layout.header, layout.cells)
 
 
-def _column_rows(path: Path, columns: dict[str, int | str], known: set[str]) -> Iterator[tuple[str, list[Row]]]:
-    """The document and the rows of each sentence."""
-    places = {"word": 1, "tag": 2, **_numbered(path, columns)}
-    wanted, document = max(places.values()), ""
+def _column_rows(path: Path, layout: Layout, known: set[str]) -> Rows:
+    wanted, document = max(layout.word, layout.tag), ""
     rows: list[Row] = []
     for number, line in enumerate(read_lines(path), 1):
-        cells = cells_of(line)
-        if not line.strip() or cells[0] == _DOCUMENT_START:
+        if number == layout.header:
+            continue
+        cells = layout.cells(line)
+        if not line.strip() or cells[0] == DOCUMENT_START:
             if rows:
                 yield document, rows
             rows = []
             document = f"document of line {number}" if line.strip() else document
             continue
-        if line.startswith("#") and not rows and _is_comment(line, cells, places["tag"], known):
+        if line.startswith("#") and not rows and _is_comment(line, cells, layout.tag, known):
             if line.startswith("# newdoc"):
                 document = f"{line} (line {number})"
             continue
         if len(cells) < wanted:
             raise InputError(
-                f"{path}, line {number}: {len(cells)} column(s), but word and tag are in columns {places['word']} and {places['tag']}, "
-                f"separated by a tab or by blanks: {line[:80]!r}; correct the line, or set `columns`"
+                f"{path}, line {number}: {len(cells)} column(s), but word and tag are in columns {layout.word} and {layout.tag}, "
+                f"separated by a tab or by blanks: {line[:80]!r}; correct the line, or set `columns`{what_else(path)}"
             )
-        rows.append((number, cells[places["word"] - 1], cells[places["tag"] - 1].strip()))
+        rows.append((number, cells[layout.word - 1], cells[layout.tag - 1].strip()))
     if rows:
         yield document, rows
-
-
-def _numbered(path: Path, columns: dict[str, int | str]) -> dict[str, int]:
-    """The columns by number. Raises `InputError` for one that is a name."""
-    for name, column in columns.items():
-        if not str(column).isdigit() or int(column) < 1:
-            raise InputError(f"{path}: columns.{name} must be a number from 1, got {column!r}; such files have no header")
-    return {name: int(column) for name, column in columns.items()}
 
 
 def _is_comment(line: str, cells: list[str], place: int, known: set[str]) -> bool:
@@ -188,7 +244,7 @@ def _is_comment(line: str, cells: list[str], place: int, known: set[str]) -> boo
     return "\t" not in line and cells[0] == "#" and not (len(cells) >= place and cells[place - 1] in known)
 
 
-def _json_rows(path: Path, columns: dict[str, int | str]) -> Iterator[tuple[str, list[Row]]]:
+def _json_rows(path: Path, columns: dict[str, int | str]) -> Rows:
     keys = {"word": "words", "tag": "tags", **columns}
 
     def sentence(row: Any) -> tuple[str, list[str], list[str]]:

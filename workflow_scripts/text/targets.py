@@ -89,7 +89,8 @@ def _read_lines(path: Path, targets: Path) -> Iterator[Targeted]:
 
 def _read_squad(path: Path, source: "LabelledSource", removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
     """A passage with its answer marked, and the question, for each question that has an answer (its first one is taken)."""
-    for number, asked in enumerate(read_questions(path, {}, False, source.where, removed, changed, source.lost_answers), 1):
+    how = source.lost_answers or "refuse", source.empty
+    for number, asked in enumerate(read_questions(path, {}, False, source.where, removed, changed, *how), 1):
         text = _passage(asked.passage, *asked.spans[0], source)
         # articles that the same place in another language's file has are the same document
         yield Targeted(clean_text(text), asked.text, f"article {asked.article}", number)

@@ -2,12 +2,14 @@
 
 A word of the text may be several words of the syntax: French *du* is *de* and *le*. CoNLL-U has a line for the range of these (``1-2``)
 before the lines of its words. XTREME reads the range as one word, with the tag of that of its words which is nearest to the root of the
-sentence. Empty nodes (``1.1``) are no words.
+sentence. Empty nodes (``1.1``) are no words. Other files whose words are numbered, as in Universal NER, are read here as well.
 
 It also writes each word without blanks and zero-width non-joiners, which stand inside words in some languages, Persian for one.
 
 Treebanks whose text must not be redistributed have ``_`` in place of each word. There is nothing to be read in their sentences, and as in
 XTREME these are left out; there is one in some languages that XTREME tests.
+
+The library `conllu` is not used: it names no line of a word or an error, passes over missing columns, and cuts a word at two blanks.
 """
 
 import itertools
@@ -18,7 +20,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import kind_of, read_lines
+from workflow_scripts.text.tag_columns import CONLLU, Cells, cells_of
 
 Multiword = Literal["words", "fused"]
 """What of the text counts as a word where it is several words of the syntax: these, or all of them together as one."""
@@ -44,58 +47,65 @@ class Word(NamedTuple):
 
 
 def read_treebank(
-    path: Path, columns: dict[str, int], multiword: Multiword, code: str, changed: Counter[str]
+    path: Path,
+    columns: dict[str, int],
+    multiword: Multiword,
+    code: str,
+    changed: Counter[str],
+    header: int = 0,
+    cells_in: Cells = cells_of,
 ) -> Iterator[tuple[str, list[Row]]]:
     """The document and the words of each sentence; sentences that are left out are counted in `changed`.
 
-    `columns` are those of `word` and `tag` where they are not those of CoNLL-U, and `code` is the language. Raises `InputError`, naming the
-    line, for one of too few columns, without a number or with that of another word, and for words to be fused whose heads are not told.
+    `columns` are those of `word`, `tag`, `number` and `head` where they are not those of CoNLL-U, `code` is the language, `header` the line
+    that names the columns, if one does, and `cells_in` splits a line. Raises `InputError`, naming the line, for one of too few columns,
+    without a number or with that of another word, and for words to be fused whose heads are not given.
     """
     places = {**_COLUMNS, **columns}
     wanted = max(places[name] for name in ("number", "word", "tag", *(["head"] if multiword == "fused" else [])))
+    at = places["number"] - 1
     document, words, ranges = "", dict[int, Word](), dict[int, tuple[int, int, str]]()
     for number, line in enumerate(itertools.chain(read_lines(path), [""]), 1):
-        cells = cells_of(line)
+        cells = cells_in(line)
         if not line.strip():
             if words:
                 yield from _sentence(path, document, words, ranges, code, changed)
             words, ranges = {}, {}
         elif line.startswith("# newdoc"):
             document = f"{line} (line {number})"
-        elif line.startswith("#") or _EMPTY_NODE.fullmatch(cells[0]):
+        elif line.startswith("#") or number == header or _EMPTY_NODE.fullmatch("".join(cells[at : at + 1])):
             continue
         elif len(cells) < wanted:
             raise InputError(
                 f"{path}, line {number}: {len(cells)} column(s), but {wanted} are needed, separated by a tab or by blanks: {line[:80]!r}; "
                 "correct the line, or set `columns`"
             )
-        elif found := _RANGE.fullmatch(cells[0]):
+        elif found := _RANGE.fullmatch(cells[at]):
             if multiword == "fused":
                 ranges[int(found[1])] = int(found[2]), number, cells[places["word"] - 1].translate(_INSIDE)
-        elif cells[0].isdigit():
-            if (before := words.get(int(cells[0]))) is not None:
+        elif cells[at].isdecimal():
+            if (before := words.get(int(cells[at]))) is not None:
                 raise InputError(
-                    f"{path}, line {number}: the word's number, {cells[0]}, stands in line {before.line} of the same sentence; "
+                    f"{path}, line {number}: the word's number, {cells[at]}, stands in line {before.line} of the same sentence; "
                     "an empty line is missing between two sentences, or correct the number"
                 )
             form, head = cells[places["word"] - 1], ""
             if multiword == "fused":
                 form, head = form.translate(_INSIDE), cells[places["head"] - 1]
-            words[int(cells[0])] = Word(number, form, cells[places["tag"] - 1].strip(), head)
+            words[int(cells[at])] = Word(number, form, cells[places["tag"] - 1].strip(), head)
         else:
-            raise InputError(f"{path}, line {number}: a line of CoNLL-U begins with the word's number, not with {cells[0][:60]!r}")
-
-
-def cells_of(line: str) -> list[str]:
-    """The columns of a line. Only tabs and plain blanks separate them: a no-break space may be part of a word."""
-    return line.split("\t") if "\t" in line else re.split(" +", line.strip(" "))
+            unnumbered = ", or call a file without numbers .tsv" if kind_of(path) in CONLLU else ""
+            raise InputError(
+                f"{path}, line {number}: the word's number is expected in column {at + 1}, not {cells[at][:60]!r}; "
+                f"correct or delete the line{unnumbered}"
+            )
 
 
 def _sentence(
     path: Path, document: str, words: dict[int, Word], ranges: dict[int, tuple[int, int, str]], code: str, changed: Counter[str]
 ) -> Iterator[tuple[str, list[Row]]]:
     """A sentence's document and rows, unless its words are missing."""
-    rows, covered = list[Row](), 0
+    rows, covered = list[Row](), -1
     for number, word in words.items():
         if number in ranges:
             covered, line, form = ranges[number]

@@ -1,0 +1,256 @@
+"""squad: questions on passages as they stand in files: SQuAD's JSON, the same question by question, and tables.
+
+=============  =====================================================  ================================================
+file           holds                                                  a document (for `held_out`) is
+=============  =====================================================  ================================================
+``.json``      articles, their paragraphs, and questions on each,     an article, by its title
+               as in SQuAD 1.1; so XQuAD, MLQA and TyDiQA-GoldP.
+               A list of articles, of paragraphs or of questions
+               will do, with ``data`` around it or without
+``.jsonl``     a question a line, as the Hugging Face hub has them:   what the column ``document`` names (``title``
+               ``question``, ``context``, ``answers``                 where there is one), else a passage
+any other      tab-separated columns: question, passage, answer,      what the column ``document`` names, else a
+               and optionally where the answer starts                 block of lines
+=============  =====================================================  ================================================
+
+Answers are a list of objects with ``text`` and ``answer_start``, an object with a list of each, or texts without a start.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import (
+    NOT_ASKED_FOR,
+    is_asked_for,
+    json_rows,
+    kind_of,
+    read_lines,
+    table_rows,
+    whole_characters,
+    with_where,
+)
+from workflow_scripts.text.parallel import block_of, dig
+
+Answer = tuple[str, int | None]
+"""The text of an answer, and its start in the passage if the file has it."""
+
+NO_ANSWER = "question without answer (is_impossible)"
+"""Why a question was left out that has no answer on purpose, in reports."""
+
+COLUMNS = ("question", "passage", "answer", "start", "id", "document")
+"""The keys that `columns` may have with `unit: question`."""
+NEEDED = COLUMNS[:3]
+"""Those that a table must have."""
+_KEYS = {"question": "question", "passage": "context", "answer": "answers", "id": "id", "document": "title"}
+"""What SQuAD calls them in JSON."""
+
+
+class Raw(NamedTuple):
+    """A question as it stands in a file, with the place that errors name."""
+
+    at: str
+    key: str
+    text: str
+    passage: str
+    answers: list[Answer]
+    document: str
+    line: int
+    article: int = 0
+
+
+class Entry(NamedTuple):
+    """A question in JSON as it stands there, with its passage, and the number, from 0, and the name of its article."""
+
+    article: int
+    title: str
+    passage: Any
+    asked: dict[str, Any]
+    line: int
+
+
+def raw_questions(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[Raw]:
+    """The questions of a file; those that are not asked for, or have no answer on purpose, are counted in `removed`."""
+    if kind_of(path) == ".json":
+        return _of_json(path, where, removed)
+    if kind_of(path) == ".jsonl":
+        return _of_lines(path, columns, where, removed)
+    return _of_table(path, columns, header, where, removed)
+
+
+def entries(path: Path) -> Iterator[Entry]:
+    """The questions of a JSON file in order. Raises `InputError` for a file or an article in another format."""
+    # offsets count the characters of the text as it is, not in another normal form
+    source = "\n".join(read_lines(path, normalise=False))
+    line_of = line_finder(source)
+    before, number = None, -1
+    for place, article in enumerate(_articles(path, source), 1):
+        try:
+            if not isinstance(article, dict):
+                raise TypeError("an article must be a JSON object")
+            title = str(article.get("title") or "")
+            if "question" in article:
+                found = [(article.get("context"), article)]
+            elif "qas" in article:
+                found = [(article.get("context"), asked) for asked in article["qas"]]
+            else:
+                found = [(paragraph.get("context"), asked) for paragraph in article["paragraphs"] for asked in paragraph["qas"]]
+            asked_for = [(passage, dict(asked)) for passage, asked in found]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{path}, article {place}: is not in SQuAD's format, `paragraphs` with `context` and `qas`: {lacking(error)}; "
+                "correct or delete it"
+            ) from None
+        # questions on the same passage that stand alone, one after the other, are of one article
+        alone = "question" in article and (title or article.get("context"))
+        number += not alone or alone != before
+        before = alone
+        for passage, asked in asked_for:
+            yield Entry(number, title, passage, asked, line_of(str(asked.get("id", ""))))
+
+
+def lacking(error: Exception) -> str:
+    """What an error says of an object in JSON."""
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def line_finder(source: str) -> Callable[[str], int]:
+    """What finds the line of a question's id in the JSON `source`; ids are asked for in their order there.
+
+    After an id that is not found, as one that is a number and no text, all have the line of the last that was: to look for each of them
+    in all the rest of a large file would take hours.
+    """
+    begin, line, in_step = 0, 1, True
+    escaped = source.isascii()  # whether other letters are written by their numbers
+
+    def line_of(key: str) -> int:
+        nonlocal begin, line, in_step
+        if key and in_step:
+            found = source.find(json.dumps(key, ensure_ascii=escaped), begin)
+            in_step = found >= 0
+            if in_step:
+                line += source.count("\n", begin, found)
+                begin = found + len(key)
+        return line
+
+    return line_of
+
+
+def _articles(path: Path, source: str) -> list[Any]:
+    """The articles, or questions, of a JSON file."""
+    try:
+        found = json.loads(source)
+        if isinstance(found, dict):
+            found = [found] if {"paragraphs", "qas", "question"} & found.keys() else found["data"]
+        if not isinstance(found, list):
+            raise TypeError("`data` is no list")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        way_out = (
+            f"it has an object a line: call it {path.name.replace('.json', '.jsonl')}" if _is_of_lines(source) else "give another file"
+        )
+        raise InputError(f"{path}: not JSON in SQuAD's format, with articles under `data` ({lacking(error)}); {way_out}") from None
+    return found
+
+
+def _is_of_lines(source: str) -> bool:
+    """Whether the first line is a JSON object by itself."""
+    try:
+        return isinstance(json.loads(source.partition("\n")[0]), dict) and "\n" in source.strip()
+    except (ValueError, RecursionError):
+        return False
+
+
+def _of_json(path: Path, where: dict[str, str], removed: Counter[str]) -> Iterator[Raw]:
+    for one in entries(path):
+        key = str(one.asked.get("id", ""))
+        if not _has_id(key, where):
+            removed[NOT_ASKED_FOR] += 1
+            continue
+        at = f"{path}, line {one.line}, question {key or one.asked.get('question', '')!r}"
+        try:
+            if one.asked.get("is_impossible") or _is_empty(one.asked["answers"]):
+                removed[NO_ANSWER] += 1
+                continue
+            answers = _answers(one.asked["answers"])
+            texts = _text(one.asked["question"]), _text(one.passage)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{at}: is not in SQuAD's format: {lacking(error)}; correct it, or delete it") from None
+        yield Raw(at, key, *texts, answers, one.title or f"article {one.article + 1}", one.line, one.article)
+
+
+def _of_lines(path: Path, columns: Mapping[str, Any], where: dict[str, str], removed: Counter[str]) -> Iterator[Raw]:
+    keys = {**_KEYS, **columns}
+
+    def taken(row: Any) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        optional = {what for what in ("id", "document") if what not in columns}
+        cells = {what: dig(row, key) for what, key in keys.items() if what not in optional or key in row}
+        cells |= {f"where {key}": dig(row, key) for key in where if key != "id"}
+        no_answer = row.get("is_impossible") or _is_empty(cells["answer"])
+        cells["answers"] = None if no_answer else _answers(cells["answer"], cells.get("start"))
+        return {what: _text(cells[what]) for what in ("question", "passage")}, cells
+
+    wanted = {what: keys[what] for what in NEEDED}
+    article, before = -1, None
+    for number, (texts, cells) in json_rows(path, taken, wanted, normalise=False):
+        key, passage = str(cells.get("id", "")), texts["passage"]
+        if not _has_id(key, where) or not is_asked_for(cells, {name: value for name, value in where.items() if name != "id"}):
+            removed[NOT_ASKED_FOR] += 1
+        elif cells["answers"] is None:
+            removed[NO_ANSWER] += 1
+        else:
+            named = str(cells.get("document") or "")
+            article += (named or passage) != before
+            before = named or passage
+            at = f"{path}, line {number}" + (f", question {key!r}" if key else "")
+            yield Raw(at, key, texts["question"], passage, cells["answers"], named or f"article {article + 1}", number, article)
+
+
+def _of_table(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[Raw]:
+    for number, row in table_rows(path, with_where(columns, where), header, normalise=False):
+        at = f"{path}, line {number}"
+        if not is_asked_for(row, where):
+            removed[NOT_ASKED_FOR] += 1
+            continue
+        start = row.get("start", "").strip()
+        if start and not re.fullmatch(r"-?[0-9]+", start):
+            raise InputError(f"{at}: the start {start[:60]!r} is no number of characters; correct it, or leave it empty")
+        answers: list[Answer] = [(row["answer"], int(start) if start else None)] if row["answer"].strip() else []
+        yield Raw(at, row.get("id", ""), row["question"], row["passage"], answers, row.get("document", block_of(number)), number)
+
+
+def _has_id(key: str, where: dict[str, str]) -> bool:
+    """Whether an id is the one that is asked for, or begins with it, as in TyDiQA."""
+    return not where.get("id") or where["id"] in (key, key.partition("-")[0])
+
+
+def _is_empty(found: Any) -> bool:
+    """Whether an object of lists has no answer, as SQuAD 2 on the hub has for questions without one."""
+    return isinstance(found, dict) and found.get("text") == []
+
+
+def _answers(found: Any, starts: Any = None) -> list[Answer]:
+    """The answers as a file has them, of whichever form. Raises `KeyError`, `TypeError` or `ValueError` for another one."""
+    if isinstance(found, dict):
+        found, starts = found["text"], found.get("answer_start")
+    if isinstance(found, str):
+        found, starts = [found], starts if isinstance(starts, list) or starts is None else [starts]
+    if not isinstance(found, list):
+        raise TypeError("`answers` are no list")
+    if any(isinstance(one, dict) for one in found):
+        found, starts = [one["text"] for one in found], [one.get("answer_start") for one in found]
+    starts = [None] * len(found) if starts is None else starts
+    if len(starts) != len(found):
+        raise ValueError(f"{len(found)} answers have {len(starts)} starts")
+    return [(_text(text), None if start is None else int(start)) for text, start in zip(found, starts, strict=True)]
+
+
+def _text(found: Any) -> str:
+    if found is None:
+        return ""
+    if isinstance(found, dict | list):
+        raise TypeError("a list or an object stands in the place of a text")
+    return whole_characters(str(found))
