@@ -95,7 +95,7 @@ def _unmarked(raw: bytes) -> str:
 
     Of Latin letters every second byte is 0, of Cyrillic ones 4, and so on. Such bytes are UTF-8 as well, of control characters.
     """
-    head = raw[:1000]
+    head = b"" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else raw[:1000]
     for encoding, each, other in ("utf-16le", head[1::2], head[::2]), ("utf-16be", head[::2], head[1::2]):
         control = bytes(byte for byte in each if byte < 32 and byte not in b"\t\r\n\x1b")
         most = max((control.count(byte) for byte in set(control)), default=0)
