@@ -100,8 +100,9 @@ def read_weights(
         network, read = kind.from_pretrained(folder, output_loading_info=True, weights_only=True, ignore_mismatched_sizes=True, **settings)
     except pickle.UnpicklingError:
         raise InputError(
-            f"{folder}: its pickled weights hold more than numbers and might run code, so they are not opened; if you trust them, open the "
-            "model with `from_pretrained(FOLDER, weights_only=False)` and write it anew with `save_pretrained`"
+            f"{folder}: its pickled weights hold more than numbers and might run code, so they are not opened; if you trust them, "
+            "keep the numbers alone: "
+            "`torch.save({n: w for n, w in torch.load(FILE, weights_only=False).items() if torch.is_tensor(w)}, FILE)`"
         ) from None
     except (RuntimeError, OSError, EOFError, ValueError, SafetensorError) as error:
         said = in_one_line(error)

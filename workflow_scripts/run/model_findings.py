@@ -11,18 +11,18 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 
 from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, config_of, family_of
-from workflow_scripts.models.folders import check_tokenizer, check_weights
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
-from workflow_scripts.run.inputs import languages_known, writes_text
+from workflow_scripts.run.inputs import keep_head, languages_known, writes_text
 from workflow_scripts.run.partitions import gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
@@ -56,7 +56,9 @@ def backbones(config: Config) -> Iterator[Finding]:
         elif not block.model:
             continue  # made of another backbone
         elif folder := located(block.model, block.revision):
-            yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name), masked_phases(config, name))
+            head = bool(keep_head(config, SimpleNamespace(backbone=name)))
+            able = not writes_text(config, name), masked_phases(config, name)
+            yield judged(f"backbones.{name}.model", _model_in, folder, codes, *able, head)
         else:
             tagged = codes if writes_text(config, name) else []
             yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
@@ -105,14 +107,12 @@ def located(model: str, revision: str | None) -> Path | None:
         return None
 
 
-def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str]) -> str:
-    check_weights(folder)
-    check_tokenizer(folder)
+def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str], head: bool = False) -> str:
     family = family_of(folder)
     if not family.decoder and not encoder_will_do:
         raise InputError(f"{folder}: is a model of type {family.model_type!r}; an mBART is needed, or an M2M-100 or NLLB")
     codec = load_codec(folder)
-    unread = unread_weights(folder)
+    unread = _unread_weights(folder, head)
     if not family.decoder:
         return f"{folder}, an encoder ({family.model_type}){unread}"
     if masked and codec.tokenizer.mask_token is None:
@@ -125,21 +125,22 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: lis
     return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}{unread}"
 
 
-def unread_weights(folder: Path) -> str:
-    """What to say of weights that no such model has. Raises `InputError` as loading the model would; only names and sizes are read."""
+def _unread_weights(folder: Path, head: bool) -> str:
+    """What to say of weights that no such model has. Raises `InputError` as loading it would, with an encoder's `head` or without."""
     import transformers
 
     from workflow_scripts.models.networks import read_weights, some_names
     from workflow_scripts.models.veco import has_cross_attention, load_stack
 
-    family, guesses = family_of(folder), any("MaskedLM" in name for name in config_of(folder).get("architectures") or ())
+    family, nowhere = family_of(folder), {"device_map": "meta"}
     with _quiet():
-        if has_cross_attention(folder):
-            network = load_stack(folder, cross=True, device_map="meta")
+        if head and has_cross_attention(folder):
+            network = load_stack(folder, cross=True, **nowhere)
         else:
-            kind = getattr(transformers, family.heads["text"] if family.decoder or guesses else "AutoModel")
-            network = read_weights(kind, folder, device_map="meta")
-    unread = network.unread if family.decoder or guesses else []
+            kind = family.heads["text"] if head or family.decoder else "AutoModel"
+            network = read_weights(getattr(transformers, kind), folder, **nowhere)
+    # an encoder alone leaves the head that it was pretrained with
+    unread = network.unread if head or family.decoder else []
     return f"; {len(unread)} of its weights are not read ({some_names(unread)})" if unread else ""
 
 
