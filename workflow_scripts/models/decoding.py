@@ -18,7 +18,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-import regex
 import torch
 
 from workflow_scripts.device import pick_device
@@ -29,7 +28,7 @@ from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import Codec, ids_needed, load_codec
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.words import BREAK
+from workflow_scripts.text.words import is_blank
 
 
 @dataclass
@@ -104,7 +103,7 @@ def main(
             file.write("line\trank\tscore\thypothesis\n")
             for line, ranked in enumerate(found, 1):
                 file.writelines(f"{line}\t{rank}\t{one.score:.4f}\t{one_line(one.text)}\n" for rank, one in enumerate(ranked, 1))
-    print({"sentences": len(found), "empty_sources": sum(blank_lines(codec, lines)), **asdict(settings)})
+    print({"sentences": len(found), "empty_sources": sum(map(is_blank, lines)), **asdict(settings)})
 
 
 def one_line(text: str) -> str:
@@ -131,28 +130,19 @@ def translator(
         engine = with_generator(model, codec, settings, prompts)
     else:
         engine = (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
-    return _passing_over_blanks(engine, codec)
+    return _passing_over_blanks(engine)
 
 
 @contextlib.contextmanager
-def _passing_over_blanks(engine: AbstractContextManager[Translate], codec: Codec) -> Iterator[Translate]:
+def _passing_over_blanks(engine: AbstractContextManager[Translate]) -> Iterator[Translate]:
     with engine as write:
 
         def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-            blank = blank_lines(codec, lines)
-            texts = [line for line, nothing in zip(lines, blank, strict=True) if not nothing]
+            texts = [line for line in lines if not is_blank(line)]
             written = iter(write(texts, languages, n_best) if texts else [])
-            return [[Hypothesis(0.0, "")] if nothing else next(written) for nothing in blank]
+            return [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
 
         yield translate
-
-
-def blank_lines(codec: Codec, lines: list[str]) -> list[bool]:
-    """Of each line, whether nothing of it can be seen: it has blanks, control characters and invisible ones alone."""
-    return [not _VISIBLE.search(line.replace(BREAK, "") if codec.documents else line) for line in lines]
-
-
-_VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 
 
 def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:

@@ -1,6 +1,7 @@
 """reading: how much of a text a model's vocabulary lacks.
 
-In a script that it does not have, each word is `<unk>`, and no model learns from that. A vocabulary of bytes, or one that falls back on bytes, lacks nothing.
+In a script that it does not have, each word is `<unk>`, and no model learns from that. A vocabulary of bytes, or one that falls back on
+bytes, lacks nothing.
 """
 
 import itertools
