@@ -54,7 +54,7 @@ def test_labelled_text_is_looked_at_as_well(folder, tmp_path):
     assert found["labelled.topics.train (en)"].verdict == "ok"
     line = str(found["labelled.topics.test.zh (zh)"])
     assert line.startswith("note") and "of the pieces of the Chinese text are unknown" in line
-    raw["labelled"]["topics"] |= {"language": "zh", "train": {**text, "file": str(tmp_path / "zh")}, "test": {}}
+    raw["labelled"]["topics"] |= {"language": "zh", "train": {**text, "file": str(tmp_path / "zh")}}
     assert findings(raw)["labelled.topics.train (zh)"].verdict == "WRONG"
 
 

@@ -280,7 +280,8 @@ def shape_of(config: Config, name: str) -> Shape | None:
     model = backbone.model or ""
     if model and (folder := located(model, backbone.revision)):
         try:
-            return Shape(*(config_of(folder)[name] for name in Shape._fields))
+            read = {"tie_word_embeddings": True, **config_of(folder)}
+            return Shape(*(read[name] for name in Shape._fields))
         except (InputError, KeyError):
             return None
     return MBART_LARGE if "mbart-large" in model else None
