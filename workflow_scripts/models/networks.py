@@ -155,8 +155,7 @@ def share_embeddings(network: Any, missing: set[str]) -> set[str]:
     for name, table in tables.items() if there else ():
         first = tables[there[0]].weight
         # what is loaded without a device is compared by its names alone
-        same = name in missing or table.weight.is_meta or torch.equal(table.weight, first)
-        if same:
+        if name in missing or table.weight.is_meta or torch.equal(table.weight, first):
             table.weight = first
     if body.shared.weight is not body.encoder.embed_tokens.weight:
         body.shared.weight = body.encoder.embed_tokens.weight  # which no half reads by itself, so it would never be trained
@@ -190,7 +189,6 @@ def keep_rows(network: Any, kept: list[int]) -> None:
     for table in {id(each): each for each in tables}.values():
         old = table.weight
         table.weight = made.setdefault(id(old), nn.Parameter(old.detach()[rows].clone(), requires_grad=old.requires_grad))
-        made[id(table.weight)] = table.weight
         if isinstance(table, nn.Embedding):
             table.num_embeddings = len(kept)
             table.padding_idx = kept.index(table.padding_idx) if table.padding_idx in kept else None

@@ -132,13 +132,13 @@ def _unread_weights(folder: Path, head: bool) -> str:
     from workflow_scripts.models.networks import read_weights, some_names
     from workflow_scripts.models.veco import has_cross_attention, load_stack
 
-    family, nowhere = family_of(folder), {"device_map": "meta"}
+    family = family_of(folder)
     with _quiet():
         if head and has_cross_attention(folder):
-            network = load_stack(folder, cross=True, **nowhere)
+            network = load_stack(folder, cross=True, device_map="meta")
         else:
             kind = family.heads["text"] if head or family.decoder else "AutoModel"
-            network = read_weights(getattr(transformers, kind), folder, **nowhere)
+            network = read_weights(getattr(transformers, kind), folder, device_map="meta")
     # an encoder alone leaves the head that it was pretrained with
     unread = network.unread if head or family.decoder else []
     return f"; {len(unread)} of its weights are not read ({some_names(unread)})" if unread else ""
