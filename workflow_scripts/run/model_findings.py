@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
 
@@ -22,7 +21,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
-from workflow_scripts.run.inputs import keep_head, languages_known, writes_text
+from workflow_scripts.run.inputs import keeps_head, languages_known, writes_text
 from workflow_scripts.run.partitions import gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
@@ -56,9 +55,8 @@ def backbones(config: Config) -> Iterator[Finding]:
         elif not block.model:
             continue  # made of another backbone
         elif folder := located(block.model, block.revision):
-            head = bool(keep_head(config, SimpleNamespace(backbone=name)))
-            able = not writes_text(config, name), masked_phases(config, name)
-            yield judged(f"backbones.{name}.model", _model_in, folder, codes, *able, head)
+            able = not writes_text(config, name), masked_phases(config, name), keeps_head(config, name)
+            yield judged(f"backbones.{name}.model", _model_in, folder, codes, *able)
         else:
             tagged = codes if writes_text(config, name) else []
             yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
