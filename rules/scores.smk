@@ -2,6 +2,7 @@ rule scores:
     input:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         references=of(arms.test_text, 1),
+        source=of(arms.test_text, 0),
     output:
         scores=report(
             "results/runs/{experiment}/{arm}/seed{seed}/{testset}.scores.json",
@@ -23,4 +24,4 @@ rule scores:
         settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.evidence.scores --hypotheses {input.hypotheses:q} --references {input.references:q} "
-        "--output {output.scores:q} --language {params.language} --settings {params.settings:q} > {log:q} 2>&1"
+        "--source {input.source:q} --output {output.scores:q} --language {params.language} --settings {params.settings:q} > {log:q} 2>&1"

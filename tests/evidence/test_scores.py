@@ -82,3 +82,10 @@ def test_ter_counts_characters_where_words_have_no_spaces(tmp_path, code, hypoth
     main(tmp_path / "hypothesis", tmp_path / "reference", tmp_path / "s.json", language=code, settings=Scores(metrics=["TER"]))
     ter = read_json(tmp_path / "s.json")["metrics"]["TER"]
     assert ter["value"] == pytest.approx(100 * edits / length) and "tok:char" in ter["signature"]
+
+
+def test_lines_without_text_are_counted(tmp_path):
+    for name, lines in (("hyp", ["", "a b", ""]), ("ref", ["x", "a b", "c"]), ("source", ["\u200b", "A B", "C"])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    main(tmp_path / "hyp", tmp_path / "ref", tmp_path / "s.json", language="en", source=tmp_path / "source")
+    assert read_json(tmp_path / "s.json")["empty"] == {"hypotheses": 2, "sources": 1}

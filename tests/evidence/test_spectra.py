@@ -102,5 +102,5 @@ def test_weights_that_a_folder_lacks_are_not_made_up(tmp_path):
     weights = {name: value for name, value in load_file(start / "model.safetensors").items() if "decoder.layers" not in name}
     save_file(weights, start / "model.safetensors", metadata={"format": "pt"})
     assert len(weights_of(open_half("half", start))) == 6
-    with pytest.raises(InputError, match=r"half: .*has no weights for decoder.layers.0"):
+    with pytest.raises(InputError, match=r"it lacks decoder\.layers\.0\.\S+, .* and 23 more"):
         open_half("half", start, "decoder")

@@ -8,6 +8,7 @@ from pathlib import Path
 import ctranslate2
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalGeneration
 
@@ -218,3 +219,64 @@ def can_load(library):
         return bool(ctypes.CDLL(library))
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_rows_without_a_piece_change_nothing_and_are_never_written(model, tmp_path, engine):
+    """Embeddings are often rounded up to a multiple of 8 or 64; here the rows that no piece has are the likeliest of all."""
+    plain = translate(model, engine=engine)
+    padded = shutil.copytree(model, tmp_path / "padded")
+    pad_embeddings(padded / "out/model")
+    assert translate(padded, engine=engine) == plain
+
+
+def pad_embeddings(folder):
+    network = AutoModelForSeq2SeqLM.from_pretrained(folder)
+    rows = len(network.get_input_embeddings().weight)
+    network.resize_token_embeddings(rows + 1, pad_to_multiple_of=64, mean_resizing=False)
+    with torch.no_grad():
+        network.get_input_embeddings().weight[rows:] = 4 * network.get_input_embeddings().weight.mean(dim=0)
+        if hasattr(network, "final_logits_bias"):
+            network.final_logits_bias[:, rows:] = 50
+    network.save_pretrained(folder)
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_a_source_without_text_stays_empty(model, tmp_path, engine, capsys):
+    lines = (model / "t.de").read_text("utf-8").splitlines()[:3]
+    texts = {"with": ["", lines[0], " \t", lines[1], "\u200b\ufeff", lines[2]], "without": lines, "nothing": ["", "\u00a0"]}
+    found = {}
+    for name, sources in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
+        settings = Decoding(max_length=20, beam_size=2, engine=engine, compute_type="float32")
+        files = {"hypotheses": tmp_path / "hyp", "n_best": tmp_path / "n_best"}
+        decoding.main(model / "out/model", tmp_path / name, **files, languages=("de", "en"), threads=1, settings=settings)
+        found[name] = (tmp_path / "hyp").read_text("utf-8").splitlines()
+    assert found["with"] == ["", found["without"][0], "", found["without"][1], "", found["without"][2]] and all(found["without"])
+    assert found["nothing"] == ["", ""]
+    assert (tmp_path / "n_best").read_text("utf-8").splitlines()[1:] == ["1\t1\t0.0000\t", "2\t1\t0.0000\t"]
+    assert "'empty_sources': 3" in capsys.readouterr().out
+
+
+def test_an_output_layer_of_its_own_decodes_as_generate_does(model, tmp_path):
+    """`tie_word_embeddings: false`; pieces are renamed among each other, so that the embeddings would say something else."""
+    own = shutil.copytree(model, tmp_path / "own")
+    network, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(own / "out/model"), load_codec(own / "out/model").tokenizer
+    one, other = (tokenizer.encode(piece, add_special_tokens=False)[0] for piece in ("Open", "Print"))
+    weights = network.get_input_embeddings().weight.detach().clone()
+    weights[[one, other]] = weights[[other, one]]
+    network.lm_head.weight = torch.nn.Parameter(weights)
+    network.config.tie_word_embeddings = False
+    network.save_pretrained(own / "out/model")
+    fast, slow = (translate(own, engine=engine) for engine in ("ctranslate2", "huggingface"))
+    assert len(set(fast)) > 1 and agree(fast, slow) >= 20
+
+
+def test_a_lost_weight_is_no_random_one(model, tmp_path):
+    folder = shutil.copytree(model, tmp_path / "lost")
+    weights = load_file(folder / "out/model/model.safetensors")
+    del weights["model.decoder.layers.0.fc1.weight"]
+    save_file(weights, folder / "out/model/model.safetensors", {"format": "pt"})
+    for engine in ("ctranslate2", "huggingface"):
+        with pytest.raises(InputError, match=r"out/model: its weights do not fit .* \(it lacks model\.decoder\.layers\.0\.fc1\.weight\)"):
+            translate(folder, engine=engine)

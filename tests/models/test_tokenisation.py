@@ -138,7 +138,7 @@ def test_a_tokenizer_that_is_not_the_models_is_refused(tmp_path):
         InputError, match=r"its tokenizer has (\d+) pieces, more than the \d+ of its embeddings .*copy tokenizer and weights"
     ):
         load_codec(model)
-    (model / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n")
+    (model / "tokenizer.json").write_text("no JSON\n")
     with pytest.raises(InputError, match=r"its tokenizer cannot be loaded \(JSONDecodeError"):
         load_codec(model)
     (model / "tokenizer.json").unlink()

@@ -64,3 +64,11 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
         and table.count("diverged<small") == 1
         and "at &lt;b&gt;" in table
     )
+
+
+def test_pieces_that_the_vocabulary_lacks_are_shown_by_language(tmp_path):
+    root = results(tmp_path / "results")
+    assert "that the vocabulary lacks" not in plain(report(root, tmp_path)[0])
+    path = next(root.glob("runs/demo/finetune/seed1/finetune/training.json"))
+    put(path, {**read_json(path), "unknown": {"de": {"share": 0.034, "word": "ß"}, "en": {"share": 0.0, "word": ""}}})
+    assert "pieces that the vocabulary lacks: 3.4% of the German text" in plain(report(root, tmp_path)[0])

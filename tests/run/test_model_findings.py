@@ -79,7 +79,7 @@ def test_weights_that_are_cut_off_or_lack_a_part_are_found_before_the_run(folder
     (model / "model-00002-of-00002.safetensors").touch()
     assert "no weights (model.safetensors or pytorch_model.bin, or their .index.json) is there" in found(raw, "backbones.bible.model")
     (model / "model-00002-of-00002.safetensors").unlink()
-    (model / "pytorch_model.bin").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    (model / "pytorch_model.bin").write_bytes(b"no weights\n")
     assert "pytorch_model.bin: is no whole file of weights" in found(raw, "backbones.bible.model")
 
 

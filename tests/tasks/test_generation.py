@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from tiny_models import manual_pairs, small_model
+from transformers import MBartForConditionalGeneration
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import arms, inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
@@ -51,6 +53,18 @@ def test_answers_to_all_test_sets_are_those_of_decoding_one_by_one(tmp_path, eng
     (tmp_path / "empty").touch()
     with pytest.raises(InputError, match="empty: is empty, there is nothing to answer"):
         decode(model, (tmp_path / "empty",), tmp_path / "x", testsets=("x",), languages=("de",), target_languages=("de",))
+
+
+def test_an_empty_text_gets_no_answer(tmp_path):
+    model = small_model(tmp_path)
+    network = MBartForConditionalGeneration.from_pretrained(model)
+    network.final_logits_bias[0, load_codec(model).tokenizer.convert_tokens_to_ids("▁die")] = 100  # it says one word for ever
+    network.save_pretrained(model)
+    (tmp_path / "de").write_text("\nÖffnen Sie die Datei.\n \n", encoding="utf-8")
+    told = {"testsets": ("one",), "languages": ("de",), "target_languages": ("en",), "threads": 1}
+    decode(model, (tmp_path / "de",), tmp_path / "all", **told, settings=Decoding(beam_size=1, max_length=5, engine="huggingface"))
+    first, second, third = (tmp_path / "all/one.hyp").read_text("utf-8").splitlines()
+    assert (first, third) == ("", "") and set(second.split()) == {"die"}
 
 
 def test_texts_and_targets_are_written_line_by_line(tmp_path):

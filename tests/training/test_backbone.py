@@ -141,8 +141,12 @@ def test_a_folder_in_the_hubs_format_is_loaded(tmp_path, family):
 @pytest.mark.parametrize(
     "make, kept, said",
     [
-        (small_model, lambda name: "encoder.layers" not in name, r"it lacks model\.encoder\.layers\.0\.fc1\.bias and 15 more\); download"),
-        (small_encoder, lambda name: "layer.0" not in name, r"it lacks encoder\.layer\.0\.\S+ and 15 more"),
+        (
+            small_model,
+            lambda name: "encoder.layers" not in name,
+            r"it lacks model\.encoder\.layers\.0\.fc1\.bias, .* and 13 more\); download",
+        ),
+        (small_encoder, lambda name: "layer.0" not in name, r"it lacks encoder\.layer\.0\.\S+, .* and 13 more"),
         (small_encoder, lambda name: "lm_head" not in name, None),
     ],
     ids=["mbart", "xlmr", "no-head"],
@@ -160,8 +164,8 @@ def test_weights_that_a_folder_lacks_are_not_drawn(tmp_path, make, kept, said):
     save_file({f"module.{name}": weight for name, weight in weights.items()}, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match=r"it lacks .* more, and has module\.\S+, which no such model has"):
         fetch(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
-    (folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(InputError, match=r"do not fit its config\.json \(SafetensorError"):
+    (folder / "model.safetensors").write_bytes(b"no weights\n")
+    with pytest.raises(InputError, match=r"model\.safetensors: is no whole file of weights"):
         fetch(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
 
 

@@ -190,6 +190,8 @@ def test_a_text_is_no_longer_than_was_asked_for(setup, trained, capsys):
         with decoding.translator(trained / "model", codec, 1, decoding.Decoding(max_length=length)) as translate:
             found = [ranked[0].text for some in (lines[:5], lines[5:]) for ranked in translate(some, ("de", "en"), 1)]
             assert not capsys.readouterr().out
+            first, second = (ranked[0].text for ranked in translate(["\t", lines[0]], ("de", "en"), 1))
+        assert first == "" and second == found[0]  # what has no text gets none
         assert found == codec.decode([each.ids[: min(length, most)] for each in whole])
         # what is told of all lines does not stand between, where it would be timed
         assert capsys.readouterr().out.count("denoised") == 1

@@ -31,6 +31,7 @@ from workflow_scripts.evidence.nearest import search
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row, by_length, collate, decoder_input
 from workflow_scripts.models.families import family_of, longest_row
+from workflow_scripts.models.networks import read_weights
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, atomic, checksums, run, write_json
@@ -79,7 +80,7 @@ def main(
     if threads:
         torch.set_num_threads(threads)
     codec = load_codec(model, documents)
-    network = AutoModel.from_pretrained(model, dtype=torch.float32).to(pick_device(settings.device)).eval()
+    network = read_weights(AutoModel, model, dtype=torch.float32).to(pick_device(settings.device)).eval()
     rows = [read_rows(path, code, codec, network, settings.sentences) for path, code in zip((source, target), languages, strict=True)]
     if len(rows[0]) != len(rows[1]):
         raise InputError(f"{source} has {len(rows[0])} lines, {target} {len(rows[1])}; they must be aligned")

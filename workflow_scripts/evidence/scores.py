@@ -22,6 +22,7 @@ from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
+from workflow_scripts.text.words import is_blank
 
 Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K", "none"]
 """The tokenisers of sacreBLEU."""
@@ -49,9 +50,12 @@ class Scores:
     """Correction of p-values for multiple comparisons: over all arms and test sets of an experiment, separately by metric and seed."""
 
 
-def main(hypotheses: Path, references: Path, output: Path, *, language: str, settings: Scores = Scores()) -> None:
+def main(
+    hypotheses: Path, references: Path, output: Path, *, language: str, source: Path | None = None, settings: Scores = Scores()
+) -> None:
     """Write the scores of one model on one test set.
 
+    Hypotheses without text are counted, and of the `source`, if it is named, the lines without text, which stay empty.
     Metrics that cannot be computed do not stop the run; the output lists them under `failed`, with the reason.
     """
     wanted = metrics(language, settings)
@@ -59,10 +63,12 @@ def main(hypotheses: Path, references: Path, output: Path, *, language: str, set
         wanted |= metrics(language, settings, lowercase=True)
     result: dict[str, dict] = {}
     failed: dict[str, str] = {}
-    sentences = 0
+    sentences, empty = 0, dict[str, int]()
     try:
         hypothesis, reference = aligned(hypotheses, references)
         sentences = len(reference)
+        counted = {"hypotheses": hypothesis, **({"sources": read_lines(source)} if source else {})}
+        empty = {name: sum(map(is_blank, lines)) for name, lines in counted.items()}
     except InputError as error:
         wanted, failed = {}, dict.fromkeys(wanted, str(error))
     for name, make in wanted.items():
@@ -75,7 +81,7 @@ def main(hypotheses: Path, references: Path, output: Path, *, language: str, set
             result[name] = {"value": value.score, "signature": str(metric.get_signature())}
     for name, reason in failed.items():
         print(f"{name} was not measured: {reason}", file=sys.stderr)
-    write_json(output, {"sentences": sentences, "metrics": result, "failed": failed, "settings": asdict(settings)})
+    write_json(output, {"sentences": sentences, "empty": empty, "metrics": result, "failed": failed, "settings": asdict(settings)})
 
 
 def leading(settings: Scores) -> str:

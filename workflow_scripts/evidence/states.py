@@ -22,6 +22,7 @@ import torch
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.batches import Row, by_length, collate
 from workflow_scripts.models.families import Family, longest_row
+from workflow_scripts.models.networks import read_weights
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
@@ -76,10 +77,9 @@ def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "au
     codec = load_codec(folder, documents)
     if side not in codec.form.layers:
         raise InputError(f"{name}: {codec.form.title} has no {side}; set `side: encoder`, or leave the model out")
-    network, loading_info = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
-    where = codec.form.layers[side]
-    if missing := sorted(key for key in loading_info["missing_keys"] if key.startswith(where)):
-        raise InputError(f"{name}: {folder} has no weights for {missing[0]} and {len(missing) - 1} more of its {side}")
+    # what is not looked into may be lost, such as the decoder of a model with a head that reads the encoder
+    others = tuple(f"{layers.partition('.')[0]}." for half, layers in codec.form.layers.items() if half != side)
+    network = read_weights(AutoModel, folder, lambda name: "pooler." in name or name.startswith(others), dtype=torch.float32)
     network = network.eval().to(pick_device(device))
     half = Half(name, network, codec, side, longest_row(network.config))
     if not half.depth:

@@ -7,6 +7,7 @@ CTranslate2 decodes by default (several times faster than `generate` on a CPU); 
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import json
 import math
@@ -26,9 +27,10 @@ from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.families import longest_output, longest_row
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.sga import FILE
-from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenisation import Codec, ids_needed, load_codec
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.words import is_blank
 
 
 @dataclass
@@ -103,7 +105,7 @@ def main(
             file.write("line\trank\tscore\thypothesis\n")
             for line, ranked in enumerate(found, 1):
                 file.writelines(f"{line}\t{rank}\t{one.score:.4f}\t{one_line(one.text)}\n" for rank, one in enumerate(ranked, 1))
-    print({"sentences": len(found), **asdict(settings)})
+    print({"sentences": len(found), "empty_sources": sum(map(is_blank, lines)), **asdict(settings)})
 
 
 def one_line(text: str) -> str:
@@ -120,14 +122,29 @@ def translator(
 ) -> AbstractContextManager[Translate]:
     """What translates with a model, which is loaded once: all at once if the model is of that form, else by the engine of the settings.
 
-    Sentences longer than the model can read are cut, and it writes at most what it can, whatever the settings' `max_length`.
+    What has no text stays empty: a model would make some up. Sentences longer than the model can read are cut, and it writes at most what
+    it can, whatever the settings' `max_length`.
     From now on PyTorch computes with so many `threads`; 0 leaves it those that it has.
     """
     if threads:
         torch.set_num_threads(threads)
     if prompts or (model / FILE).exists():
-        return with_generator(model, codec, settings, prompts)
-    return (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
+        engine = with_generator(model, codec, settings, prompts)
+    else:
+        engine = (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
+    return _passing_over_blanks(engine)
+
+
+@contextlib.contextmanager
+def _passing_over_blanks(engine: AbstractContextManager[Translate]) -> Iterator[Translate]:
+    with engine as write:
+
+        def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+            texts = [line for line in lines if not is_blank(line)]
+            written = iter(write(texts, languages, n_best) if texts else [])
+            return [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
+
+        yield translate
 
 
 def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:
@@ -166,8 +183,11 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
     """Translate by Hugging Face's `generate`."""
     from transformers import AutoModelForSeq2SeqLM
 
+    from workflow_scripts.models.networks import read_weights, without_filler
+
     device = pick_device(settings.device)
-    network = AutoModelForSeq2SeqLM.from_pretrained(model, dtype=computed_in(settings, device)).to(device)
+    network = read_weights(AutoModelForSeq2SeqLM, model, new_head=False, dtype=computed_in(settings, device)).to(device)
+    without_filler(network, codec.tokenizer)
     lengths: dict[str, Any] = {
         "max_length": settings.max_length,
         "min_length": settings.min_length,
@@ -211,6 +231,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             results = loaded.translate_batch(
                 sources,
                 target_prefix=[[tag]] * len(sources),
+                suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
                 max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
                 beam_size=settings.beam_size,
                 length_penalty=settings.length_penalty,
@@ -252,16 +273,38 @@ def why_not_on_gpu() -> str:
 _CUBLAS = "libcublas.so.12"
 
 
+def made_up_pieces(codec: Codec) -> dict[str, int]:
+    """Name and id of a made-up piece for each id that the tokenizer leaves out."""
+    there = {*codec.tokenizer.get_vocab().values()}
+    return {f"<made up {number}>": number for number in range(ids_needed(codec.tokenizer)) if number not in there}
+
+
 def convert(model: Path, codec: Codec, folder: Path) -> Path:
     """The model in CTranslate2's format.
 
-    Two entries of its `config.json` are set here: the decoder's first token, which is `</s>` or, where a
+    The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
+    (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
+    (`made_up_pieces`). Two entries of its `config.json` are set here: the decoder's first token, which is `</s>` or, where a
     family's decoder starts with the tag alone, none, as the target prefix gives the tag; and a tokenizer
     without a start token (mBART-50's) would leave a null that CTranslate2 cannot read.
     """
     from ctranslate2.converters import TransformersConverter
 
-    TransformersConverter(str(model)).convert(str(folder), force=True)
+    from workflow_scripts.models.networks import read_weights, without_filler
+
+    tokenizer, extra = codec.tokenizer, made_up_pieces(codec)
+    vocabulary = copy.copy(tokenizer)
+    vocabulary.get_vocab = lambda: tokenizer.get_vocab() | extra
+    vocabulary.num_madeup_words = 0  # M2M-100's own way to name rows without a piece
+
+    class Converter(TransformersConverter):
+        def load_model(self, model_class: Any, model_name_or_path: str, **settings: Any) -> Any:
+            return without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
+
+        def load_tokenizer(self, *_: Any, **__: Any) -> Any:
+            return vocabulary
+
+    Converter(str(model)).convert(str(folder), force=True)
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
     config["bos_token"] = config.get("bos_token") or "<s>"

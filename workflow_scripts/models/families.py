@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.models.folders import check_folder
 from workflow_scripts.stage import InputError
 
 
@@ -190,10 +191,11 @@ FAMILIES: dict[str, Family] = {
 def family_of(model: Any) -> Family:
     """The family of a model: of a folder in Hugging Face's format, or of a configuration of transformers.
 
-    Raises `InputError` for a family that Crossgap does not know, with the nearest one that it knows, and for a folder without
-    a readable ``config.json``.
+    Raises `InputError` for a family that Crossgap does not know, with the nearest one that it knows, for a folder without
+    a readable ``config.json``, and as `check_folder` does.
     """
     if isinstance(model, str | Path):
+        check_folder(Path(model))
         where, config = f"{model}: ", config_of(model)
         tokenizer = _read(Path(model) / "tokenizer_config.json", missing_ok=True).get("tokenizer_class")
         kind, declared = config.get("model_type"), f"{config.get('tokenizer_class')} {tokenizer}"

@@ -13,6 +13,8 @@ import torch
 from safetensors import SafetensorError
 
 from workflow_scripts.models.families import FAMILIES, family_of, titles
+from workflow_scripts.models.folders import TOKENIZER_FILES, check_folder, check_weights
+from workflow_scripts.models.tokenisation import ids_needed, load_tokenizer
 from workflow_scripts.stage import InputError, in_one_line, to_disk
 
 if TYPE_CHECKING:
@@ -27,19 +29,23 @@ def load_network(
     attention_dropout: float,
     seed: int,
     labels: list[str] | None = None,
+    new_head: bool = True,
     from_scratch: bool = False,
     **settings: Any,
 ) -> PreTrainedModel:
     """The model in `folder` (or a hub id) in float32, with the head for a task, one of those in the table of families.
 
-    Weights that the model lacks are drawn at random from `seed`: those of a new head, or with `from_scratch` all weights. `labels` are
-    those of a head that classifies or tags; without them, the model keeps its own head. `settings` are further entries of the model's
+    Weights that the model lacks are drawn at random from `seed`: those of a head, where it may be a `new_head`, or with `from_scratch` all
+    weights. `labels` are those of a head that classifies or tags; without them, the model keeps its own head. A model that writes text has
+    as many rows of embeddings as its tokenizer has pieces, see `without_filler`. `settings` are further entries of the model's
     configuration. Raises `InputError` for a family without such a head, and for a model that has lost its decoder to a head of its encoder,
     unless none is asked for (`decoder_layers=0`); also as `read_weights` does.
     """
     import transformers
 
     transformers.set_seed(seed)
+    if Path(folder).is_dir():
+        check_folder(Path(folder))
     config = transformers.AutoConfig.from_pretrained(folder)
     family = family_of(config)
     if head not in family.heads:
@@ -64,33 +70,133 @@ def load_network(
     modules = (transformers, classifier, tagger, spans)
     kind = next(getattr(module, family.heads[head]) for module in modules if hasattr(module, family.heads[head]))
     config.dtype = torch.float32  # a folder in half precision says so
-    # transformers' Auto classes cannot be called
-    network = getattr(kind, "from_config", kind)(config) if from_scratch else read_weights(kind, folder, config=config, dtype=torch.float32)
+    if from_scratch:
+        # transformers' Auto classes cannot be called
+        network = getattr(kind, "from_config", kind)(config)
+        share_embeddings(network, {name for name, _ in network.named_parameters() if ".embed_tokens." in name})
+    else:
+        network = read_weights(kind, folder, new_head=new_head, config=config, dtype=torch.float32)
     if family.decoder and not config.decoder_layers:
         rest_decoder(network)
+    if head == "text" and any((Path(folder) / name).exists() for name in TOKENIZER_FILES):
+        without_filler(network, load_tokenizer(folder))
     return network
 
 
-def read_weights(kind: Any, folder: Path | str, may_lack: Callable[[str], bool] | None = None, **settings: Any) -> Any:
+def read_weights(
+    kind: Any, folder: Path | str, may_lack: Callable[[str], bool] | None = None, *, new_head: bool = True, **settings: Any
+) -> Any:
     """The model in `folder` as one of transformers' classes. transformers draws what the files lack at random, and says so in a log alone.
 
-    Raises `InputError` where the files cannot be read or do not fit ``config.json``, and where weights are missing that are not among
-    those that the folder `may_lack`: a head and a pooler, if not told otherwise.
+    A folder may lack what `may_lack` says of a weight's name. By default that is a pooler, which nothing reads that has no head on it, and
+    a `new_head`, unless the folder is said to be of the very class that is loaded. Weights that are not read are counted in the log. With
+    `device_map="meta"` names and sizes are compared and no weight is loaded.
+
+    Raises `InputError` where the files cannot be read or do not fit ``config.json``, and where weights are missing or of another size.
     """
+    if Path(folder).is_dir():
+        check_weights(Path(folder))
     try:
-        network, read = kind.from_pretrained(folder, output_loading_info=True, **settings)
-    except (RuntimeError, OSError, EOFError, SafetensorError, pickle.UnpicklingError) as error:  # sizes that differ, parts that are lost
+        network, read = kind.from_pretrained(folder, output_loading_info=True, weights_only=True, ignore_mismatched_sizes=True, **settings)
+    except pickle.UnpicklingError:
+        raise InputError(
+            f"{folder}: its pickled weights hold more than numbers and might run code, so they are not opened; if you trust them, "
+            "keep the numbers alone: "
+            "`torch.save({n: w for n, w in torch.load(FILE, weights_only=False).items() if torch.is_tensor(w)}, FILE)`"
+        ) from None
+    except (RuntimeError, OSError, EOFError, ValueError, SafetensorError) as error:
         said = in_one_line(error)
         raise InputError(f"{folder}: its weights do not fit its config.json ({said}); download or copy the model again") from None
-    body = "" if network.base_model is network else f"{network.base_model_prefix}."
-    may_lack = may_lack or (lambda name: not name.startswith(body) or "pooler." in name)
-    if missing := sorted(name for name in read["missing_keys"] if not may_lack(name)):
-        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+    missing = share_embeddings(network, {*read["missing_keys"]})
+    if sizes := sorted(read["mismatched_keys"]):
+        name, found, wanted = sizes[0]
+        more = f"; so have {len(sizes) - 1} more" if sizes[1:] else ""
+        said = f"{name} has the size {_size(found)}, not {_size(wanted)}{more}"
+        raise InputError(f"{folder}: its weights do not fit its config.json ({said}); download or copy the model again")
+    is_body = network.base_model is network
+    body = "" if is_body else f"{network.base_model_prefix}."
+    is_own = type(network).__name__ in (getattr(network.config, "architectures", None) or ())
+    may_be_new = new_head and not is_own
+
+    def head_or_pooler(name: str) -> bool:
+        return (may_be_new and not name.startswith(body)) or ("pooler." in name and (is_body or may_be_new))
+
+    if lost := sorted(name for name in missing if not (may_lack or head_or_pooler)(name)):
         there = f", and has {sorted(read['unexpected_keys'])[0]}, which no such model has" if read["unexpected_keys"] else ""
-        raise InputError(
-            f"{folder}: its weights do not fit its config.json (it lacks {missing[0]}{more}{there}); download or copy the model again"
-        )
+        said = f"it lacks {some_names(lost)}{there}"
+        raise InputError(f"{folder}: its weights do not fit its config.json ({said}); download or copy the model again")
+    if unread := sorted(read["unexpected_keys"]):
+        print(f"note: {folder}: {type(network).__name__} does not read {some_names(unread)} of its weights", flush=True)
+    network.unread = unread
     return network
+
+
+def some_names(names: list[str]) -> str:
+    """The first three names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+
+
+def _size(shape: Any) -> str:
+    return " × ".join(map(str, shape))
+
+
+def share_embeddings(network: Any, missing: set[str]) -> set[str]:
+    """Have encoder and decoder share their embeddings where a model's output layer has weights of its own (`tie_word_embeddings: false`).
+
+    The setting is about the output layer alone, and files have the embeddings of both halves once; but transformers since version 5 draws
+    them at random then. Embeddings that differ in the files stay apart. Returns what is `missing` still.
+    """
+    body: Any = network.base_model
+    if getattr(network.config, "tie_word_embeddings", True) or not hasattr(body, "shared"):
+        return missing
+    prefix = "" if body is network else f"{network.base_model_prefix}."
+    tables = {f"{prefix}{name}.weight": body.get_submodule(name) for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")}
+    there = [name for name in tables if name not in missing]
+    for name, table in tables.items() if there else ():
+        first = tables[there[0]].weight
+        # what is loaded without a device is compared by its names alone
+        if name in missing or table.weight.is_meta or torch.equal(table.weight, first):
+            table.weight = first
+    if body.shared.weight is not body.encoder.embed_tokens.weight:
+        body.shared.weight = body.encoder.embed_tokens.weight  # which no half reads by itself, so it would never be trained
+    return missing - tables.keys() if there else missing
+
+
+def without_filler(network: Any, tokenizer: Any) -> Any:
+    """Take the rows off embeddings and output layer that are of no piece of the tokenizer, in place; returns the network.
+
+    Models have such rows where their number was rounded up for speed (`pad_to_multiple_of`). No text has these pieces, so none may take
+    a share of the softmax, or be written. (Matrices of a size that a GPU multiplies fast are made in `products`.)
+    """
+    needed, rows = ids_needed(tokenizer), network.get_input_embeddings().weight.shape[0]
+    if needed < rows:
+        keep_rows(network, list(range(needed)))
+        print(f"note: {rows - needed:,} rows of the embeddings are of no piece and are left out", flush=True)
+    return network
+
+
+def keep_rows(network: Any, kept: list[int]) -> None:
+    """Keep these rows of all embeddings and of the output layer, in place; weights that were shared still are."""
+    family, rows = family_of(network.config), torch.tensor(kept, device=network.device)
+    if not family.decoder:  # a masked language model has a bias in two places
+        if kept != [*range(len(kept))]:
+            raise ValueError("of an encoder the first rows can be kept, no others")
+        network.resize_token_embeddings(len(kept), mean_resizing=False)
+        return
+    body, output = network.base_model, network.get_output_embeddings()
+    tables = [network.get_input_embeddings(), body.encoder.embed_tokens, body.decoder.embed_tokens, *([output] if output else [])]
+    made: dict[int, torch.nn.Parameter] = {}
+    for table in {id(each): each for each in tables}.values():
+        old = table.weight
+        table.weight = made.setdefault(id(old), torch.nn.Parameter(old.detach()[rows].clone(), requires_grad=old.requires_grad))
+        if isinstance(table, torch.nn.Embedding):
+            table.num_embeddings = len(kept)
+            table.padding_idx = kept.index(table.padding_idx) if table.padding_idx in kept else None
+        else:
+            table.out_features = len(kept)
+    if (bias := getattr(network, "final_logits_bias", None)) is not None:
+        network.final_logits_bias = bias[:, rows].clone()
+    network.config.vocab_size = len(kept)
 
 
 def rest_decoder(network: PreTrainedModel) -> None:
@@ -132,7 +238,11 @@ def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
     """Write model and tokenizer. The folder is renamed to `folder` only when it is complete."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
-    network.save_pretrained(temporary)
+    # with an output layer of its own, transformers looks for each half's embeddings by name, and would draw those that are shared
+    if getattr(getattr(network, "config", None), "tie_word_embeddings", True) is False and family_of(network.config).decoder:
+        network.save_pretrained(temporary, state_dict={name: weight.clone() for name, weight in network.state_dict().items()})
+    else:
+        network.save_pretrained(temporary)
     tokenizer.save_pretrained(temporary)
     to_disk(temporary)
     shutil.rmtree(folder, ignore_errors=True)

@@ -55,7 +55,7 @@ def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> G
     path = prompts or folder / FILE
     weights, metadata = read_prompts(path)
     settings = from_plain(SGA, metadata["sga"])
-    encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0)
+    encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0, new_head=False)
     if (checksum := checksum_of(encoder)) != metadata["checksum"]:
         partner = f"the backbone {metadata['backbone']!r}" if metadata["frozen"] else "an encoder that was trained together with it"
         raise InputError(

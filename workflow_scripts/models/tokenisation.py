@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.models.families import FAMILIES, Family, config_of, family_of
+from workflow_scripts.models.folders import check_tokenizer
 from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
 
-TOKENIZER_FILES = ("tokenizer.json", "sentencepiece.bpe.model", "vocab.txt")
-"""One of these has the pieces of a model's vocabulary."""
 WORD_START = "▁"
 """SentencePiece's mark before the first piece of a word."""
 
@@ -157,19 +156,15 @@ def load_codec(folder: Path | str, documents: bool = False) -> Codec:
     Raises `InputError` when the folder is not there, for what `family_of` refuses, and where there is no tokenizer, or one with pieces that
     the embeddings lack.
     """
-    if not Path(folder).is_dir():
-        raise InputError(f"{folder}: no such folder; a model in Hugging Face's format is needed")
     family = family_of(folder)
-    # transformers makes an empty tokenizer of nothing, to which all text is unknown
-    if not any((Path(folder) / name).exists() for name in TOKENIZER_FILES):
-        raise InputError(f"{folder}: no tokenizer ({' or '.join(TOKENIZER_FILES)}) is there; download or copy the model again")
+    check_tokenizer(Path(folder))
     try:
         tokenizer = load_tokenizer(folder)
     except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({in_one_line(error)}); copy the model again") from None
-    if len(tokenizer) > (rows := config_of(folder).get("vocab_size", sys.maxsize)):
+    if (pieces := ids_needed(tokenizer)) > (rows := config_of(folder).get("vocab_size", sys.maxsize)):
         raise InputError(
-            f"{folder}: its tokenizer has {len(tokenizer):,} pieces, more than the {rows:,} of its embeddings (vocab_size in config.json); "
+            f"{folder}: its tokenizer has {pieces:,} pieces, more than the {rows:,} of its embeddings (vocab_size in config.json); "
             "copy tokenizer and weights of the same model there"
         )
     return Codec(tokenizer, family.name, documents)
@@ -185,6 +180,11 @@ def load_tokenizer(folder: Path | str) -> Any:
     if tags := [tag for tag in getattr(tokenizer, "lang_token_to_id", ()) if tag not in tokenizer.all_special_tokens]:
         tokenizer.add_special_tokens({"additional_special_tokens": tags}, replace_extra_special_tokens=False)
     return tokenizer
+
+
+def ids_needed(tokenizer: Any) -> int:
+    """The rows that embeddings need for all pieces of a tokenizer. More of them are of no piece, as where they were padded for speed."""
+    return 1 + max(tokenizer.get_vocab().values())
 
 
 def word_starts(tokenizer: Any) -> np.ndarray:

@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import torch
 from transformers import PreTrainedModel
 
+from workflow_scripts.models.networks import keep_rows
 from workflow_scripts.models.tokenisation import WORD_START, Codec, load_tokenizer
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import chunks
@@ -97,18 +97,9 @@ def trim_tokenizer(tokenizer, kept: list[int], folder: Path):
 
 
 def trim_network(network: Any, kept: list[int]) -> None:
-    """Keep these rows of the embeddings, which the output layer shares, and of its bias, if any; ids in the configuration follow."""
-    rows = torch.tensor(kept, device=network.device)
+    """Keep these rows of the embeddings and of the output layer; ids in the configuration follow."""
     new_id = {old: new for new, old in enumerate(kept)}
-    weight = network.get_input_embeddings().weight.detach()[rows]
-    bias = getattr(network, "final_logits_bias", None)
-    bias = bias if bias is None else bias[:, rows]
-    network.resize_token_embeddings(len(kept), mean_resizing=False)
-    with torch.no_grad():
-        network.get_input_embeddings().weight.copy_(weight)
-        if bias is not None:
-            network.final_logits_bias.copy_(bias)
-    network.tie_weights()
+    keep_rows(network, kept)
     for config in (network.config, network.generation_config):
         for name in (
             "pad_token_id",

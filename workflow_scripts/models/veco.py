@@ -29,10 +29,13 @@ CROSS = ".crossattention."
 """What the names of θc, the weights of cross-attention, have in them; no other weight's name does."""
 
 
-def load_stack(folder: Path | str, *, cross: bool, dropout: float = 0.0, attention_dropout: float = 0.0, seed: int = 1) -> Any:
+def load_stack(
+    folder: Path | str, *, cross: bool, dropout: float = 0.0, attention_dropout: float = 0.0, seed: int = 1, **settings: Any
+) -> Any:
     """The stack in `folder`, a VECO or an XLM-R, in float32; with `cross`, of an XLM-R the cross-attention is drawn from `seed`.
 
-    Without `cross` it is a plain XLM-R. Raises `InputError` for another family, and for weights that do not fit the configuration.
+    Without `cross` it is a plain XLM-R. `settings` are further ones of `read_weights`. Raises `InputError` for another family, and for
+    weights that do not fit the configuration.
     """
     from transformers import XLMRobertaConfig, XLMRobertaForCausalLM, XLMRobertaForMaskedLM, set_seed
 
@@ -54,6 +57,7 @@ def load_stack(folder: Path | str, *, cross: bool, dropout: float = 0.0, attenti
         config=config,
         dtype=torch.float32,
         attn_implementation="sdpa",
+        **settings,
     )
     # the layers have been made; from here on the configuration is that of an XLM-R, see above
     stack.config.update({"is_decoder": False, "add_cross_attention": False, "cross_attention": cross})

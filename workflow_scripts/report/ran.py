@@ -8,6 +8,7 @@ from typing import Any
 from workflow_scripts.report import labels
 from workflow_scripts.report.curves import updates_in_all, updates_made
 from workflow_scripts.report.study import Study
+from workflow_scripts.text.languages import language
 from workflow_scripts.training.settings import DEV_LOSSES, DEV_SCORES
 
 
@@ -77,6 +78,10 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
         left = said["left_out"]
         empty = f", {left['targets_empty']:,} empty" if left["targets_empty"] else ""
         parts.append(f"left out: {left['targets_too_long']:,} targets too long{empty}, {left['blanks_removed']:,} blanks in targets")
+    shares = {code: found["share"] for code, found in said.get("unknown", {}).items() if found["share"] >= 0.001}
+    if shares:
+        listed = ", ".join(f"{share:.1%} of the {language(code).name} text" for code, share in shares.items())
+        parts.append(f"pieces that the vocabulary lacks: {listed}")
     return "; ".join(parts)
 
 

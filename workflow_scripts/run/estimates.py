@@ -19,6 +19,7 @@ class Shape(NamedTuple):
     encoder_layers: int
     decoder_layers: int
     max_position_embeddings: int
+    tie_word_embeddings: bool = True
 
     @property
     def parameters(self) -> int:
@@ -27,7 +28,8 @@ class Shape(NamedTuple):
         feed_forward = 2 * self.d_model * self.encoder_ffn_dim + self.encoder_ffn_dim + self.d_model
         encoder = self.encoder_layers * (attention + feed_forward + 2 * norm)
         decoder = self.decoder_layers * (2 * attention + feed_forward + 3 * norm)
-        return encoder + decoder + self.d_model * (self.vocab_size + 2 * (self.max_position_embeddings + 2)) + 4 * norm
+        vocabularies = 1 if self.tie_word_embeddings else 2
+        return encoder + decoder + self.d_model * (vocabularies * self.vocab_size + 2 * (self.max_position_embeddings + 2)) + 4 * norm
 
 
 MBART_LARGE = Shape(250_027, 1024, 4096, 12, 12, 1024)

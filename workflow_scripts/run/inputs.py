@@ -421,12 +421,16 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, Any]:
 
 
 def keep_head(config: Config, w: Wildcards) -> str:
-    """The flag for a backbone that another one of the run is made from, or that writes at once: it keeps the head of its pretraining."""
-    users = [config.experiments[name] for name in backbone_users(config, w.backbone)]
-    if any(non_autoregressive(config, e, arm) and _is_made_from(config, e, arm, w.backbone) for e in users for arm in arms_of(config, e)):
-        return "--keep-head"
-    made = {config.backbones[name].from_ for name in backbones_used(config)}
-    return "--keep-head" if w.backbone in made else ""
+    """The flag for a backbone that keeps the head of its pretraining."""
+    return "--keep-head" if keeps_head(config, w.backbone) else ""
+
+
+def keeps_head(config: Config, backbone: str) -> bool:
+    """Whether another backbone of the run is made from a backbone, or it writes at once: then it keeps the head of its pretraining."""
+    users = [config.experiments[name] for name in backbone_users(config, backbone)]
+    if any(non_autoregressive(config, e, arm) and _is_made_from(config, e, arm, backbone) for e in users for arm in arms_of(config, e)):
+        return True
+    return backbone in {config.backbones[name].from_ for name in backbones_used(config)}
 
 
 def backbone_settings(config: Config, w: Wildcards) -> str:

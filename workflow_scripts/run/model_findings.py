@@ -3,11 +3,11 @@
 Nothing is written but a tokeniser that sacreBLEU has to fetch.
 """
 
+import contextlib
 import functools
+import io
 import itertools
-import json
 import sys
-import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +17,11 @@ import torch
 from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, config_of, family_of
-from workflow_scripts.models.tokenisation import TOKENIZER_FILES, load_codec
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
-from workflow_scripts.run.inputs import languages_known, writes_text
+from workflow_scripts.run.inputs import keeps_head, languages_known, writes_text
 from workflow_scripts.run.partitions import gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
@@ -55,7 +55,8 @@ def backbones(config: Config) -> Iterator[Finding]:
         elif not block.model:
             continue  # made of another backbone
         elif folder := located(block.model, block.revision):
-            yield judged(f"backbones.{name}.model", _model_in, folder, codes, not writes_text(config, name), masked_phases(config, name))
+            able = not writes_text(config, name), masked_phases(config, name), keeps_head(config, name)
+            yield judged(f"backbones.{name}.model", _model_in, folder, codes, *able)
         else:
             tagged = codes if writes_text(config, name) else []
             yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
@@ -104,21 +105,14 @@ def located(model: str, revision: str | None) -> Path | None:
         return None
 
 
-def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str]) -> str:
-    for what, names in (
-        ("config.json", ["config.json"]),
-        ("weights (model.safetensors or pytorch_model.bin, or their .index.json)", [name + end for name in WEIGHTS for end in ("", INDEX)]),
-        ("tokenizer (tokenizer.json or sentencepiece.bpe.model)", TOKENIZER_FILES),
-    ):
-        if not any((folder / name).exists() and (folder / name).stat().st_size for name in names):
-            raise InputError(f"{folder}: no {what} is there; download or copy the model again")
+def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str], head: bool = False) -> str:
     family = family_of(folder)
     if not family.decoder and not encoder_will_do:
         raise InputError(f"{folder}: is a model of type {family.model_type!r}; an mBART is needed, or an M2M-100 or NLLB")
-    _check_weights(folder)
     codec = load_codec(folder)
+    unread = _unread_weights(folder, head)
     if not family.decoder:
-        return f"{folder}, an encoder ({family.model_type})"
+        return f"{folder}, an encoder ({family.model_type}){unread}"
     if masked and codec.tokenizer.mask_token is None:
         raise InputError(
             f"{folder}: its vocabulary ({family.title}) has no mask, so it cannot restore the text of {masked[0]}; leave such arms out, "
@@ -126,34 +120,42 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: lis
         )
     unknown = codec.untagged(codes, encoder_will_do)
     lacks = f"; {' and '.join(unknown)} is read under another language's tag" if unknown else ""
-    return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}"
+    return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}{unread}"
 
 
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-"""The files of a model's weights, as transformers looks for them."""
-INDEX = ".index.json"
-"""What is added to their names where they are in several parts, which the index then names."""
+def _unread_weights(folder: Path, head: bool) -> str:
+    """What to say of weights that no such model has. Raises `InputError` as loading it would, with an encoder's `head` or without."""
+    import transformers
+
+    from workflow_scripts.models.networks import read_weights, some_names
+    from workflow_scripts.models.veco import has_cross_attention, load_stack
+
+    family = family_of(folder)
+    with _quiet():
+        if head and has_cross_attention(folder):
+            network = load_stack(folder, cross=True, device_map="meta")
+        else:
+            kind = family.heads["text"] if head or family.decoder else "AutoModel"
+            network = read_weights(getattr(transformers, kind), folder, device_map="meta")
+    # an encoder alone leaves the head that it was pretrained with
+    unread = network.unread if head or family.decoder else []
+    return f"; {len(unread)} of its weights are not read ({some_names(unread)})" if unread else ""
 
 
-def _check_weights(folder: Path) -> None:
-    """Raise `InputError` for files of weights that are cut off, and for parts that are not there; nothing but their beginnings is read."""
-    from safetensors import SafetensorError, safe_open
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Context in which transformers reports nothing: what is wrong is said as a finding."""
+    from transformers.utils import logging
 
-    for path in sorted(folder.glob("*.safetensors")):
-        try:
-            with safe_open(path, "np"):
-                pass
-        except SafetensorError as error:
-            raise InputError(f"{path}: is no whole file of weights ({error}); download or copy the model again") from None
-    for path in sorted(folder.glob("pytorch_model*.bin")):
-        with path.open("rb") as file:
-            old = file.read(1) == b"\x80"  # pickled as a whole, as by torch before 1.6
-        if not (old or zipfile.is_zipfile(path)):
-            raise InputError(f"{path}: is no whole file of weights; download or copy the model again")
-    for index in (path for name in WEIGHTS if (path := folder / (name + INDEX)).exists()):
-        parts = {*json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
-        if lost := sorted(part for part in parts if not (folder / part).exists()):
-            raise InputError(f"{index}: {', '.join(lost)} is not there; download or copy the model again")
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.set_verbosity(level)
+        logging.enable_progress_bar()
 
 
 def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str:
@@ -276,7 +278,8 @@ def shape_of(config: Config, name: str) -> Shape | None:
     model = backbone.model or ""
     if model and (folder := located(model, backbone.revision)):
         try:
-            return Shape(*(config_of(folder)[name] for name in Shape._fields))
+            read = {"tie_word_embeddings": True, **config_of(folder)}
+            return Shape(*(read[name] for name in Shape._fields))
         except (InputError, KeyError):
             return None
     return MBART_LARGE if "mbart-large" in model else None

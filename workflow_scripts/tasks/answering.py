@@ -142,7 +142,7 @@ def predict(
     if threads:
         torch.set_num_threads(threads)
     reader = reader_of(model, settings)
-    network = load_token_head(model, "answering", None, settings, seed=0).to(pick_device(settings.device))
+    network = load_token_head(model, "answering", None, settings, seed=0, new_head=False).to(pick_device(settings.device))
     tables = [read_table(path) for path in examples]
     windows: list[Window] = []
     of_testset, first = [], 0

@@ -5,7 +5,7 @@ The rows of an epoch are shuffled into updates of like length; the loop, the che
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -15,9 +15,11 @@ import numpy as np
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 from workflow_scripts.models.batches import Row
+from workflow_scripts.models.reading import check_read
 from workflow_scripts.stage import processes
 from workflow_scripts.tasks.heads import Reader, summed_loss
-from workflow_scripts.text.examples import Example
+from workflow_scripts.text.examples import Example, read_table
+from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.flat import same_choice
@@ -150,6 +152,8 @@ def finetune_head(
     chosen: HeadSettings = getattr(settings, block)
     with begun(job._replace(checkpoints=checkpoints), description) as folder:
         prepared = prepare(job, train, dev, settings)
+        texts = ((str(path), code, plain_texts(path)) for path, code in zip(train, settings.train_languages, strict=True))
+        unknown = check_read(prepared.reader.codec, texts)
         network, score = prepared.network, f"dev_{prepared.score}"
         diverged = ""
         try:
@@ -163,6 +167,7 @@ def finetune_head(
         about = {
             "languages": list(dict.fromkeys(settings.train_languages)),
             "dev_languages": [*settings.dev_languages],
+            "unknown": unknown,
             "rows": sum(prepared.batches.epoch_sizes),
             "precision": pick_precision(chosen.precision, pick_device(chosen.device)),
             "checkpoints": str(folder),
@@ -177,6 +182,11 @@ def finetune_head(
         }
         columns = ("update", "seconds", "loss", "learning_rate", "dev_loss", score)
         finish(job, network, prepared.reader.tokenizer, looks, about, columns)
+
+
+def plain_texts(table: Path) -> Iterator[str]:
+    """The texts of a table's examples, with plain blanks inside of words."""
+    return (text.replace(INNER_BLANK, " ") for example in read_table(table) for text in example.texts)
 
 
 def with_choice(settings: Any, choice: Path | None) -> Any:

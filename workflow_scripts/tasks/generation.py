@@ -31,6 +31,7 @@ from workflow_scripts.tasks.crosslingual import CrossLingual
 from workflow_scripts.tasks.experiment import MoreText, Phase, Task, phases_of, shared_problems
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_pairs
+from workflow_scripts.text.words import is_blank
 from workflow_scripts.training.choice import Choice
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def decode(
         for name, lines, pair in zip(testsets, texts, zip(languages, target_languages, strict=True), strict=True):
             with atomic(folder / f"{name}.hyp") as file:
                 file.writelines(f"{one_line(ranked[0].text)}\n" for ranked in translate(lines, pair, 1))
-    print({"testsets": testsets, "sentences": list(map(len, texts))})
+    print({"testsets": testsets, "sentences": list(map(len, texts)), "empty_sources": [sum(map(is_blank, lines)) for lines in texts]})
 
 
 # ---------------------------------------------------------------------------------------------

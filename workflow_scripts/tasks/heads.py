@@ -31,10 +31,11 @@ def load_text_head(folder: Path, labels: list[str] | None, settings: TextHeadSet
     chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
     form = family_of(folder)
     if settings.parts == "both" or not form.decoder:
-        return load_network(folder, "classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
+        return load_network(folder, "classification", **chosen, seed=seed, labels=labels, new_head=bool(labels), from_scratch=from_scratch)
     reads = "mean" if settings.reads == "mean" else "first" if form.row[0] == "tag" else "last"
     chosen |= {"head_reads": reads, "decoder_layers": 0}
-    return load_network(folder, "encoder_classification", **chosen, seed=seed, labels=labels, from_scratch=from_scratch)
+    chosen |= {"labels": labels, "new_head": bool(labels)}
+    return load_network(folder, "encoder_classification", **chosen, seed=seed, from_scratch=from_scratch)
 
 
 def load_token_head(
@@ -44,14 +45,15 @@ def load_token_head(
     settings: Labelling | Answering,
     seed: int,
     from_scratch: bool = False,
+    new_head: bool = True,
 ) -> Any:
     """The model in `folder` with a head that reads each token: one for tags, which are the `labels`, or one that marks answers.
 
-    It is drawn from `seed` if the model has none; without `labels`, the model's own is loaded.
+    It is drawn from `seed` if the model has none and it may be a `new_head`; without `labels`, the model's own is loaded.
     """
     chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
     changes: dict[str, Any] = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
-    return load_network(folder, head, **chosen, seed=seed, labels=labels, from_scratch=from_scratch, **changes)
+    return load_network(folder, head, **chosen, seed=seed, labels=labels, new_head=new_head, from_scratch=from_scratch, **changes)
 
 
 class Reader:

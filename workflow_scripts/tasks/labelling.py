@@ -145,7 +145,7 @@ def predict(
     if threads:
         torch.set_num_threads(threads)
     reader = WordReader(model, settings.max_length, settings.parts)
-    network = load_token_head(model, "labelling", None, settings, seed=0).to(pick_device(settings.device))
+    network = load_token_head(model, "labelling", None, settings, seed=0, new_head=False).to(pick_device(settings.device))
     labels = [network.config.id2label[i] for i in range(network.config.num_labels)]
     tables = [read_table(path, labels, "word") for path in examples]
     windows = [reader.windows(table) for table in tables]

@@ -50,6 +50,14 @@ class Words(NamedTuple):
         return [self.text[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
 
+def is_blank(line: str) -> bool:
+    """Whether nothing of a line can be seen: it has blanks, breaks between sentences, control characters and invisible ones alone."""
+    return not _VISIBLE.search(line.replace(BREAK, ""))
+
+
+_VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
+
+
 def words_of(lines: Sequence[str], code: str) -> Words:
     """The words of many lines in the language `code`. Numbers are words, punctuation is not."""
     text = "\n".join(lines)

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from workflow_scripts.device import pick_precision
+from workflow_scripts.models.reading import check_read
 from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
@@ -89,7 +90,12 @@ def translate(
     switching = from_plain(CodeSwitch, json.loads(switch)) if switch else None
     more = list(zip(more_sources, more_targets, zip(more_languages, more_target_languages, strict=True), strict=True))
 
+    unknown: dict[str, Any] = {}
+    sides = [(train_source, languages[0]), (train_target, languages[1])]
+    sides += [side for source, target, direction in more for side in ((source, direction[0]), (target, direction[1]))]
+
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
+        unknown.update(check_read(codec, ((str(path), code, read_lines(path)) for path, code in sides)))
         rows = read_aligned(dev_source, dev_target, languages, codec, settings.max_length)
         dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
         parts: list[Rounds] = []
@@ -113,7 +119,7 @@ def translate(
         method = Method(train=train_generator, open=opened, about={"generator": generator, "sga": asdict(chosen)})
     if switching:
         method = method._replace(about={**method.about, "switch": asdict(switching)})
-    train_phase(job, settings, text, read, method, languages=languages, documents=documents)
+    train_phase(job, settings, text, read, method, languages=languages, documents=documents, told={"unknown": unknown})
 
 
 def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training]:
@@ -144,8 +150,11 @@ def train_phase(
     *,
     languages: tuple[str, ...],
     documents: bool = False,
+    told: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
+
+    The report has as well what is `told` of the text when that has been read.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
     """
@@ -169,6 +178,7 @@ def train_phase(
             "rows": rounds.rows,
             "precision": pick_precision(settings.precision, network.device),
             **method.about,
+            **told,
             **taken,
             "checkpoints": str(folder),
             "handed_on": handed_on(history, settings),

@@ -1,0 +1,148 @@
+"""What a folder is that is no model, and what to do then: one line that names both."""
+
+import json
+import pickle
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_models import small_model
+from transformers import AutoModelForSeq2SeqLM
+
+from workflow_scripts.models.networks import load_network, read_weights
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.run.model_findings import _model_in
+from workflow_scripts.stage import InputError
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return small_model(tmp_path_factory.mktemp("whole"))
+
+
+def said_of(folder):
+    """What preflight says of a folder, which is what training and decoding say."""
+    said = []
+    for look in (lambda: _model_in(folder, ["de", "en"], False, []), lambda: opened(folder)):
+        with pytest.raises(InputError) as error:
+            look()
+        said.append(str(error.value))
+    assert said[0] == said[1] and "\n" not in said[0] and str(folder) in said[0]
+    return said[0]
+
+
+def opened(folder):
+    load_codec(folder)
+    return load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+
+
+def test_an_adapter(tmp_path):
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "facebook/mbart-large-50"}))
+    (tmp_path / "adapter_model.safetensors").touch()
+    assert "it is an adapter of facebook/mbart-large-50, without that model's weights; merge the two with peft" in said_of(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_a_pointer_of_git_lfs(whole, tmp_path, name):
+    folder = shutil.copytree(whole, tmp_path / "model")
+    (folder / name).write_text(POINTER)
+    assert f"{name}: is a pointer of git LFS in the place of the file; install git-lfs and run `git lfs pull` there" in said_of(folder)
+
+
+def test_no_weights_but_others(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "model")
+    (folder / "model.safetensors").rename(folder / "model.fp16.safetensors")
+    with pytest.raises(InputError, match=r"no weights .* is there, only model\.fp16\.safetensors; download or copy the model again"):
+        _model_in(folder, ["de", "en"], False, [])
+
+
+def test_no_tokenizer(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "model")
+    (folder / "tokenizer.json").unlink()
+    assert "no tokenizer (tokenizer.json or" in said_of(folder)
+    (folder / "trainer_state.json").write_text("{}")
+    assert "it is a checkpoint of transformers' Trainer; copy the tokenizer's files there" in said_of(folder)
+    shutil.copy(whole / "tokenizer.json", folder)  # the advice
+    assert "its tokenizer knows de and en" in _model_in(folder, ["de", "en"], False, [])
+
+
+def test_a_trainers_folders(whole, tmp_path):
+    for name in ("checkpoint-90", "checkpoint-100"):
+        shutil.copytree(whole, tmp_path / name)
+    assert f"it is a folder of the Trainer's checkpoints, and a model is in {tmp_path}/checkpoint-100; name that" in said_of(tmp_path)
+    _model_in(tmp_path / "checkpoint-100", ["de", "en"], False, [])
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "optimizer.pt").touch()
+    assert "it is a checkpoint of transformers' Trainer, without the model itself" in said_of(alone)
+    shutil.copytree(whole, alone / "pytorch_model")
+    assert f"Trainer, and a model is in {alone}/pytorch_model; name that" in said_of(alone)
+
+
+def test_a_models_folder_in_the_cache(whole, tmp_path):
+    cached = tmp_path / "models--facebook--mbart-large-cc25"
+    (cached / "snapshots").mkdir(parents=True)
+    assert "folder in the Hugging Face cache, without files; run `hf download` again" in said_of(cached)
+    for commit in ("1111", "2222"):
+        shutil.copytree(whole, cached / "snapshots" / commit)
+    (cached / "refs").mkdir()
+    (cached / "refs/main").write_text("1111\n")
+    assert f"in the Hugging Face cache; name the folder of its files, {cached}/snapshots/1111" in said_of(cached)
+    _model_in(cached / "snapshots/1111", ["de", "en"], False, [])
+
+
+def test_weights_are_compared_before_they_are_loaded(whole, tmp_path):
+    """Also pickled ones, of which nothing is run."""
+    weights = load_file(whole / "model.safetensors")
+    folder = shutil.copytree(whole, tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    torch.save({**weights, "more": torch.ones(1)}, folder / "pytorch_model.bin")
+    assert "; 1 of its weights are not read (more)" in _model_in(folder, ["de", "en"], False, [])
+    lost = dict(weights)
+    for name in [name for name in lost if "encoder.layers.0.fc" in name]:
+        del lost[name]
+    torch.save(lost, folder / "pytorch_model.bin")
+    first = ", ".join(f"model.encoder.layers.0.fc{part}" for part in ("1.bias", "1.weight", "2.bias"))
+    assert f"it lacks {first} and 1 more); download or copy" in said_of(folder)
+    torch.save({**weights, "model.encoder.layers.0.fc1.bias": torch.ones(3)}, folder / "pytorch_model.bin")
+    assert "(model.encoder.layers.0.fc1.bias has the size 3, not 64); download or copy" in said_of(folder)
+
+
+class Runs:
+    """What runs a command when it is unpickled."""
+
+    def __reduce__(self):
+        return (print, ("it has run",))
+
+
+def test_pickled_code_is_not_run(whole, tmp_path, capsys):
+    folder = shutil.copytree(whole, tmp_path / "model")
+    torch.save({**load_file(folder / "model.safetensors"), "code": Runs()}, folder / "pytorch_model.bin", pickle_module=pickle)
+    (folder / "model.safetensors").unlink()
+    assert "its pickled weights hold more than numbers and might run code, so they are not opened" in said_of(folder)
+    assert "it has run" not in capsys.readouterr().out
+    found = torch.load(folder / "pytorch_model.bin", weights_only=False)  # the advice
+    torch.save({name: weight for name, weight in found.items() if torch.is_tensor(weight)}, folder / "pytorch_model.bin")
+    _model_in(folder, ["de", "en"], False, [])
+
+
+def test_a_head_may_be_new_where_training_makes_it_alone(tmp_path):
+    model = small_model(tmp_path)
+    settings = {"dropout": 0.0, "attention_dropout": 0.0, "seed": 1}
+    network = load_network(model, "classification", **settings, labels=["a", "b"])
+    with pytest.raises(InputError, match=r"it lacks classification_head\.dense\.bias, .* and 1 more"):
+        load_network(model, "classification", **settings, new_head=False)
+    network.save_pretrained(model)
+    load_network(model, "classification", **settings, new_head=False)
+    weights = {name: weight for name, weight in network.state_dict().items() if "out_proj.weight" not in name or "layers" in name}
+    network.save_pretrained(model, state_dict=weights)
+    with pytest.raises(InputError, match=r"it lacks classification_head\.out_proj\.weight\)"):
+        load_network(model, "classification", **settings)
+
+
+def test_no_weights_are_loaded_where_names_are_compared(whole):
+    network = read_weights(AutoModelForSeq2SeqLM, whole, device_map="meta")
+    assert all(weight.is_meta for weight in network.parameters())

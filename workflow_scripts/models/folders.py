@@ -1,0 +1,125 @@
+"""folders: whether a folder is a model in Hugging Face's format whose files are whole; where it is not, what it is instead, and what to do.
+
+All that loads a model asks here, and so does preflight. Nothing but the beginnings of files is read.
+"""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.stage import InputError
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+"""The files of a model's weights, as transformers looks for them."""
+INDEX = ".index.json"
+"""What is added to their names where they are in several parts, which the index then names."""
+TOKENIZER_FILES = ("tokenizer.json", "sentencepiece.bpe.model", "vocab.txt")
+"""One of these has the pieces of a model's vocabulary."""
+_POINTER = b"version https://git-lfs"
+_OTHERS = ("*.gguf", "*.h5", "*.msgpack", "*.onnx", "*.ckpt", "*.pt", "*.pth", "*.safetensors", "*.bin")
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `InputError` for a folder without ``config.json``, and for one whose files git LFS has not fetched."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; a model in Hugging Face's format is needed")
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.stat().st_size < 1024 and path.read_bytes().startswith(_POINTER):
+            raise InputError(
+                f"{path}: is a pointer of git LFS in the place of the file; install git-lfs and run `git lfs pull` there, or download the "
+                "model with `hf download`"
+            )
+    if not (folder / "config.json").exists() or not (folder / "config.json").stat().st_size:
+        raise InputError(f"{folder}: no config.json is there; {_instead(folder)}")
+
+
+def check_weights(folder: Path) -> None:
+    """Raise `InputError` for a folder without weights, for files of weights that are cut off, and for parts that are not there."""
+    from safetensors import SafetensorError, safe_open
+
+    check_folder(folder)
+    if not any((folder / f"{name}{end}").exists() and (folder / f"{name}{end}").stat().st_size for name in WEIGHTS for end in ("", INDEX)):
+        what = "weights (model.safetensors or pytorch_model.bin, or their .index.json)"
+        others = sorted({path.name for pattern in _OTHERS for path in folder.glob(pattern) if path.stat().st_size})
+        there = f", only {', '.join(others[:3])}" if others and not (folder / "adapter_config.json").exists() else ""
+        raise InputError(f"{folder}: no {what} is there{there}; {_instead(folder)}")
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, "np"):
+                pass
+        except SafetensorError as error:
+            raise InputError(f"{path}: is no whole file of weights ({error}); download or copy the model again") from None
+    for path in sorted(folder.glob("pytorch_model*.bin")):
+        with path.open("rb") as file:
+            old = file.read(1) == b"\x80"  # pickled as a whole, as by torch before 1.6
+        if not (old or zipfile.is_zipfile(path)):
+            raise InputError(f"{path}: is no whole file of weights; download or copy the model again")
+    for index in (path for name in WEIGHTS if (path := folder / (name + INDEX)).exists()):
+        if lost := sorted(part for part in parts_in(index) if not (folder / part).exists()):
+            raise InputError(f"{index}: {', '.join(lost)} is not there; download or copy the model again")
+
+
+def parts_in(index: Path) -> set[str]:
+    """The files that an index of weights names. Raises `InputError` where it is none."""
+    try:
+        return {*json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{index}: is no index of weights; download or copy the model again") from None
+
+
+def check_tokenizer(folder: Path) -> None:
+    """Raise `InputError` where no tokenizer is there: transformers makes an empty one of nothing, to which all text is unknown."""
+    if not any((folder / name).exists() and (folder / name).stat().st_size for name in TOKENIZER_FILES):
+        what = f"no tokenizer ({' or '.join(TOKENIZER_FILES)}) is there"
+        if (folder / "trainer_state.json").exists():
+            raise InputError(
+                f"{folder}: {what}, as it is a checkpoint of transformers' Trainer; copy the tokenizer's files there from the model that "
+                "the training started from"
+            )
+        raise InputError(f"{folder}: {what}; download or copy the model again")
+
+
+def _instead(folder: Path) -> str:
+    """What a folder is that is no model as a whole, and what to do."""
+    if (adapter := folder / "adapter_config.json").exists():
+        base = _read(adapter).get("base_model_name_or_path") or "another model"
+        return (
+            f"it is an adapter of {base}, without that model's weights; merge the two with peft "
+            "(`AutoPeftModelForSeq2SeqLM.from_pretrained(FOLDER).merge_and_unload().save_pretrained(NEW)`), copy the tokenizer's files to "
+            "NEW as well, and name NEW"
+        )
+    if (folder / "snapshots").is_dir():
+        inside = _snapshot(folder)
+        said = "it is a model's folder in the Hugging Face cache"
+        return f"{said}; name the folder of its files, {inside}" if inside else f"{said}, without files; run `hf download` again"
+    # a checkpoint's number tells which is the newest
+    models = sorted((path.parent for path in folder.glob("*/config.json")), key=lambda path: (len(path.name), path.name))
+    what = ""
+    if any((folder / name).exists() for name in ("trainer_state.json", "optimizer.pt")):
+        what = "it is a checkpoint of transformers' Trainer, "
+    elif any(path.name.startswith("checkpoint-") for path in models):
+        what = "it is a folder of the Trainer's checkpoints, "
+    if models:
+        return f"{what or 'it holds other folders, '}and a model is in {models[-1]}; name that"
+    if what:
+        return f"{what}without the model itself; give the folder that `save_model` has written"
+    return "download or copy the model again"
+
+
+def _snapshot(folder: Path) -> Path | None:
+    """The folder of files in a model's folder of the cache: that of the branch `main`, otherwise the newest."""
+    main = folder / "refs" / "main"
+    named = folder / "snapshots" / main.read_text(encoding="utf-8").strip() if main.is_file() else None
+    if named and (named / "config.json").exists():
+        return named
+    there = sorted((path.parent for path in folder.glob("snapshots/*/config.json")), key=lambda path: path.stat().st_mtime)
+    return there[-1] if there else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}

@@ -1,0 +1,105 @@
+"""reading_findings: whether the vocabularies of published models have the script of the text that a run reads.
+
+A model that is made here has a vocabulary of this text.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.models.reading import NOTED, REFUSED, WAY_OUT, unknown_in
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.run.config import Config, sources_of
+from workflow_scripts.run.findings import Finding, is_awaited
+from workflow_scripts.run.labelled_findings import examples_of, plain_lines
+from workflow_scripts.run.model_findings import located
+from workflow_scripts.run.text_findings import beginning
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.text.aligned import read_aligned
+from workflow_scripts.text.parallel import read_pairs
+
+
+class Text(NamedTuple):
+    """One side of a part of the text that an experiment reads."""
+
+    about: str
+    """Where the configuration names it."""
+    code: str
+    lines: list[str]
+    learnt: bool
+    """Whether models are trained on it."""
+
+
+def vocabularies(config: Config) -> Iterator[Finding]:
+    """The share of unknown pieces in each text that a published model of the run reads, by language."""
+    looked_at = set()
+    for name in experiments_needed(config):
+        experiment = config.experiments[name]
+        roots = {chain(config, backbone)[-1] for backbone in backbones_of(config, experiment)}
+        for root, codec in ((root, codec) for root in sorted(roots) if (codec := _codec(config, root))):
+            for text in _texts(config, experiment):
+                if (root, text.about, text.code) not in looked_at:
+                    looked_at.add((root, text.about, text.code))
+                    yield from _judged(f"{text.about} ({text.code})", root, codec, text)
+
+
+def _judged(about: str, backbone: str, codec: Codec, text: Text) -> Iterator[Finding]:
+    found = unknown_in(codec, text.lines)
+    if not found.pieces:
+        return
+    said = f"{found.said(text.code)}, to the vocabulary of backbones.{backbone}"
+    if text.learnt and found.share >= REFUSED:
+        yield Finding("WRONG", about, f"{said}; {WAY_OUT}")
+    elif found.share >= REFUSED:
+        yield Finding("note", about, f"{said}, so scores on it say nothing; {WAY_OUT}")
+    elif found.share >= NOTED:
+        yield Finding("note", about, said)
+    else:
+        yield Finding("ok", about, f"{found.share:.1%} of the pieces are unknown to the vocabulary of backbones.{backbone}")
+
+
+def _codec(config: Config, name: str) -> Codec | None:
+    """The tokenizer of a published model; None where it is not on this machine, or cannot be read, which is said elsewhere."""
+    block = config.backbones[name]
+    folder = located(block.model, block.revision) if block.kind == "hub" and block.model else None
+    return _loaded(folder) if folder else None
+
+
+@functools.cache
+def _loaded(folder: Path) -> Codec | None:
+    try:
+        return load_codec(folder)
+    except InputError:
+        return None
+
+
+def _texts(config: Config, experiment: Any) -> Iterator[Text]:
+    """The texts of an experiment, as far as they are there and can be read."""
+    kind = task_of(experiment).text
+    for name in dict.fromkeys([experiment.corpus, *getattr(experiment, "together_with", ())]):
+        block = getattr(config, kind)[name]
+        for part, source in sources_of(block).items():
+            if not (paths := source.paths()) or is_awaited(*paths):
+                continue
+            about, learnt = f"{kind}.{name}.{part}", part == "train" or part.startswith("translations")
+            for code, lines in _sides(kind, block, part, source):
+                yield Text(about, code, lines, learnt)
+
+
+def _sides(kind: str, block: Any, part: str, source: Any) -> Iterable[tuple[str, list[str]]]:
+    if kind == "corpora":
+        pairs = beginning(read_pairs, source.at_hand(), block.languages, block.documents)
+        return zip(block.languages, ([pair[side] for pair in ((p.a, p.b) for p in pairs)] for side in (0, 1)), strict=True)
+    if kind == "aligned":
+        try:
+            return list(zip(source.languages, read_aligned(source.at_hand())[0], strict=True))
+        except InputError:
+            return []
+    examples, where = beginning(examples_of, source, block), part.replace(".", "/")
+    texts = [(block.language_of(where), plain_lines(examples))]
+    if block.unit == "target":
+        texts.append((block.language_of_targets(where), [example.label for example in examples]))
+    return texts
