@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import json
 import math
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from workflow_scripts.models.families import longest_output, longest_row
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import Codec, load_codec
-from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.text.files import read_lines
 
 
@@ -64,6 +65,7 @@ def main(
     *,
     languages: tuple[str, str],
     n_best: Path | None = None,
+    report: Path | None = None,
     prompts: Path | None = None,
     documents: bool = False,
     learnt_from: str = "",
@@ -72,6 +74,7 @@ def main(
 ) -> None:
     """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
 
+    `report` is a JSON file that says which lines were longer than the model reads, so that their ends were lost.
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
     of `documents`, `</s>` stands between sentences. A source language that the model has no tag for is read under that of `learnt_from`, if
     it is named. With a file of `prompts`, `model` is the backbone that they were trained with, which
@@ -101,6 +104,8 @@ def main(
             file.write("line\trank\tscore\thypothesis\n")
             for line, ranked in enumerate(found, 1):
                 file.writelines(f"{line}\t{rank}\t{one.score:.4f}\t{one_line(one.text)}\n" for rank, one in enumerate(ranked, 1))
+    if report:
+        write_json(report, {"sentences": len(found), **translate.told, "settings": asdict(settings)})
     print({"sentences": len(found), **asdict(settings)})
 
 
@@ -109,8 +114,28 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-Translate = Callable[[list[str], tuple[str, str], int], list[list[Hypothesis]]]
-"""Lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line."""
+class Translate:
+    """What translates: lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line.
+
+    A line that is longer than the model can read is cut, which is said, and told in `told`.
+    """
+
+    def __init__(self, codec: Codec, longest: int, write: Callable[[list[list[int]], tuple[str, str], int], list[list[Hypothesis]]]):
+        self._codec, self._longest, self._write = codec, longest, write
+        self.told: dict[str, Any] = {}
+        """Of the last lines: how many pieces the model reads (`longest`), and the numbers, from 1, of lines that have more (`too_long`)."""
+
+    def __call__(self, lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        """The best hypotheses of each line."""
+        pieces = self._codec.pieces(lines, sys.maxsize)
+        kept = [self._codec.within(ids, self._longest) for ids in pieces]
+        cut = [number for number, (some, whole) in enumerate(zip(kept, pieces, strict=True), 1) if len(some) < len(whole)]
+        self.told = {"longest": self._longest, "too_long": cut}
+        if cut:
+            numbers = ", ".join(map(str, cut[:10])) + (", …" if len(cut) > 10 else "")
+            said = f"WARNING: {len(cut)} of {len(lines)} lines have more than the {self._longest} pieces that the model reads"
+            print(f"{said}; their ends are not translated. Split them into sentences (line {numbers})", flush=True)
+        return self._write(self._codec.framed(kept, languages[0]), languages, n_best)
 
 
 def translator(
@@ -118,7 +143,7 @@ def translator(
 ) -> AbstractContextManager[Translate]:
     """What translates with a model, which is loaded once: all at once if the model is of that form, else by the engine of the settings.
 
-    Sentences longer than the model can read are cut, and it writes at most what it can, whatever the settings' `max_length`.
+    Sentences longer than the model can read are cut (`Translate`), and it writes at most what it can, whatever the settings' `max_length`.
     From now on PyTorch computes with so many `threads`; 0 leaves it those that it has.
     """
     if threads:
@@ -149,13 +174,12 @@ def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path 
     denoised = Counter[int]()
     longest = min(settings.max_length, longest_output(generator.config))
 
-    def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-        rows = codec.encode(lines, languages[0], generator.longest_source)
+    def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=longest, **often)
         denoised.update(each.iterations for each in written)
         return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
 
-    yield translate
+    yield Translate(codec, generator.longest_source, translate)
     print({"lines by how often they were denoised": dict(sorted(denoised.items()))})
 
 
@@ -171,13 +195,11 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
         "min_length": settings.min_length,
         "length_penalty": settings.length_penalty,
     }
-    longest = longest_row(network.config)
 
-    def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-        rows = codec.encode(lines, languages[0], longest)
+    def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
 
-    yield translate
+    yield Translate(codec, longest_row(network.config), translate)
 
 
 @contextlib.contextmanager
@@ -203,9 +225,9 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
         except ValueError as error:
             raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
 
-        def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
             tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
-            sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], longest_row(config))]
+            sources = [tokenizer.convert_ids_to_tokens(row) for row in rows]
             results = loaded.translate_batch(
                 sources,
                 target_prefix=[[tag]] * len(sources),
@@ -224,7 +246,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
             return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
 
-        yield translate
+        yield Translate(codec, longest_row(config), translate)
 
 
 def why_not_on_gpu() -> str:

@@ -138,8 +138,10 @@ def _unit_problems(where: str, source: LabelledSource, labelled: Labelled) -> It
         yield from _useless_problems(where, source, ("targets", "target_where", "target_language"), "`unit: target`")
     if source.empty != "refuse" and (labelled.unit in ("word", "question") or _is_judged(source, labelled.unit)):
         yield f"{where}.empty: is for `unit: text` and `target`, and for `unit: query` with `columns`"
-    if labelled.unit != "text":
-        yield from _useless_problems(where, source, ("quoted",), "`unit: text`")
+    if source.quoted and (
+        labelled.unit == "word" or kind_of(source.file or "") in (".json", ".jsonl") or _is_judged(source, labelled.unit)
+    ):
+        yield f"{where}.quoted: is for TSV files with `columns`"
     if _is_judged(source, labelled.unit):
         yield from _useless_problems(where, source, ("where", "label_pattern"), "a file with `columns`; of judgements all lines are read")
     if kind_of(source.file or "") == ".json" and (other := source.where.keys() - {"id"}):

@@ -2,7 +2,7 @@
 
 It looks at all that a run needs before it starts: text, word lists, vectors, models, memory, disk, and
 what the profile asks of Slurm (`findings`, `text_findings`, `labelled_findings`, `lexicon_findings`,
-`model_findings`, `resources`).
+`model_findings`, `length_findings`, `resources`).
 Everything that is wrong is listed at once, each with the way out.
 """
 
@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.run import amounts, findings, labelled_findings, lexicon_findings, model_findings, resources, text_findings
+from workflow_scripts.run import (
+    amounts,
+    findings,
+    labelled_findings,
+    length_findings,
+    lexicon_findings,
+    model_findings,
+    resources,
+    text_findings,
+)
 from workflow_scripts.run.config import Config, load, missing_files
 from workflow_scripts.run.findings import Finding, Jobs
 from workflow_scripts.run.loading import check_files
@@ -66,6 +75,8 @@ def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findin
     yield from text_findings.unaligned(config)
     yield from text_findings.analysed(config)
     yield from model_findings.backbones(config)
+    yield from length_findings.long_rows(config)
+    yield from length_findings.long_sources(config)
     yield from model_findings.layers(config)
     yield from model_findings.comet(config)
     yield from model_findings.tokenisers(config)

@@ -72,6 +72,7 @@ def main(
     about |= mean_lengths(made, languages[1], target_languages[1]) if unit == "target" else {}
     source = {"translated": str(train), "decoding": asdict(settings)}
     where = str(pick_device(settings.device))
+    about |= {"cut_while_translating": len(translate.told.get("too_long", ()))}
     write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "device": where, "source": source})
 
 

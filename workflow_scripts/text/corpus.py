@@ -295,8 +295,16 @@ _ONE_SPELLING = str.maketrans({SOFT_HYPHEN: "", "İ": "i", "ı": "i"})  # Turkis
 
 
 def leak_key(line: str) -> str:
-    """A form in which sentences are compared: lower case, with ı as i, every digit a 0, no punctuation or soft hyphens, single spaces."""
-    plain = unicodedata.normalize("NFC", line.translate(_ONE_SPELLING).lower())
+    """A form in which sentences are compared, wherever those of dev and test sets are kept out of text that is learnt from.
+
+    It is in NFKC, so that letters of another width or form are the same, in lower case, with ı as i and every digit as 0, and has no
+    punctuation or soft hyphens, and single spaces.
+    """
+    if line.isascii():
+        plain = line.lower()
+    else:
+        # letters that NFKC makes of others may be capitals, and lower case is not always composed
+        plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", line).translate(_ONE_SPELLING).lower())
     return " ".join(plain.translate(_KEY_CHARACTERS).split())
 
 

@@ -73,6 +73,7 @@ def read_questions(
     removed: Counter[str],
     changed: Counter[str],
     lost_answers: LostAnswers = "refuse",
+    quoted: bool = False,
 ) -> Iterator[Question]:
     """The questions of a file in order; what was left out is counted in `removed`, what was repaired in `changed`.
 
@@ -83,7 +84,8 @@ def read_questions(
     """
     is_json = kind_of(path) == ".json"
     seen: dict[str, int] = {}
-    for raw in _json_questions(Path(path), where, removed) if is_json else _table_questions(Path(path), columns, header, where, removed):
+    path = Path(path)
+    for raw in _json_questions(path, where, removed) if is_json else _table_questions(path, columns, header, where, removed, quoted):
         if raw.key in seen:
             raise InputError(f"{raw.at}: the id {raw.key!r} is there twice (before in line {seen[raw.key]}); give each question its own")
         if raw.key:
@@ -277,8 +279,10 @@ NEEDED = COLUMNS[:3]
 """Those that a table must have."""
 
 
-def _table_questions(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[_Raw]:
-    for number, row in table_rows(path, with_where(columns, where), header, normalise=False):
+def _table_questions(
+    path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str], quoted: bool
+) -> Iterator[_Raw]:
+    for number, row in table_rows(path, with_where(columns, where), header, normalise=False, quoted=quoted):
         at = f"{path}, line {number}"
         if not is_asked_for(row, where):
             removed[NOT_ASKED_FOR] += 1

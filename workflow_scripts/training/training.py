@@ -27,15 +27,15 @@ from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import InputError, from_plain, run
-from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import describe_phase
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.curve import handed_on
 from workflow_scripts.training.job import Job, begun, finish
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.loop import load_model, train
-from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, read_aligned
+from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
 from workflow_scripts.training.settings import ROUNDING_ONLY, Training
+from workflow_scripts.training.too_long import Room, told
 from workflow_scripts.training.watching import Diverged
 
 
@@ -49,12 +49,14 @@ def restore(job: Job, *, languages: tuple[str, ...], noised: Path, documents: bo
     """
     job, settings = _with_choice(job, settings, "pretext")
 
+    room = Room.of(settings, leave_out=not documents)
+
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        rounds = NoisedRounds(noised, languages, codec, settings.max_length)
-        return rounds, [Dev(rounds.read("dev", code), code) for code in languages]
+        rounds = NoisedRounds(noised, languages, codec, room)
+        return rounds, [rounds.dev(code) for code in languages]
 
     text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
-    train_phase(job, settings, text, read, languages=languages, documents=documents)
+    train_phase(job, settings, text, read, room, languages=languages, documents=documents)
 
 
 def translate(
@@ -89,15 +91,16 @@ def translate(
     switching = from_plain(CodeSwitch, json.loads(switch)) if switch else None
     more = list(zip(more_sources, more_targets, zip(more_languages, more_target_languages, strict=True), strict=True))
 
+    room = Room.of(settings, leave_out=not documents)
+
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        rows = read_aligned(dev_source, dev_target, languages, codec, settings.max_length)
-        dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
+        dev = [aligned_dev(dev_source, dev_target, languages, codec, room)]
         parts: list[Rounds] = []
         if switching and lexicon:
-            parts += [SwitchedText(train_source, train_target, languages, codec, settings, lexicon, switching, job.seed)]
+            parts += [SwitchedText(train_source, train_target, languages, codec, settings, lexicon, switching, job.seed, room)]
         else:
-            parts += [ParallelText(train_source, train_target, languages, codec, settings)]
-        parts += [ParallelText(*text, codec, settings) for text in more]
+            parts += [ParallelText(train_source, train_target, languages, codec, settings, room)]
+        parts += [ParallelText(*text, codec, settings, room) for text in more]
         return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
@@ -113,7 +116,7 @@ def translate(
         method = Method(train=train_generator, open=opened, about={"generator": generator, "sga": asdict(chosen)})
     if switching:
         method = method._replace(about={**method.about, "switch": asdict(switching)})
-    train_phase(job, settings, text, read, method, languages=languages, documents=documents)
+    train_phase(job, settings, text, read, room, method, languages=languages, documents=documents)
 
 
 def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training]:
@@ -140,12 +143,13 @@ def train_phase(
     settings: Training,
     text: dict[str, Path],
     read: Callable[[Codec], tuple[Rounds, list[Dev]]],
+    room: Room,
     method: Method = Method(),
     *,
     languages: tuple[str, ...],
     documents: bool = False,
 ) -> None:
-    """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
+    """Train one phase on what `read` makes of its `text`, training and dev rows that have `room`; write its outputs.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
     """
@@ -167,6 +171,7 @@ def train_phase(
         about = {
             "languages": languages,
             "rows": rounds.rows,
+            "too_long": told(room, rounds.too_long, [text for part in dev for text in part.too_long]),
             "precision": pick_precision(settings.precision, network.device),
             **method.about,
             **taken,
