@@ -159,7 +159,7 @@ def as_lists(rows):
 
 def test_rows_that_come_again_are_held_once(setup):
     class Text:
-        rows = 3
+        rows, too_long = 3, []
 
         def __init__(self):
             self.own = [([0, 20 + i, 2], [0, 9, 2]) for i in range(3)]

@@ -15,7 +15,7 @@ from transformers import get_scheduler
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.search import generate
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.spans import Noise
@@ -187,7 +187,8 @@ def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
     rates = [float(row[3]) for row in curve[1:] if row[3]]
     assert max(rates) <= 5e-3 and rates[-1] < rates[len(rates) // 2]
     report = read_json(tmp_path / "training.json")
-    assert report["rows"] == 170 and report["settings"]["updates"] == 40
+    (long,) = report["too_long"]["train"]
+    assert report["rows"] + long["too_long"] == long["rows"] == 170 and report["settings"]["updates"] == 40
     assert (report["handed_on"]["chosen_by"], report["handed_on"]["reason"]) == ("dev_bleu", None)
     assert report["handed_on"]["dev_bleu"] == pytest.approx(max(bleu for _, _, bleu in dev), rel=1e-4)
     assert list((tmp_path / "checkpoints").rglob("events.out.tfevents*"))
@@ -199,8 +200,8 @@ def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
     codec = load_codec(start)
     rounds = NoisedRounds(folder / "noised", ("de", "en"), codec, Room(64, leave_out=False))
     assert rounds.count == 2 and rounds.rows == 100 and rounds.epoch(2) == rounds.epoch(0) != rounds.epoch(1)
-    tags = {row[1][-1] for row in rounds.epoch(0)}
-    assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] == target[-1] for source, target in rounds.epoch(0))
+    tags = {max(row[1][-1], unlearnt(row[1][-1])) for row in rounds.epoch(0)}  # of rows that are cut, it is not learnt
+    assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] in tags for source, _ in rounds.epoch(0))
     finetune(folder, start, tmp_path, Training(updates=6, evaluate_every=3, checkpoint="last", **TINY), noised=folder / "noised")
     assert "\t\t" in (tmp_path / "curve.tsv").read_text()  # no BLEU of a restore task
 
@@ -232,10 +233,13 @@ def test_pairs_are_the_same_for_all_seeds(setup):
     folder, start = setup
     codec = load_codec(start)
     files = folder / "train.de", folder / "train.en", ("de", "en"), codec
-    some = ParallelText(*files, Training(pairs=50))
-    assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50)).epoch(3)
-    everything = Rows(*read_aligned(*files, Room(256, leave_out=True)).sides)
-    assert all(row in everything for row in some.epoch(0))
+    some = ParallelText(*files, Training(pairs=50, max_length=400))
+    assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50, max_length=400)).epoch(3)
+    everything = Rows(*read_aligned(*files, Room(400, leave_out=True)).sides)
+    assert len(everything) == 170 and all(row in everything for row in some.epoch(0))
+    # of the same pairs those that are too long are left out
+    fewer = ParallelText(*files, Training(pairs=50, max_length=60))
+    assert 0 < fewer.rows < 50 and set(fewer.chosen) < set(some.chosen) and all(row in some.epoch(0) for row in fewer.epoch(0))
 
 
 @pytest.mark.parametrize("given", [{"switch": "{}"}, {"lexicon": Path("de-en.tsv")}])
@@ -249,7 +253,7 @@ def test_words_of_the_source_are_switched_anew_in_each_epoch_and_the_target_stay
     lexicon = tmp_path / "de-en.tsv"
     words = sorted({word for line in manual_pairs(100)[0] for word in line.lower().split() if word.isalpha()})
     lexicon.write_text("".join(f"{word}\t{word[::-1]}\t1\t1.0\n" for word in words), encoding="utf-8")
-    text = (setup[0] / "train.de", setup[0] / "train.en", ("de", "en"), codec, Training(pairs=60, max_length=256))
+    text = (setup[0] / "train.de", setup[0] / "train.en", ("de", "en"), codec, Training(pairs=60, max_length=400))
     plain = ParallelText(*text).epoch(0)
     rows = SwitchedText(*text, lexicon, CodeSwitch(Noise(rate=0.3)), 1)
     first, second = rows.epoch(0), rows.epoch(1)

@@ -96,6 +96,7 @@ def main(
     codec.fallback = learnt_from
     with translator(model, codec, threads, settings, prompts) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)
+        translate.warn(source)
     if hypotheses:
         with atomic(hypotheses) as file:
             file.writelines(f"{one_line(ranked[0].text)}\n" for ranked in found)
@@ -117,7 +118,7 @@ def one_line(text: str) -> str:
 class Translate:
     """What translates: lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line.
 
-    A line that is longer than the model can read is cut, which is said, and told in `told`.
+    A line that is longer than the model can read is cut, which is told in `told`; `warn` says it.
     """
 
     def __init__(self, codec: Codec, longest: int, write: Callable[[list[list[int]], tuple[str, str], int], list[list[Hypothesis]]]):
@@ -131,11 +132,14 @@ class Translate:
         kept = [self._codec.within(ids, self._longest) for ids in pieces]
         cut = [number for number, (some, whole) in enumerate(zip(kept, pieces, strict=True), 1) if len(some) < len(whole)]
         self.told = {"longest": self._longest, "too_long": cut}
-        if cut:
-            numbers = ", ".join(map(str, cut[:10])) + (", …" if len(cut) > 10 else "")
-            said = f"WARNING: {len(cut)} of {len(lines)} lines have more than the {self._longest} pieces that the model reads"
-            print(f"{said}; their ends are not translated. Split them into sentences (line {numbers})", flush=True)
         return self._write(self._codec.framed(kept, languages[0]), languages, n_best)
+
+    def warn(self, what: Path | str) -> None:
+        """Say which of the last lines, those of `what`, were cut, if any were."""
+        if cut := self.told.get("too_long"):
+            numbers = ", ".join(map(str, cut[:10])) + (", …" if len(cut) > 10 else "")
+            said = f"{len(cut):,} line(s) have more than the {self._longest:,} pieces that the model reads, and their ends are lost"
+            print(f"WARNING: {what}: {said}: {numbers}; split them into sentences", flush=True)
 
 
 def translator(

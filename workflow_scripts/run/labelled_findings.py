@@ -39,7 +39,8 @@ def labelled(config: Config) -> Iterator[Finding]:
                 elif not part.startswith("translations"):
                     yield from in_both(f"labelled.{name}.{part}", *([example.texts for example in some] for some in (examples, learnt)))
                 if is_table(source) and not source.quoted:
-                    yield from quoted_cells(f"labelled.{name}.{part}", (text for one in examples for text in one.texts), table=True)
+                    cells = [text for one in examples for text in (*one.texts, *([one.label] if block.unit == "target" else []))]
+                    yield from quoted_cells(f"labelled.{name}.{part}", cells, table=True)
                 if block.unit == "text":
                     yield from _no_header(f"labelled.{name}.{part}", source, block)
         yield from of_other_tools(f"labelled.{name}", parts)

@@ -88,9 +88,11 @@ def decode(
         if not lines:
             raise InputError(f"{path}: is empty, there is nothing to answer")
     with translator(model, codec, threads, settings) as translate:
-        for name, lines, pair in zip(testsets, texts, zip(languages, target_languages, strict=True), strict=True):
+        directions = zip(languages, target_languages, strict=True)
+        for path, name, lines, pair in zip(sources, testsets, texts, directions, strict=True):
             with atomic(folder / f"{name}.hyp") as file:
                 file.writelines(f"{one_line(ranked[0].text)}\n" for ranked in translate(lines, pair, 1))
+            translate.warn(path)
             write_json(folder / f"{name}.decoding.json", {"sentences": len(lines), **translate.told})
     print({"testsets": testsets, "sentences": list(map(len, texts))})
 

@@ -60,6 +60,7 @@ def main(
             return [one_line(ranked[0].text) for ranked in translate(lines, languages, 1)]
 
         made = translated(table, unit, answers, removed, targets)
+        translate.warn(f"sentences of {train}")
     forbidden = keys((example for path in held_out for example in read_table(path)), unit)
     made = without_shared(made, forbidden, unit, removed)
     if not made:

@@ -180,7 +180,9 @@ class MaskedText(Rounds):
     """Rows of the masked language model: monolingual text, masked anew in each epoch."""
 
     def __init__(self, text: dict[str, list[str]], codec: Codec, room: Room, masking: "Masking", seed: int):
-        found = [kept(code, {code: read_side(codec, lines, code, room)}, room, f"the text in {code}") for code, lines in text.items()]
+        found = [
+            kept(code, {code: read_side(codec, lines, code, room, ends=True)}, room, f"the text in {code}") for code, lines in text.items()
+        ]
         by_language = [one.sides[0] for one in found]
         self.too_long = [one.about for one in found]
         lengths = np.concatenate([[0], *(ids.lengths() for ids in by_language)])

@@ -130,7 +130,7 @@ def monolingual(part: Part, codec: "Codec", room: Room) -> list[Segments]:
     made = []
     for code, path in part.text.items():
         first = array("q")
-        whole = read_side(codec, _lines_of_documents(path, first), code, room)
+        whole = read_side(codec, _lines_of_documents(path, first), code, room, ends=True)
         found = kept(code, {code: whole}, room, path)
         before = np.cumsum([0, *found.mask])  # of the lines that are left, how many come before each
         ids = found.sides[0]
@@ -153,7 +153,7 @@ def parallel(part: Part, codec: "Codec", room: Room) -> list[Segments]:
     """The pairs of each corpus."""
     made = []
     for one in part.bitext:
-        sides = {code: read_side(codec, read_lines(path), code, room) for code, path in one.items()}
+        sides = {code: read_side(codec, read_lines(path), code, room, ends=True) for code, path in one.items()}
         found = kept("-".join(one), sides, room, next(iter(one.values())))
         x, y = found.sides
         made.append(Segments(x, y, np.stack([np.arange(len(x)), np.arange(len(y))], axis=1), found.about))

@@ -41,17 +41,28 @@ class Side(NamedTuple):
 
 
 def read_side(
-    codec: Codec, lines: Iterable[str], code: str, room: Room, *, labels: bool = False, masks: bool = False, pieces: bool = False
+    codec: Codec,
+    lines: Iterable[str],
+    code: str,
+    room: Room,
+    *,
+    labels: bool = False,
+    ends: bool = False,
+    masks: bool = False,
+    pieces: bool = False,
 ) -> Side:
-    """Lines as rows that the encoder reads or, as `labels`, the decoder is to write. With `pieces`, lines are pieces separated by blanks.
+    """Lines as rows that the encoder reads or, as `labels`, the decoder is to write.
 
-    With `masks`, `<mask>` is no text.
+    With `ends` a row that is cut keeps its end, which a model that guesses masked pieces reads and never learns. With `masks`, `<mask>` is
+    no text; with `pieces`, lines are pieces separated by blanks.
     """
     cut: list[bool] = []
 
     def rows(portion: list[str]) -> list[list[int]]:
         whole = codec.piece_ids(portion) if pieces else codec.pieces(portion, NO_LIMIT, masks)
         cut.extend(len(ids) > room.max_length - 2 for ids in whole)
+        if ends:
+            return codec.framed([codec.within(ids, room.max_length) for ids in whole], code)
         return codec.fitted(whole, code, room.max_length, labels)
 
     return Side(encoded(rows, lines), np.array(cut, dtype=bool))
