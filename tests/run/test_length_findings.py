@@ -1,12 +1,10 @@
 """What preflight says of texts that are longer than a training, or a model, reads."""
 
-import pytest
 from configurations import DEFAULT, changed
 from looks import moses
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import config, length_findings
-from workflow_scripts.run.preflight import look_at
 
 EXPERIMENT = "experiments/help-de-en/training"
 
@@ -39,8 +37,3 @@ def test_texts_that_a_model_cannot_read_to_their_end_are_told(tmp_path):
     assert len(load_codec("resources/backbones/bible").pieces([german], 9999)[0]) > 510
     assert note.about == "experiments.help-de-en: test set own" and note.verdict == "note"
     assert note.said.startswith("1 of 2 texts have more than the 512 pieces that bible reads; their ends are lost (text 2 is the first)")
-
-
-@pytest.mark.parametrize("raw", [DEFAULT])
-def test_preflight_looks_at_lengths(raw):
-    assert any(each.about.endswith("training.max_length") for each in look_at(config.load(raw), {}, {}))
