@@ -237,6 +237,7 @@ def test_pairs_are_the_same_for_all_seeds(setup):
     assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50, max_length=400)).epoch(3)
     everything = Rows(*read_aligned(*files, Room(400, leave_out=True)).sides)
     assert len(everything) == 170 and all(row in everything for row in some.epoch(0))
+    assert some.too_long[0]["rows"] == 50
     # of the same pairs those that are too long are left out
     fewer = ParallelText(*files, Training(pairs=50, max_length=60))
     assert 0 < fewer.rows < 50 and set(fewer.chosen) < set(some.chosen) and all(row in some.epoch(0) for row in fewer.epoch(0))

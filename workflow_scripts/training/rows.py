@@ -44,16 +44,11 @@ class ParallelText(Rounds):
     """Rows of the translation task, the same in every epoch."""
 
     def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training, room: Room | None = None):
-        found = read_aligned(source, target, languages, codec, room or Room.of(settings))
-        # the choice does not hang on which pairs are too long, as arms may have different vocabularies
-        chosen = np.zeros(len(found.mask), dtype=bool)
-        chosen[same_choice(len(chosen), settings.pairs)] = True
-        self.chosen = np.flatnonzero(chosen & found.mask)
+        found = read_aligned(source, target, languages, codec, room or Room.of(settings), settings.pairs)
+        self.chosen = np.flatnonzero(found.mask)
         """Numbers of the lines that are used."""
-        self._rows = Rows(*(one.where(chosen[found.mask]) for one in found.sides)) if settings.pairs else Rows(*found.sides)
+        self._rows = Rows(*found.sides)
         self.rows, self.too_long = len(self._rows), [found.about]
-        if not self.rows:
-            raise InputError(f"{source}: none of the {settings.pairs} chosen pairs is short enough; raise training.pairs or max_length")
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
@@ -205,18 +200,26 @@ class MaskedText(Rounds):
         return self._text.lengths()
 
 
-def read_aligned(source: Path, target: Path, languages: tuple[str, str], codec: Codec, room: Room) -> Kept:
-    """The rows of two aligned files of plain text that are learnt from."""
+def read_aligned(source: Path, target: Path, languages: tuple[str, str], codec: Codec, room: Room, pairs: int | None = None) -> Kept:
+    """The rows of two aligned files of plain text that are learnt from, of all lines or of so many `pairs` (`same_choice`).
+
+    The choice comes first: it does not hang on which pairs are too long for the vocabulary of an arm.
+    """
+    number, other = (sum(1 for _ in read_lines(path)) for path in (source, target))
+    if number != other:
+        raise InputError(f"{source} has {number} lines, {target} {other}; they must be aligned")
+    if not number:
+        raise InputError(f"{source}: is empty")
+    chosen = np.zeros(number, dtype=bool)
+    chosen[same_choice(number, pairs)] = True
     sides = [
-        read_side(codec, read_lines(path), code, room, labels=labels)
+        read_side(codec, itertools.compress(read_lines(path), chosen), code, room, labels=labels)
         for path, code, labels in zip((source, target), languages, (False, True), strict=True)
     ]
-    if len(sides[0].ids) != len(sides[1].ids):
-        raise InputError(f"{source} has {len(sides[0].ids)} lines, {target} {len(sides[1].ids)}; they must be aligned")
-    if not sides[0].ids:
-        raise InputError(f"{source}: is empty")
     names = languages if languages[0] != languages[1] else ("source", "target")
-    return kept("-".join(languages), dict(zip(names, sides, strict=True)), room, source)
+    found = kept("-".join(languages), dict(zip(names, sides, strict=True)), room, source)
+    chosen[chosen] = found.mask
+    return found._replace(mask=chosen)
 
 
 @dataclass
