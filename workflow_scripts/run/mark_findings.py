@@ -42,8 +42,8 @@ def of_other_tools(about: str, parts: dict[str, dict[str, list[str]]]) -> Iterat
             where = "; ".join(f"{part}: {', '.join(f'{code} {share:.0%}' for code, share in some.items())}" for part, some in found.items())
             told.append(f"{mark} ({where})")
     if told:
-        what = "the share of sentences with marks of another tool, which cut text into pieces or tokenised it"
-        yield Finding("note", about, f"{what}, is {' and '.join(told)}; give raw text everywhere: models cut it into pieces themselves")
+        what = "sentences have marks of a tool that cuts text into pieces or tokenises it"
+        yield Finding("note", about, f"{what}: {', '.join(told)}; give raw text everywhere: models cut it into pieces themselves")
 
 
 def _share(pattern: regex.Pattern, lines: list[str]) -> float:
