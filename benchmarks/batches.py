@@ -19,6 +19,7 @@ from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import ROOT
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.rows import Batches, MaskedText
+from workflow_scripts.training.too_long import Room
 
 WAYS = ("as they are asked for", "all before")
 
@@ -34,7 +35,7 @@ def main(updates: int, tokens: int) -> None:
 def case(updates: int, tokens: int, way: str) -> dict:
     """What one way took."""
     text = {code: list(read_sentences(ROOT / f"resources/bible/{code}.txt.xz")) for code in ("de", "en")}
-    rows = MaskedText(text, load_codec(ROOT / "resources/backbones/bible"), 128, Masking(), 1)
+    rows = MaskedText(text, load_codec(ROOT / "resources/backbones/bible"), Room(128, leave_out=False), Masking(), 1)
     before, started = _peak(), time.perf_counter()
     batches: Sequence[list] = Batches(rows, tokens, updates, 1)
     batches = list(batches) if way == "all before" else batches

@@ -54,10 +54,14 @@ def main(
 def sample(model: str, text: str, source: str, target: str, updates: int, tokens: int):
     """Codec, encoded pairs, which of them are trained on (the first `DEV` are the dev set), and rows of an update."""
     from workflow_scripts.models.tokenisation import load_codec
+    from workflow_scripts.training.flat import Rows
     from workflow_scripts.training.rows import read_aligned
+    from workflow_scripts.training.too_long import Room
 
     codec = load_codec(model)
-    pairs = read_aligned(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, MAX_LENGTH)
+    pairs = Rows(
+        *read_aligned(Path(f"{text}.{source}"), Path(f"{text}.{target}"), (source, target), codec, Room(MAX_LENGTH, leave_out=False)).sides
+    )
     rows = max(1, round(tokens / mean(max(map(len, pair)) for pair in pairs)))
     if rows * updates > len(pairs) - DEV:
         sys.exit(f"{text} has {len(pairs)} pairs, too few for {updates} updates of about {rows}")

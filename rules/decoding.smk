@@ -4,6 +4,7 @@ rule decoding:
         source=of(arms.test_text, 0),
     output:
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
+        report="results/runs/{experiment}/{arm}/seed{seed}/{testset}.decoding.json",
     log:
         "results/logs/decoding/{experiment}/{arm}.seed{seed}.{testset}.log",
     benchmark:
@@ -22,8 +23,8 @@ rule decoding:
         settings=settings_of("decoding"),
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
-        "--hypotheses {output.hypotheses:q} --languages {params.languages:q} {params.learnt_from:q} {params.documents} --threads {threads} "
-        "--settings {params.settings:q} > {log:q} 2>&1"
+        "--hypotheses {output.hypotheses:q} --report {output.report:q} --languages {params.languages:q} {params.learnt_from:q} {params.documents} "
+        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # not part of a run: snakemake results/runs/help-de-en/csr/seed1/pages.nbest.tsv

@@ -67,6 +67,7 @@ class Sentences:
 
     def __init__(self, size: Size, rows: int = 20_000, guess: bool = False):
         self.rows, self.guess = rows, guess
+        self.too_long: list[dict[str, Any]] = []
         rng = np.random.default_rng(1)
         common = rng.normal(3.1, 0.6, rows)
         lengths = [np.exp(common + rng.normal(0, 0.15, rows)).clip(4, 126).astype(int) for _ in range(2)]

@@ -1,12 +1,14 @@
 """Embedding files."""
 
 import gzip
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from gensim.models import KeyedVectors
 
-from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
+from workflow_scripts.lexicon.vectors import BLANK, TWICE, read_vectors, write_vectors
 from workflow_scripts.stage import InputError
 
 
@@ -47,6 +49,19 @@ def test_others_read_ours(tmp_path, name):
 
 
 @pytest.mark.parametrize(
+    ("name", "words", "vectors", "why"),
+    [
+        ("dup", ["haus", "baum", "auto"], [[1, 2], [3, 4], [7, 8]], TWICE),
+        ("space-in-word", ["haus", "baum"], [[1, 2], [5, 6]], BLANK),
+    ],
+)
+def test_rows_of_words_that_are_there_twice_or_have_a_blank_are_passed_over_and_counted(name, words, vectors, why):
+    counts = Counter()
+    found, read = read_vectors(Path(f"tests/data/vectors/{name}.vec"), None, counts)
+    assert found == words and read.tolist() == vectors and counts == {why: 1}
+
+
+@pytest.mark.parametrize(
     "text, message",
     [
         ("", "line 1: expected a word2vec header"),
@@ -54,7 +69,7 @@ def test_others_read_ours(tmp_path, name):
         ("2 2\na 1 2\nb 1\n", "line 3: 'b' needs 2 finite numbers, found 1"),
         ("1 2\na 1 nan\n", "line 2: 'a' needs 2 finite numbers"),
         ("1 2\na 1 x\n", "line 2: 'a' needs 2 finite numbers, found 0"),
-        ("3 2\na 1 2\nb 3 4\na 5 6\n", "line 4: 'a' occurs twice, first as row 1"),
+        ("1 2\na 1 2 3\n", "line 2: 'a' needs 2 finite numbers, found 3"),
         ("3 2\na 1 2\n", "the header says 3 rows, the file ends after 1"),
         ("1 2\na 1 2\nb 3 4\n", "the header says 1 rows, the file has more"),
     ],

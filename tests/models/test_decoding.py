@@ -14,6 +14,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalG
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
@@ -280,3 +281,16 @@ def test_a_lost_weight_is_no_random_one(model, tmp_path):
     for engine in ("ctranslate2", "huggingface"):
         with pytest.raises(InputError, match=r"out/model: its weights do not fit .* \(it lacks model\.decoder\.layers\.0\.fc1\.weight\)"):
             translate(folder, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_lines_that_are_longer_than_the_model_reads_are_named(tmp_path, capsys, engine):
+    model, source, report = small_model(tmp_path), tmp_path / "t.de", tmp_path / "t.json"
+    longest = longest_row(AutoConfig.from_pretrained(model))
+    whole = load_codec(model).encode(["Datei " * longest], "de", 10 * longest)[0]
+    source.write_text(f"Kurz.\n{'Datei ' * longest}\nNoch eine.\n")
+    settings = Decoding(beam_size=1, max_length=4, engine=engine)
+    decoding.main(model, source, tmp_path / "t.hyp", report=report, languages=("de", "en"), threads=1, settings=settings)
+    said = read_json(report)
+    assert len(whole) > longest and (said["sentences"], said["longest"], said["too_long"]) == (3, longest, [2])
+    assert f"WARNING: {source}: 1 line(s) have more than the {longest:,} pieces that the model reads" in capsys.readouterr().out

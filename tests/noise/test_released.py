@@ -18,6 +18,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import MASK
 from workflow_scripts.training.rows import NoisedRounds
+from workflow_scripts.training.too_long import Room
 
 PIECES = [f"{'▁' if i % 3 == 0 else ''}p{i}" for i in range(60)]
 CANDIDATES = {piece: ["▁x", "y", "z"] for piece in PIECES}
@@ -79,7 +80,7 @@ def switched(folder, out, **changes):
 def test_each_pair_gives_one_side_and_rows_are_trained_on_as_pieces(folder, tmp_path):
     switched(folder, tmp_path / "out")
     codec = load_codec(folder / "model")
-    rounds = NoisedRounds(tmp_path / "out", ("de", "en"), codec, 256)
+    rounds = NoisedRounds(tmp_path / "out", ("de", "en"), codec, Room(256, leave_out=True))
     assert rounds.count == read_json(tmp_path / "out" / "codeswitch.json")["rounds"] > 1
     german, english = (list(read_lines(folder / f"t.{code}")) for code in ("de", "en"))
     wanted = [*codec.encode(german[::2], "de", 256), *codec.encode(english[1::2], "en", 256)]

@@ -8,6 +8,7 @@ from configurations import changed
 from looks import moses
 
 from workflow_scripts.run import config, labelled_findings, lexicon_findings, text_findings
+from workflow_scripts.run.mark_findings import quoted_cells
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import Example, LabelledSource
 from workflow_scripts.text.labelled import Labelled, as_read
@@ -91,10 +92,12 @@ def test_a_share_held_out_that_is_far_from_the_one_asked_for_is_noted(tmp_path):
 
 
 def test_quotation_marks_of_a_csv_writer_are_noted():
-    doubled, plain = Example("a", '"He said ""no"" ."', "It rains."), Example("a", '"Yes"', '"No"')
-    (note,) = labelled_findings._quoted("labelled.x.train", [doubled, plain, doubled])
-    assert str(note).startswith('note   labelled.x.train: 2 texts have their quotation marks doubled, as \'"He said ""no"" ."\'; set')
-    assert not [*labelled_findings._quoted("labelled.x.train", [plain] * 9)]
+    doubled, plain = '"He said ""no"" ."', '"Yes"'
+    (note,) = quoted_cells("labelled.x.train", [doubled, plain, "No.", doubled], table=True)
+    assert str(note) == (
+        'note   labelled.x.train: 2 texts (50%) have their quotation marks doubled, as \'"He said ""no"" ."\'; set `quoted: true`'
+    )
+    assert not [*quoted_cells("labelled.x.train", [plain, *["No."] * 4, doubled, '""Never"" said ""she""'], table=True)]
 
 
 def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_path, monkeypatch):

@@ -17,6 +17,7 @@ def test_nothing_is_wrong_with_the_demo():
     assert "35,922 pairs" in lines["corpora.help.train"]
     assert lines["run.experiments"] == "ok     run.experiments: help-de-en"
     assert "finetuning on help reads 5,000 pairs at most" in lines["training.pairs"]
+    assert " of the first 2,000 rows (" in lines["experiments.help-de-en.training.max_length"]
 
 
 @pytest.mark.parametrize(

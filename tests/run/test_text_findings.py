@@ -7,7 +7,7 @@ from configurations import changed, classified
 from looks import found, moses
 
 from workflow_scripts.run import config, labelled_findings, model_findings, text_findings
-from workflow_scripts.text.parallel import Pair
+from workflow_scripts.text.parallel import Pair, Source
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ def test_files_for_another_reader_are_noted(tmp_path):
     raw = changed("corpora/help/dev", {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}})
     (tmp_path / "dev.tsv").write_text('"Eine Zeile"\t"A line"\n' * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
-    assert len(notes) == 2 and notes[1].startswith("note") and "in quotation marks, which are read as text" in notes[1]
+    assert len(notes) == 2 and notes[1].startswith("note") and "in quotation marks, which are read as text; set `quoted: true`" in notes[1]
     (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert any("has 1 line(s); if these should be more" in note for note in notes)
@@ -57,7 +57,7 @@ def test_sides_out_of_step_are_noted(folder):
     shifted = [Pair("", a, b, number) for number, (a, b) in enumerate(zip(german, [*english[1:], english[0]], strict=True), 1)]
     assert len(pairs) >= 200 and text_findings.out_of_step(pairs) is None
     assert abs(text_findings.out_of_step(shifted)) == 1
-    (note,) = text_findings._odd("corpora.x", shifted, ("de", "en"))
+    (note,) = text_findings._odd("corpora.x", shifted, ("de", "en"), Source())
     assert note.verdict == "note" and "the sides look out of step" in note.said
 
 

@@ -151,7 +151,7 @@ BY = {"by": {"backbone": "bible-questions"}}
             {"file": "a.tsv", "columns": {"document": 1, "heading": 2, "text": 3}, "where": {"4": "de"}},
             r"train\.where: is for files with a text and its target in `columns`",
         ),
-        (f"{TEXT}/train/quoted", True, r"train\.quoted: is for `unit: text`"),
+        (f"{TEXT}/test/de/quoted", True, r"test\.de\.quoted: is for TSV files with `columns`"),
         ("experiments/questions/task", "question", r"questions\.task: there is no task 'question'.*'questions'"),
         ("experiments/questions/corpus", "squad", r"questions\.corpus: .*'squad'.*"),
         ("experiments/questions/decoding", {"min_length": 9, "max_length": 3}, r"decoding: min_length 9 is more than max_length 3"),

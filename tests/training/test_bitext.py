@@ -17,7 +17,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, drawn, read_bitext, shares, unpaired
+from workflow_scripts.training.bitext import Bitext, Pairs, SampledPairs, directions, drawn, read_bitext, shares, unpaired
 from workflow_scripts.training.flat import Lines, lengths_of
 from workflow_scripts.training.pretraining import Pretraining, Text, Texts, read_text
 
@@ -72,7 +72,7 @@ def test_lengths_are_known_before_the_rows():
     def side(lines: int) -> Lines:
         return Lines.of([range(length) for length in rng.integers(1, 9, lines).tolist()])
 
-    sides = [{"de": side(90), "en": side(90)}, {"en": side(10), "fr": side(10)}]
+    sides = [Pairs(one, one, {}) for one in ({"de": side(90), "en": side(90)}, {"en": side(10), "fr": side(10)})]
     sampled = SampledPairs(sides, [[("de", "en"), ("en", "de")], [("fr", "en")]], temperature=2, seed=1)
     for number in range(3):
         assert sampled.lengths(number).tolist() == lengths_of(sampled.epoch(number)).tolist()

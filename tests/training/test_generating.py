@@ -147,7 +147,7 @@ def test_targets_without_room_are_counted_and_left_out(setup):
     ],
 )
 def test_targets_of_which_none_has_room_are_refused_with_the_way_out(setup, sga, target, way_out):
-    rounds = SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, *target, 2])])
+    rounds = SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, *target, 2])], too_long=[])
     with pytest.raises(InputError, match=f"no target of the training text {way_out}"):
         WithRoom(rounds, load_codec(setup[1]), sga, sga.longest_target(64))
 
@@ -159,7 +159,7 @@ def as_lists(rows):
 
 def test_rows_that_come_again_are_held_once(setup):
     class Text:
-        rows = 3
+        rows, too_long = 3, []
 
         def __init__(self):
             self.own = [([0, 20 + i, 2], [0, 9, 2]) for i in range(3)]
@@ -260,7 +260,7 @@ def test_an_encoder_without_the_head_that_guesses_is_for_random_weights_only(set
     shutil.copytree(setup[1], tmp_path / "bare")
     config = read_json(tmp_path / "bare/config.json")
     (tmp_path / "bare/config.json").write_text(json.dumps({**config, "architectures": ["XLMRobertaModel"]}))
-    sga, rows = effective("ctc", SGA()), SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, 9, 2])])
+    sga, rows = effective("ctc", SGA()), SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, 9, 2])], too_long=[])
     opened = partial(open_generator, tmp_path / "bare", load_codec(setup[1]), rows, Training(max_length=32), 1, writing="ctc", sga=sga)
     assert opened(from_scratch=True)[0].trained()
     with pytest.raises(InputError, match=r"no head that guesses masked pieces \(\['XLMRobertaModel'\]\).*generator: ctc, start: scratch"):

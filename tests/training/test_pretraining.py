@@ -26,6 +26,7 @@ from workflow_scripts.training.job import Job
 from workflow_scripts.training.pretraining import Pretraining, Text, objective_for
 from workflow_scripts.training.rows import MaskedText
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import Room
 
 SHORT = Training(
     updates=12, batch_tokens=500, learning_rate=5e-3, warmup_updates=2, dropout=0.1, max_length=64, evaluate_every=4, log_every=1
@@ -69,7 +70,7 @@ def test_a_small_xlmr_has_the_published_layout_and_opens_in_transformers(encoder
 def test_masked_rows_are_of_both_languages_and_new_in_each_epoch(encoder):
     codec = load_codec(encoder / "out/model")
     text = {"de": ["Öffnen Sie die Datei und drucken Sie sie.", "Das Fenster"], "en": ["Open the file and print it."]}
-    rounds = MaskedText(text, codec, 64, Masking(), seed=1)
+    rounds = MaskedText(text, codec, Room(64, leave_out=False), Masking(), seed=1)
     rows = [rounds.epoch(number) for number in (0, 1)]
     assert rounds.rows == 3 and rows[0] == rounds.epoch(0) != rows[1]
     whole = [row for code, lines in text.items() for row in codec.encode(lines, code)]
@@ -84,7 +85,7 @@ def test_masks_of_words_leave_no_piece_of_a_word_to_read(encoder, unit):
     lines = ["Öffnen Sie die Datei und drucken Sie sie.", "Das Fenster im Vordergrund"]
     masking = Masking(rate=0.3, masked=1.0, replaced=0.0, unit=unit)
     starts, seen = word_starts(codec.tokenizer), 0
-    for read, labels in MaskedText({"de": lines}, codec, 64, masking, seed=1).epoch(0):
+    for read, labels in MaskedText({"de": lines}, codec, Room(64, leave_out=False), masking, seed=1).epoch(0):
         for at in range(2, len(labels) - 1):
             original = read[at] if labels[at] == -100 else labels[at]
             if not starts[original]:

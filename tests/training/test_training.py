@@ -15,7 +15,7 @@ from transformers import get_scheduler
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.search import generate
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.spans import Noise
@@ -23,7 +23,7 @@ from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
-from workflow_scripts.training.flat import encoded, lengths_of
+from workflow_scripts.training.flat import Rows, encoded, lengths_of
 from workflow_scripts.training.loop import load_model, trainer_arguments
 from workflow_scripts.training.rows import (
     Batches,
@@ -38,6 +38,7 @@ from workflow_scripts.training.rows import (
     split_batch,
 )
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import Room
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def test_lengths_are_those_of_the_rows(setup):
     codec, settings = load_codec(start), Training()
     text = {code: list(read_lines(folder / f"train.{code}")) for code in ("de", "en")}
     plain = ParallelText(folder / "train.de", folder / "train.en", ("de", "en"), codec, settings)
-    masked = MaskedText(text, codec, 64, Masking(), seed=1)
+    masked = MaskedText(text, codec, Room(64, leave_out=False), Masking(), seed=1)
     for rounds, number in itertools.product((plain, masked, Joined([plain, plain])), (0, 2)):
         assert rounds.lengths(number).tolist() == lengths_of(rounds.epoch(number)).tolist()
 
@@ -162,7 +163,7 @@ def test_a_part_without_rows_adds_nothing():
 
 def test_remainders_of_pools_are_shared(setup, tmp_path):
     folder, start = setup
-    some = {**TINY, "batch_tokens": 150, "micro_batch_tokens": 20, "max_length": 20}
+    some = {**TINY, "batch_tokens": 150, "micro_batch_tokens": 20, "max_length": 20, "too_long": "cut"}
     finetune(folder, start, tmp_path, Training(updates=40, evaluate_every=40, checkpoint="last", **some))
 
 
@@ -186,7 +187,8 @@ def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
     rates = [float(row[3]) for row in curve[1:] if row[3]]
     assert max(rates) <= 5e-3 and rates[-1] < rates[len(rates) // 2]
     report = read_json(tmp_path / "training.json")
-    assert report["rows"] == 170 and report["settings"]["updates"] == 40
+    (long,) = report["too_long"]["train"]
+    assert report["rows"] + long["too_long"] == long["rows"] == 170 and report["settings"]["updates"] == 40
     assert (report["handed_on"]["chosen_by"], report["handed_on"]["reason"]) == ("dev_bleu", None)
     assert report["handed_on"]["dev_bleu"] == pytest.approx(max(bleu for _, _, bleu in dev), rel=1e-4)
     assert list((tmp_path / "checkpoints").rglob("events.out.tfevents*"))
@@ -196,10 +198,10 @@ def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
 def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
     folder, start = setup
     codec = load_codec(start)
-    rounds = NoisedRounds(folder / "noised", ("de", "en"), codec, 64)
+    rounds = NoisedRounds(folder / "noised", ("de", "en"), codec, Room(64, leave_out=False))
     assert rounds.count == 2 and rounds.rows == 100 and rounds.epoch(2) == rounds.epoch(0) != rounds.epoch(1)
-    tags = {row[1][-1] for row in rounds.epoch(0)}
-    assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] == target[-1] for source, target in rounds.epoch(0))
+    tags = {max(row[1][-1], unlearnt(row[1][-1])) for row in rounds.epoch(0)}  # of rows that are cut, it is not learnt
+    assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] in tags for source, _ in rounds.epoch(0))
     finetune(folder, start, tmp_path, Training(updates=6, evaluate_every=3, checkpoint="last", **TINY), noised=folder / "noised")
     assert "\t\t" in (tmp_path / "curve.tsv").read_text()  # no BLEU of a restore task
 
@@ -231,10 +233,14 @@ def test_pairs_are_the_same_for_all_seeds(setup):
     folder, start = setup
     codec = load_codec(start)
     files = folder / "train.de", folder / "train.en", ("de", "en"), codec
-    some = ParallelText(*files, Training(pairs=50))
-    assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50)).epoch(3)
-    everything = read_aligned(*files, 256)
-    assert all(row in everything for row in some.epoch(0))
+    some = ParallelText(*files, Training(pairs=50, max_length=400))
+    assert some.rows == 50 and some.epoch(0) == ParallelText(*files, Training(pairs=50, max_length=400)).epoch(3)
+    everything = Rows(*read_aligned(*files, Room(400, leave_out=True)).sides)
+    assert len(everything) == 170 and all(row in everything for row in some.epoch(0))
+    assert some.too_long[0]["rows"] == 50
+    # of the same pairs those that are too long are left out
+    fewer = ParallelText(*files, Training(pairs=50, max_length=60))
+    assert 0 < fewer.rows < 50 and set(fewer.chosen) < set(some.chosen) and all(row in some.epoch(0) for row in fewer.epoch(0))
 
 
 @pytest.mark.parametrize("given", [{"switch": "{}"}, {"lexicon": Path("de-en.tsv")}])
@@ -248,7 +254,7 @@ def test_words_of_the_source_are_switched_anew_in_each_epoch_and_the_target_stay
     lexicon = tmp_path / "de-en.tsv"
     words = sorted({word for line in manual_pairs(100)[0] for word in line.lower().split() if word.isalpha()})
     lexicon.write_text("".join(f"{word}\t{word[::-1]}\t1\t1.0\n" for word in words), encoding="utf-8")
-    text = (setup[0] / "train.de", setup[0] / "train.en", ("de", "en"), codec, Training(pairs=60, max_length=256))
+    text = (setup[0] / "train.de", setup[0] / "train.en", ("de", "en"), codec, Training(pairs=60, max_length=400))
     plain = ParallelText(*text).epoch(0)
     rows = SwitchedText(*text, lexicon, CodeSwitch(Noise(rate=0.3)), 1)
     first, second = rows.epoch(0), rows.epoch(1)
@@ -296,7 +302,7 @@ def test_ids_are_held_in_four_bytes_each():
 def test_misaligned_text_is_refused(setup):
     folder, start = setup
     with pytest.raises(InputError, match="must be aligned"):
-        read_aligned(folder / "train.de", folder / "dev.en", ("de", "en"), load_codec(start), 64)
+        read_aligned(folder / "train.de", folder / "dev.en", ("de", "en"), load_codec(start), Room(64, leave_out=True))
 
 
 def test_a_gpu_that_was_given_must_be_used(monkeypatch):
@@ -342,7 +348,7 @@ def test_rounds_of_pieces_are_read_as_pieces(setup, tmp_path):
         for code in ("de", "en"):
             (tmp_path / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(f"{' '.join(shuffled)}\t{line}\n".encode()))
     write_json(tmp_path / "codeswitch.json", {"unit": "piece"})
-    (noised, original), _ = NoisedRounds(tmp_path, ("de", "en"), codec, 200).epoch(0)
+    (noised, original), _ = NoisedRounds(tmp_path, ("de", "en"), codec, Room(200, leave_out=True)).epoch(0)
     assert list(original) == codec.encode([line], "de")[0]
     assert codec.tokenizer.convert_ids_to_tokens(noised[:-2]) == shuffled and noised[-2:] == original[-2:]
 
@@ -352,7 +358,7 @@ def test_only_a_phase_that_restores_masks_reads_one_in_the_text_as_a_mask(setup,
     codec = load_codec(setup[1])
     (tmp_path / "round0.de.tsv.zst").write_bytes(zstandard.compress(b"Die <mask> hier.\tDie <mask> hier.\n"))
     write_json(tmp_path / "codeswitch.json", {"unit": "word", "kind": kind})
-    ((noised, original),) = NoisedRounds(tmp_path, ("de",), codec, 64).epoch(0)
+    ((noised, original),) = NoisedRounds(tmp_path, ("de",), codec, Room(64, leave_out=True)).epoch(0)
     mask = codec.tokenizer.mask_token_id
     assert (noised.count(mask), original.count(mask)) == (masks, 0)
 
@@ -364,10 +370,10 @@ def test_noised_rows_that_were_cut_off_are_told(setup, tmp_path):
     rows = "".join(f"{line}\t{line}\n" for line in manual_pairs(300)[0])
     path.write_bytes(zstandard.compress(rows.encode())[:-40])
     with pytest.raises(InputError, match=r"round0\.de\.tsv\.zst, after line \d+: cannot be read"):
-        NoisedRounds(tmp_path, ("de",), codec, 64)
+        NoisedRounds(tmp_path, ("de",), codec, Room(64, leave_out=True))
     path.write_bytes(zstandard.compress(b"Eine Zeile.\tEine Zeile.\nNoch eine."))
     with pytest.raises(InputError, match="line 2: expected a noised and an original sentence"):
-        NoisedRounds(tmp_path, ("de",), codec, 64)
+        NoisedRounds(tmp_path, ("de",), codec, Room(64, leave_out=True))
 
 
 def test_dev_translations_stay_within_the_models_positions(setup):

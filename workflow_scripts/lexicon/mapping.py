@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
@@ -147,8 +148,9 @@ def main(
     if threads:
         set_threads(threads)
     device = pick_device(settings.device)
-    words_a, a = _folded(*read_vectors(vectors_a, settings.max_words), languages[0] if languages else None)
-    words_b, b = _folded(*read_vectors(vectors_b, settings.max_words), languages[1] if languages else None)
+    passed_over = Counter[str](), Counter[str]()
+    words_a, a = _folded(*read_vectors(vectors_a, settings.max_words, passed_over[0]), languages[0] if languages else None)
+    words_b, b = _folded(*read_vectors(vectors_b, settings.max_words, passed_over[1]), languages[1] if languages else None)
     check(vectors_a, a, vectors_b, b)
     for path, x in ((vectors_a, a), (vectors_b, b)):
         _check_size(path, x, rotated=settings.mode != "mapped")
@@ -176,6 +178,7 @@ def main(
             **asdict(chosen.attempt),
             "attempts": [asdict(tried) for tried in attempts],
             "words": [len(words_a), len(words_b)],
+            "passed_over": [dict(counts) for counts in passed_over],
             "dimensions": a.shape[1],
             "seconds": round(seconds, 1),
             "device": str(device),

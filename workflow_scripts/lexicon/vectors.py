@@ -6,6 +6,7 @@ numbers as little-endian float32. Words are in order of frequency.
 """
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -34,27 +35,33 @@ def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
             file.write(f"{word} {form % tuple(row.tolist())}\n")
 
 
-def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.ndarray]:
+def read_vectors(path: Path, limit: int | None = None, passed_over: Counter[str] | None = None) -> tuple[list[str], np.ndarray]:
     """Read words, in NFC, and their vectors (words × dimensions, float32), at most the first `limit` rows.
 
-    Of two words that differ only in how their characters are composed, which published files have, the first one counts.
+    Published files have words twice, also as spellings that differ only in how their characters are composed: the first one counts. They
+    have words with a blank inside, too, which no segmenter finds in a text. Such rows are passed over, and counted in `passed_over`.
 
     Raises:
-        InputError: The header is malformed, the number of rows or of dimensions differs from it, a value is not a finite number, or a
-            word occurs twice.
+        InputError: The header is malformed, the number of rows or of dimensions differs from it, or a value is not a finite number.
     """
     path = Path(path)
     if kind_of(path) == ".bin" and packing(path):
         raise InputError(f"{path}: binary vectors are read unpacked; unpack the file, and name {path.stem}")
-    return _collect(path, limit, *(_read_binary(path) if path.suffix == ".bin" else _read_text(path)))
+    counts = Counter[str]() if passed_over is None else passed_over
+    return _collect(path, limit, counts, *(_read_binary(path) if path.suffix == ".bin" else _read_text(path)))
 
 
-def _collect(path: Path, limit: int | None, rows: int, dimensions: int, entries: Iterator[tuple[str, np.ndarray]]):
+TWICE, BLANK = "words that came before", "words with a blank"
+"""Why rows are passed over."""
+
+
+def _collect(
+    path: Path, limit: int | None, passed_over: Counter[str], rows: int, dimensions: int, entries: Iterator[tuple[str, np.ndarray]]
+) -> tuple[list[str], np.ndarray]:
     wanted = min(rows, limit or rows)
     # grows with the rows that are read, because the header may be wrong
     vectors = np.empty((min(wanted, 1 << 16), dimensions), dtype=np.float32)
     index: dict[str, int] = {}
-    composed: set[str] = set()
     number = 0
     for number, (spelt, row) in enumerate(islice(entries, wanted), 1):
         word = spelt if spelt.isascii() else unicodedata.normalize("NFC", spelt)
@@ -62,12 +69,9 @@ def _collect(path: Path, limit: int | None, rows: int, dimensions: int, entries:
         where = f"{path}, row {number}" if path.suffix == ".bin" else f"{path}, line {number + 1}"
         if row.shape != (dimensions,) or not np.isfinite(row).all():
             raise InputError(f"{where}: {word!r} needs {dimensions} finite numbers, found {np.isfinite(row).sum()}")
-        if word in index:
-            if spelt == word and word not in composed:
-                raise InputError(f"{where}: {word!r} occurs twice, first as row {index[word] + 1}; keep one of the two")
+        if word in index or " " in word:
+            passed_over[TWICE if word in index else BLANK] += 1
             continue
-        if spelt != word:
-            composed.add(word)
         if len(index) == len(vectors):
             vectors = np.concatenate([vectors, np.empty((min(len(vectors), wanted - len(vectors)), dimensions), dtype=np.float32)])
         vectors[len(index)] = row
@@ -86,12 +90,23 @@ def _read_text(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]]:
     def entries():
         for line in lines:
             word, _, numbers = line.rstrip(" ").partition(" ")
+            if len(fields := numbers.split(" ")) > dimensions and not all(map(_is_number, fields)):
+                # a blank inside a word: the last fields are its numbers
+                word, numbers = " ".join([word, *fields[:-dimensions]]), " ".join(fields[-dimensions:])
             try:
                 yield word, np.fromstring(numbers, dtype=np.float32, sep=" ") if numbers else np.empty(0)
             except ValueError:
                 yield word, np.full(dimensions, np.nan)
 
     return rows, dimensions, entries()
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_binary(path: Path) -> tuple[int, int, Iterator[tuple[str, np.ndarray]]]:

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import torch
 
+from workflow_scripts.models.tokenisation import unlearnt
+
 _T = TypeVar("_T")
 Row = tuple[Sequence[int], Sequence[int]]
 """Ids of one row: what the encoder reads, and the labels."""
@@ -30,10 +32,11 @@ def collate(rows: list[Row], pad: int, decoder: bool = True) -> dict[str, torch.
         "attention_mask": padded([torch.ones_like(source) for source in sources], batch_first=True, padding_value=0),
     }
     if decoder:
-        # −100 marks a place without a label, but the decoder must read some id there
-        shifted = [torch.tensor(decoder_input(row[1])).clamp_min(0) for row in rows]
-        batch["decoder_input_ids"] = padded(shifted, batch_first=True, padding_value=pad)
-        return {**batch, "labels": padded(labels, batch_first=True, padding_value=-100)}
+        # −100 marks a place without a label, but the decoder must read some id there; below it the id is known (`unlearnt`)
+        shifted = [torch.tensor(decoder_input(row[1])) for row in rows]
+        read = [torch.where(ids < -100, unlearnt(ids), ids).clamp_min(0) for ids in shifted]
+        batch["decoder_input_ids"] = padded(read, batch_first=True, padding_value=pad)
+        return {**batch, "labels": padded([ids.clamp_min(-100) for ids in labels], batch_first=True, padding_value=-100)}
     wide = torch.full_like(input_ids, -100)
     for line, label in zip(wide, labels, strict=True):
         line[: len(label)] = label

@@ -11,6 +11,7 @@ import copy
 import ctypes
 import json
 import math
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ from workflow_scripts.models.families import longest_output, longest_row
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import Codec, ids_needed, load_codec
-from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import is_blank
 
@@ -68,6 +69,7 @@ def main(
     *,
     languages: tuple[str, str],
     n_best: Path | None = None,
+    report: Path | None = None,
     prompts: Path | None = None,
     documents: bool = False,
     learnt_from: str = "",
@@ -76,6 +78,7 @@ def main(
 ) -> None:
     """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
 
+    `report` is a JSON file that says which lines were longer than the model reads, so that their ends were lost.
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
     of `documents`, `</s>` stands between sentences. A source language that the model has no tag for is read under that of `learnt_from`, if
     it is named. With a file of `prompts`, `model` is the backbone that they were trained with, which
@@ -97,6 +100,7 @@ def main(
     codec.fallback = learnt_from
     with translator(model, codec, threads, settings, prompts) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)
+        translate.warn(source)
     if hypotheses:
         with atomic(hypotheses) as file:
             file.writelines(f"{one_line(ranked[0].text)}\n" for ranked in found)
@@ -105,7 +109,10 @@ def main(
             file.write("line\trank\tscore\thypothesis\n")
             for line, ranked in enumerate(found, 1):
                 file.writelines(f"{line}\t{rank}\t{one.score:.4f}\t{one_line(one.text)}\n" for rank, one in enumerate(ranked, 1))
-    print({"sentences": len(found), "empty_sources": sum(map(is_blank, lines)), **asdict(settings)})
+    empty = sum(map(is_blank, lines))
+    if report:
+        write_json(report, {"sentences": len(found), "empty_sources": empty, **translate.about, "settings": asdict(settings)})
+    print({"sentences": len(found), "empty_sources": empty, **asdict(settings)})
 
 
 def one_line(text: str) -> str:
@@ -113,8 +120,34 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-Translate = Callable[[list[str], tuple[str, str], int], list[list[Hypothesis]]]
-"""Lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line."""
+class Translate:
+    """What translates: lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line.
+
+    A line without text stays empty: a model would make some up. One that is longer than the model can read is cut, which `about` has and
+    `warn` says.
+    """
+
+    def __init__(self, codec: Codec, longest: int, write: Callable[[list[list[int]], tuple[str, str], int], list[list[Hypothesis]]]):
+        self._codec, self._longest, self._write = codec, longest, write
+        self.about: dict[str, Any] = {}
+        """Of the last lines: how many pieces the model reads (`longest`), and the numbers, from 1, of lines that have more (`too_long`)."""
+
+    def __call__(self, lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        """The best hypotheses of each line."""
+        numbers = [number for number, line in enumerate(lines, 1) if not is_blank(line)]
+        pieces = self._codec.pieces([lines[number - 1] for number in numbers], sys.maxsize)
+        kept = [self._codec.within(ids, self._longest) for ids in pieces]
+        cut = [number for number, some, whole in zip(numbers, kept, pieces, strict=True) if len(some) < len(whole)]
+        self.about = {"longest": self._longest, "too_long": cut}
+        written = iter(self._write(self._codec.framed(kept, languages[0]), languages, n_best) if kept else [])
+        return [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
+
+    def warn(self, what: Path | str) -> None:
+        """Say which of the last lines, those of `what`, were cut, if any were."""
+        if cut := self.about.get("too_long"):
+            numbers = ", ".join(map(str, cut[:10])) + (", …" if len(cut) > 10 else "")
+            said = f"{len(cut):,} line(s) have more than the {self._longest:,} pieces that the model reads, and their ends are lost"
+            print(f"WARNING: {what}: {said}: {numbers}; split them into sentences", flush=True)
 
 
 def translator(
@@ -122,29 +155,14 @@ def translator(
 ) -> AbstractContextManager[Translate]:
     """What translates with a model, which is loaded once: all at once if the model is of that form, else by the engine of the settings.
 
-    What has no text stays empty: a model would make some up. Sentences longer than the model can read are cut, and it writes at most what
-    it can, whatever the settings' `max_length`.
+    The model writes at most what it can, whatever the settings' `max_length`.
     From now on PyTorch computes with so many `threads`; 0 leaves it those that it has.
     """
     if threads:
         torch.set_num_threads(threads)
     if prompts or (model / FILE).exists():
-        engine = with_generator(model, codec, settings, prompts)
-    else:
-        engine = (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
-    return _passing_over_blanks(engine)
-
-
-@contextlib.contextmanager
-def _passing_over_blanks(engine: AbstractContextManager[Translate]) -> Iterator[Translate]:
-    with engine as write:
-
-        def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-            texts = [line for line in lines if not is_blank(line)]
-            written = iter(write(texts, languages, n_best) if texts else [])
-            return [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
-
-        yield translate
+        return with_generator(model, codec, settings, prompts)
+    return (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
 
 
 def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:
@@ -168,13 +186,12 @@ def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path 
     denoised = Counter[int]()
     longest = min(settings.max_length, longest_output(generator.config))
 
-    def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-        rows = codec.encode(lines, languages[0], generator.longest_source)
+    def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=longest, **often)
         denoised.update(each.iterations for each in written)
         return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
 
-    yield translate
+    yield Translate(codec, generator.longest_source, translate)
     print({"lines by how often they were denoised": dict(sorted(denoised.items()))})
 
 
@@ -193,13 +210,11 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
         "min_length": settings.min_length,
         "length_penalty": settings.length_penalty,
     }
-    longest = longest_row(network.config)
 
-    def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-        rows = codec.encode(lines, languages[0], longest)
+    def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
 
-    yield translate
+    yield Translate(codec, longest_row(network.config), translate)
 
 
 @contextlib.contextmanager
@@ -225,9 +240,9 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
         except ValueError as error:
             raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
 
-        def translate(lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
             tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
-            sources = [tokenizer.convert_ids_to_tokens(row) for row in codec.encode(lines, languages[0], longest_row(config))]
+            sources = [tokenizer.convert_ids_to_tokens(row) for row in rows]
             results = loaded.translate_batch(
                 sources,
                 target_prefix=[[tag]] * len(sources),
@@ -247,7 +262,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
             return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
 
-        yield translate
+        yield Translate(codec, longest_row(config), translate)
 
 
 def why_not_on_gpu() -> str:

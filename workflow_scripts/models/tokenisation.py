@@ -75,20 +75,29 @@ class Codec:
         Special tokens that happen to stand in the text are read as text, but for `<mask>` where
         `masks` says that it is one.
         """
+        return [self.within(ids, max_length) for ids in self._whole(lines, masks)]
+
+    def within(self, ids: list[int], max_length: int) -> list[int]:
+        """The pieces that a row of `max_length` has room for."""
+        kept = ids[: max_length - 2]
+        while self.documents and kept and kept[-1] == self._break:  # the last place is for the tag
+            kept.pop()
+        return kept
+
+    @property
+    def _break(self) -> int:
+        """Id of what ends a sentence: `</s>`, or BERT's [SEP]."""
+        return self.tokenizer.eos_token_id if self.tokenizer.eos_token else self.tokenizer.sep_token_id
+
+    def _whole(self, lines: list[str], masks: bool) -> list[list[int]]:
         if not self.documents:
-            return [ids[: max_length - 2] for ids in self._ids(lines, masks)]
+            return self._ids(lines, masks)
         # each sentence is cut into pieces by itself
         split = [line.split(BREAK) for line in lines]
         sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
-        # BERT ends a sentence with [SEP]
-        eos = self.tokenizer.eos_token_id if self.tokenizer.eos_token else self.tokenizer.sep_token_id
-        rows = []
-        for line in split:
-            row = [i for _ in line for i in (*next(sentences), eos)][: max_length - 2]
-            while row and row[-1] == eos:  # the last place is for the tag
-                row.pop()
-            rows.append(row)
-        return rows
+        between = self._break
+        rows = [[i for _ in line for i in (*next(sentences), between)] for line in split]
+        return [self.within(row, sys.maxsize) for row in rows]
 
     def _ids(self, lines: list[str], masks: bool) -> list[list[int]]:
         # switched words are no masks, though both are rows of noise
@@ -119,9 +128,26 @@ class Codec:
         """The pieces of each line as text; what the vocabulary lacks is `<unk>`."""
         return [self.tokenizer.convert_ids_to_tokens(ids) for ids in self.pieces(lines, sys.maxsize)]
 
-    def encode_tokens(self, lines: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
-        """Rows, like those of `encode`, of lines that are pieces already, separated by blanks."""
-        return self.framed([self.tokenizer.convert_tokens_to_ids(line.split())[: max_length - 2] for line in lines], code)
+    def piece_ids(self, lines: list[str]) -> list[list[int]]:
+        """Ids of lines that are pieces already, separated by blanks."""
+        return [self.tokenizer.convert_tokens_to_ids(line.split()) for line in lines]
+
+    def fitted(self, pieces: list[list[int]], code: str, max_length: int, labels: bool = False) -> list[list[int]]:
+        """Rows of at most `max_length` ids of whole lines' `pieces`, as the encoder reads them, or as `labels`.
+
+        A row that is cut has no end: what stands behind a half sentence is neither read nor to be learnt. As labels it keeps the place
+        from which the decoder's first input comes, as `unlearnt`. The encoder still reads a document that is cut with its `</s>`, which
+        there only ends a sentence.
+        """
+        kept = [self.within(ids, max_length) for ids in pieces]
+        rows = self.framed(kept, code)
+        after = len(self.form.row) - self.form.row.index("text") - 1
+        for at, (some, whole) in enumerate(zip(kept, pieces, strict=True)):
+            if len(some) < len(whole) and labels:
+                rows[at] = [*rows[at][:-after], unlearnt(rows[at][-1])]
+            elif len(some) < len(whole) and not self.documents:
+                rows[at] = [*rows[at][:-after], *rows[at][len(rows[at]) - after + 1 :]]
+        return rows
 
     def framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
         """Rows of pieces as the encoder reads them: with the tag of the language, and what else the family has."""
@@ -140,6 +166,14 @@ class Codec:
         if self.form.starts_with_end:
             return {"decoder_start_token_id": self.tokenizer.eos_token_id, "forced_bos_token_id": self.tag(code)}
         return {"decoder_start_token_id": self.tag(code)}
+
+
+def unlearnt(piece: Any) -> Any:
+    """A label that says: the decoder reads this `piece` when its place has come, but does not learn it. Of such a label it is the piece.
+
+    These labels are below −100, which a loss passes over.
+    """
+    return -101 - piece
 
 
 def defuse(line: str, specials: set[str]) -> str:

@@ -29,6 +29,7 @@ from workflow_scripts.report import drawing, insides, labels, transfers
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
+from workflow_scripts.report.ran import too_long
 from workflow_scripts.report.shown import SHOWN, parts_of
 from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
@@ -144,6 +145,7 @@ def templates(settings: Config) -> jinja2.Environment:
         # kind of a phase's data → what the page says that the phase trains on
         "trains_on": {"task": "TASK, PAIR"} | {name: noise.label for name, noise in registry.entries("noise").items()},
         "digits": digits,
+        "too_long": too_long,
         "colour_of": drawing.colour_of,
         "config": config,
         "config_hash": hashlib.sha256(config.encode()).hexdigest()[:16],

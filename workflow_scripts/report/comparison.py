@@ -39,6 +39,7 @@ def scores(study: Study) -> dict[str, Any]:
         "covers": covers(study),
         "warnings": [*all_alike(study), *not_above(study, rows, found)],
         "failures": failures(study),
+        "cut": cut_sources(study),
         "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
         "trivial": found,
@@ -110,6 +111,17 @@ def failures(study: Study) -> list[str]:
         for name, reason in study.json(study.run / "significance" / f"{testset}.json").get("failed", {}).items():
             reasons.setdefault(reason, []).append(f"tests of {name} on {testset}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
+
+
+def cut_sources(study: Study) -> list[str]:
+    """Sentences on test sets of which some texts are longer than a model reads."""
+    found: dict[str, list[str]] = {}
+    for testset, arm in itertools.product(study.tested, study.arms):
+        folder = study.seed(arm) / "predictions" if study.generated else study.seed(arm)
+        if (path := folder / f"{testset}.decoding.json").exists() and (lines := (said := study.json(path))["too_long"]):
+            what = f"{len(lines):,} of {said['sentences']:,} texts of {testset} have more than the {said['longest']:,} pieces"
+            found.setdefault(f"{what} that a model reads; their ends were not read", []).append(arm)
+    return [f"{said} ({', '.join(arms)})." for said, arms in found.items()]
 
 
 def covers(study: Study) -> str:

@@ -82,7 +82,21 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
     if shares:
         listed = ", ".join(f"{share:.1%} of the {language(code).name} text" for code, share in shares.items())
         parts.append(f"pieces that the vocabulary lacks: {listed}")
-    return "; ".join(parts)
+    return "; ".join([*parts, *too_long(said)])
+
+
+def too_long(said: dict[str, Any]) -> list[str]:
+    """Of each text that a phase reads: how many of its rows are longer than its rows may be, and what became of them."""
+    about, found = said.get("too_long", {}), []
+    for part, texts in (("", about.get("train", [])), ("dev ", about.get("dev", []))):
+        for text in (text for text in texts if text["too_long"] or text.get("noised")):
+            sides = ", ".join(f"{name} {count:,}" for name, count in text.get("sides", {}).items() if count)
+            counted = (
+                f"{text['too_long']:,} of {text['rows']:,} have more than {about['max_length']} pieces{f' ({sides})' if sides else ''}"
+            )
+            noised = f", and {text['noised']:,} noised sides are cut" if text.get("noised") else ""
+            found.append(f"{part}{text['text']}: {counted} and are {about['are']}{noised}")
+    return found
 
 
 def unequal_updates(study: Study) -> dict[str, list[int]]:

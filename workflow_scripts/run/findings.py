@@ -164,7 +164,7 @@ def few_pairs(config: Config) -> Iterator[Finding]:
 
 def long_warmups(config: Config) -> Iterator[Finding]:
     """Phases that end before their learning rate has reached its peak, or just then."""
-    for name, arm, phase, training in _trained_by_updates(config):
+    for name, arm, phase, training in trained_by_updates(config):
         if training.warmup_updates >= training.updates:
             said = f"the learning rate still rises at the last of {training.updates:,} updates of arms.{arm} ({phase.data})"
             yield Finding("note", f"experiments.{name}.training.warmup_updates", f"{training.warmup_updates:,}: {said}; set a smaller one")
@@ -174,7 +174,7 @@ def short_batches(config: Config) -> Iterator[Finding]:
     """Settings of training by which a row may be longer than a batch, which ends the training when such a row comes."""
     blocks = {name: config.backbones[name].pretraining for name in backbones_used(config)}
     settings = {f"backbones.{name}.{config.backbones[name].kind}": block.training for name, block in blocks.items() if block}
-    for name, arm, phase, training in _trained_by_updates(config):
+    for name, arm, phase, training in trained_by_updates(config):
         settings[f"arms.{arm}" if {"batch_tokens", "max_length"} & phase.training.keys() else f"experiments.{name}"] = training
     for where, training in settings.items():
         if training.batch_tokens < training.max_length:
@@ -189,7 +189,7 @@ HIGHEST_RATE = 5e-4
 def high_learning_rates(config: Config) -> Iterator[Finding]:
     """Published models that are finetuned with a learning rate for small ones, most often taken over from the demo by `like`."""
     told: dict[str, str] = {}
-    for name, arm, phase, training in _trained_by_updates(config):
+    for name, arm, phase, training in trained_by_updates(config):
         kinds = {config.backbones[link].kind for link in chain(config, backbone_of(config, config.experiments[name], arm))}
         # a new decoder, prompts and random weights want more
         pretrained = "hub" in kinds and "converted" not in kinds and phase.generator == "autoregressive" and phase.start == "previous"
@@ -201,7 +201,7 @@ def high_learning_rates(config: Config) -> Iterator[Finding]:
     yield from (Finding("note", about, said) for about, said in told.items())
 
 
-def _trained_by_updates(config: Config) -> Iterator[tuple[str, str, Phase, Training]]:
+def trained_by_updates(config: Config) -> Iterator[tuple[str, str, Phase, Training]]:
     """Experiment, arm, phase and settings of the run's phases but for heads, which are trained in epochs by settings of their own."""
     for name in config.run.experiments:
         experiment: Any = config.experiments[name]

@@ -141,8 +141,10 @@ def _unit_problems(where: str, source: LabelledSource, labelled: Labelled) -> It
         yield f"{where}.empty: is for `unit: text`, `question` and `target`, and for `unit: query` with `columns`"
     if source.lost_answers == "by_text" and not (labelled.unit == "question" and where.split(".")[2:3] == ["test"]):
         yield f"{where}.lost_answers: `by_text` is for test sets of questions; other text needs the place of the answer: leave_out"
-    if labelled.unit != "text":
-        yield from _useless_problems(where, source, ("quoted",), "`unit: text`")
+    if source.quoted and (
+        labelled.unit == "word" or kind_of(source.file or "") in (".json", ".jsonl") or _is_judged(source, labelled.unit)
+    ):
+        yield f"{where}.quoted: is for TSV files with `columns`"
     if _is_judged(source, labelled.unit):
         yield from _useless_problems(where, source, ("where", "label_pattern"), "a file with `columns`; of judgements all lines are read")
     if kind_of(source.file or "") == ".json" and (other := source.where.keys() - {"id"}):

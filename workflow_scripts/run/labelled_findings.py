@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.run.config import Config, sources_of
 from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labels
-from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, in_quotation_marks, ragged
+from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
+from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, is_table, ragged
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import Example, LabelledSource, read_any
 from workflow_scripts.text.labelled import Labelled, as_read, belongs_to_part
@@ -21,6 +22,7 @@ def labelled(config: Config) -> Iterator[Finding]:
     analysed = [name for name in config.labelled if f"labelled.{name}.train" in read]
     for name in dict.fromkeys([*(config.experiments[each].corpus for each in with_labels(config)), *analysed]):
         block, learnt = config.labelled[name], list[Example]()
+        parts: dict[str, dict[str, list[str]]] = {}
         for part, source in sources_of(block).items():
             source = as_read(source, part, block.unit)
             if source.file and not is_awaited(*source.paths()):
@@ -28,15 +30,21 @@ def labelled(config: Config) -> Iterator[Finding]:
                 examples = beginning(examples_of, source, block)
                 yield from foreign(f"labelled.{name}.{part}", plain_lines(examples), block.language_of(part.replace(".", "/")))
                 yield from ragged(f"labelled.{name}.{part}", source)
+                yield from joined_files(f"labelled.{name}.{part}", source.paths(), HEAD)
+                if block.unit != "word":
+                    parts[part] = {block.language_of(part.replace(".", "/")): plain_lines(examples)}
                 yield from _taken_for_an_example(f"labelled.{name}.{part}", examples)
                 if part == "train":
                     learnt = examples
                     yield from _shares_held_out(f"labelled.{name}", source, block)
                 elif not part.startswith("translations"):
                     yield from in_both(f"labelled.{name}.{part}", *([example.texts for example in some] for some in (examples, learnt)))
+                if is_table(source) and not source.quoted:
+                    cells = [text for one in examples for text in (*one.texts, *([one.label] if block.unit == "target" else []))]
+                    yield from quoted_cells(f"labelled.{name}.{part}", cells, table=True)
                 if block.unit == "text":
-                    yield from _quoted(f"labelled.{name}.{part}", examples)
                     yield from _no_header(f"labelled.{name}.{part}", source, block)
+        yield from of_other_tools(f"labelled.{name}", parts)
 
 
 _TARGETS = {"answer", "article", "body", "context", "document", "headline", "input", "output", "passage", "prompt", "query", "question"}
@@ -73,13 +81,6 @@ def _shares_held_out(about: str, source: LabelledSource, block: Labelled) -> Ite
 def plain_lines(examples: list[Example]) -> list[str]:
     """The texts of examples, a line each, with plain blanks inside of words."""
     return [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
-
-
-def _quoted(about: str, examples: list[Example]) -> Iterator[Finding]:
-    """A note where a table was written by a program that puts cells with quotation marks into quotation marks, and doubles those inside."""
-    quoted = [text for example in examples for text in example.texts if in_quotation_marks(text) and '""' in text]
-    if len(quoted) > 1:
-        yield Finding("note", about, f"{len(quoted):,} texts have their quotation marks doubled, as {quoted[0][:60]!r}; set `quoted: true`")
 
 
 def _no_header(about: str, source: LabelledSource, block: Labelled) -> Iterator[Finding]:

@@ -93,5 +93,7 @@ def _words_in(corpus: Corpus) -> list[Counter[str]]:
 
 
 def _vectors(path: str) -> str:
-    words, vectors = read_vectors(Path(path), 1000)
-    return f"{path}, {vectors.shape[1]} dimensions, the first word is {words[0]!r}"
+    passed_over = Counter[str]()
+    words, vectors = read_vectors(Path(path), 1000, passed_over)
+    lost = "".join(f", {count:,} {why} in the first 1,000 rows are passed over" for why, count in passed_over.items())
+    return f"{path}, {vectors.shape[1]} dimensions, the first word is {words[0] if words else ''!r}{lost}"

@@ -22,6 +22,7 @@ from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
 from workflow_scripts.run.inputs import keeps_head, languages_known, writes_text
+from workflow_scripts.run.mark_findings import of_other_tools
 from workflow_scripts.run.partitions import gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
@@ -48,6 +49,7 @@ def backbones(config: Config) -> Iterator[Finding]:
                 if text[code] != "task":
                     lines = beginning(read_lines, Path(resource(text[code])))
                     yield from foreign(f"backbones.{name}.{block.kind}.text.{code}", lines, code)
+                    yield from of_other_tools(f"backbones.{name}.{block.kind}.text.{code}", {"text": {code: lines}})
             if block.kind == "small" and block.pretraining.ready and not any(map(is_awaited, text.values())):
                 yield _ready_made(config, name, Path(resource(block.pretraining.ready)))
         elif block.kind == "arm":

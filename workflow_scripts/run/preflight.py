@@ -2,7 +2,7 @@
 
 It looks at all that a run needs before it starts: text, word lists, vectors, models, memory, disk, and
 what the profile asks of Slurm (`findings`, `text_findings`, `labelled_findings`, `lexicon_findings`,
-`model_findings`, `reading_findings`, `resources`).
+`model_findings`, `length_findings`, `reading_findings`, `resources`).
 Everything that is wrong is listed at once, each with the way out.
 """
 
@@ -14,6 +14,7 @@ from workflow_scripts.run import (
     amounts,
     findings,
     labelled_findings,
+    length_findings,
     lexicon_findings,
     model_findings,
     reading_findings,
@@ -77,6 +78,8 @@ def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findin
     yield from text_findings.analysed(config)
     yield from model_findings.backbones(config)
     yield from reading_findings.vocabularies(config)
+    yield from length_findings.long_rows(config)
+    yield from length_findings.long_sources(config)
     yield from model_findings.layers(config)
     yield from model_findings.comet(config)
     yield from model_findings.tokenisers(config)

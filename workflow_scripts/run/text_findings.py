@@ -17,13 +17,14 @@ import regex
 from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora
+from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import chain, experiments_needed
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import Data, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
-from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.text.corpus import Corpus, leak_key
 from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.fetching import Unreachable, cache_folder, is_offline, size_of
@@ -80,7 +81,7 @@ def corpora(config: Config) -> Iterator[Finding]:
     """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
     used, analysed = used_corpora(config), sources_read(config)
     for name in dict.fromkeys([*used, *config.corpora]):
-        corpus = config.corpora[name]
+        corpus, parts = config.corpora[name], dict[str, dict[str, list[str]]]()
         for part, source in sources_of(corpus).items():
             read = name in used or f"corpora.{name}.{part}" in analysed
             if read and source.held_out is None and not is_awaited(*source.paths()):
@@ -89,24 +90,27 @@ def corpora(config: Config) -> Iterator[Finding]:
                 if look.verdict == "ok":
                     yield from (Finding("note", f"corpora.{name}.{part}", f"{what}: {count:,}") for what, count in passed.items())
                 pairs = beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)
-                yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages, not source.file or needs_columns(source.file))
+                yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages, source)
+                yield from joined_files(f"corpora.{name}.{part}", source.paths(), HEAD)
                 yield from ragged(f"corpora.{name}.{part}", source)
                 if part != "train" and not is_awaited(*corpus.train.paths()):
                     learnt = beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
                     yield from in_both(f"corpora.{name}.{part}", *([[pair.a, pair.b] for pair in some] for some in (pairs, learnt)))
                 for side, code in enumerate(corpus.languages):
-                    yield from foreign(f"corpora.{name}.{part}", [(pair.a, pair.b)[side] for pair in pairs], code)
+                    parts.setdefault(part, {})[code] = [(pair.a, pair.b)[side] for pair in pairs]
+                    yield from foreign(f"corpora.{name}.{part}", parts[part][code], code)
+        yield from of_other_tools(f"corpora.{name}", parts)
 
 
-def _odd(about: str, pairs: list[Pair], languages: tuple[str, str], in_lines: bool = True) -> Iterator[Finding]:
+def _odd(about: str, pairs: list[Pair], languages: tuple[str, str], source: Source) -> Iterator[Finding]:
     """Notes where a file was written for another reader: one that passes over a header, takes off quotation marks, reads HTML, or ends
     lines otherwise."""
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
     if pairs and pairs[0].line == 1 and {text.lower() for text in cells[:2]} <= HEADER | {*languages, *map(_english_name, languages)}:
         said = f"line 1 looks like a header, {cells[0]!r} and {cells[1]!r}, and is read as a pair; set `header: true`, or delete it"
         yield Finding("note", about, said)
-    if sum(map(in_quotation_marks, cells)) > len(cells) / 2:
-        yield Finding("note", about, "most sentences stand in quotation marks, which are read as text; write the table without them")
+    if not source.quoted:
+        yield from quoted_cells(about, cells, table=is_table(source))
     if (lag := out_of_step(pairs)) is not None:
         said = f"the sides look out of step: line n of one fits line n {lag:+d} of the other better than line n; see that they are parallel"
         yield Finding("note", about, said)
@@ -118,7 +122,7 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str], in_lines: bo
     if len(tagged) > len(cells) / 100:
         said = f"{len(tagged) / len(cells):.0%} of the sentences have HTML tags, as in {tagged[0][:60]!r}, which are read as text"
         yield Finding("note", about, f"{said}; take them out of the file if models should not learn them")
-    if in_lines and 0 < len(pairs) < 10:
+    if (not source.file or needs_columns(source.file)) and 0 < len(pairs) < 10:
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
 
 
@@ -129,9 +133,9 @@ _TAG = regex.compile(r"</?(?:b|i|u|p|br|a|div|span|td|tr|li|ul|ol|font|strong|em
 
 def ragged(about: str, source: Source | LabelledSource) -> Iterator[Finding]:
     """A note where a line of a table has more columns than most: there is a tab in a text, which is cut there, or columns are moved."""
-    if not (source.file and source.columns) or kind_of(source.file) not in ("", ".tsv", ".tab", ".txt"):
+    if not is_table(source) or source.quoted:  # in quoted cells tabs are text
         return
-    lines = beginning(read_lines, Path(resource(source.file)))
+    lines = beginning(read_lines, Path(resource(source.file or "")))
     counts = Counter(line.count("\t") + 1 for line in lines if line)
     usual = counts.most_common(1)[0][0] if counts else 0
     number = next((at for at, line in enumerate(lines, 1) if line.count("\t") >= usual), 0)
@@ -144,9 +148,9 @@ def _english_name(code: str) -> str:
     return language(code).name.lower()
 
 
-def in_quotation_marks(text: str) -> bool:
-    """Whether a text begins and ends with a quotation mark."""
-    return text[:1] == text[1:][-1:] == '"'
+def is_table(source: Source | LabelledSource) -> bool:
+    """Whether a source is a TSV file."""
+    return bool(source.file and source.columns and kind_of(source.file) in ("", ".tsv", ".tab", ".txt"))
 
 
 def out_of_step(pairs: list[Pair]) -> int | None:
@@ -192,8 +196,8 @@ def foreign(about: str, lines: list[str], code: str) -> Iterator[Finding]:
 
 def in_both(about: str, texts: list[list[str]], learnt: list[list[str]]) -> Iterator[Finding]:
     """A note where more than a tenth of the `texts` of a dev or test set, each with all its sides, are among the `learnt` ones."""
-    known = {tuple(each) for each in learnt}
-    both = sum(tuple(each) in known for each in texts)
+    known = {tuple(map(leak_key, each)) for each in learnt}
+    both = sum(tuple(map(leak_key, each)) in known for each in texts)
     if both > len(texts) / 10:
         looked_at = f"of its first {len(texts):,} examples {both:,} are among the first {len(learnt):,} of `train`"
         yield Finding("note", about, f"{looked_at}; training leaves out what a dev or test set has: see that it is not the training text")

@@ -25,7 +25,7 @@ from workflow_scripts.evidence.speed import Speed
 from workflow_scripts.models.decoding import Decoding, one_line, translator
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.crosslingual import CrossLingual
 from workflow_scripts.tasks.experiment import MoreText, Phase, Task, phases_of, shared_problems
@@ -78,7 +78,7 @@ def decode(
     threads: int = 0,
     settings: Decoding = Decoding(),
 ) -> None:
-    """Write `{testset}.hyp` into `folder` for each of the `sources`: one answer a line.
+    """Write `{testset}.hyp` into `folder` for each of the `sources`, one answer a line, and `{testset}.decoding.json` about its texts.
 
     `testsets`, `languages` (of the sources) and `target_languages` (to write in) are in the order of the sources.
     Raises `InputError` as `decoding.main` does.
@@ -89,9 +89,13 @@ def decode(
         if not lines:
             raise InputError(f"{path}: is empty, there is nothing to answer")
     with translator(model, codec, threads, settings) as translate:
-        for name, lines, pair in zip(testsets, texts, zip(languages, target_languages, strict=True), strict=True):
+        directions = zip(languages, target_languages, strict=True)
+        for path, name, lines, pair in zip(sources, testsets, texts, directions, strict=True):
             with atomic(folder / f"{name}.hyp") as file:
                 file.writelines(f"{one_line(ranked[0].text)}\n" for ranked in translate(lines, pair, 1))
+            translate.warn(path)
+            empty = sum(map(is_blank, lines))
+            write_json(folder / f"{name}.decoding.json", {"sentences": len(lines), "empty_sources": empty, **translate.about})
     print({"testsets": testsets, "sentences": list(map(len, texts)), "empty_sources": [sum(map(is_blank, lines)) for lines in texts]})
 
 
@@ -174,7 +178,7 @@ GENERATION = Task(
     },
     defaults={
         "scores": {"metrics": ["BLEU", "ROUGE-L", "METEOR"], "lowercase": True},
-        "training": {"dev_metric": "ROUGE-L"},
+        "training": {"dev_metric": "ROUGE-L", "too_long": "cut"},
         "choice": {"by": "dev_rouge"},
         "sga": {"alignment": "mask_predict"},
     },

@@ -60,6 +60,7 @@ def main(
             return [one_line(ranked[0].text) for ranked in translate(lines, languages, 1)]
 
         made = translated(table, unit, answers, removed, targets)
+        translate.warn(f"sentences of {train}")
     forbidden = keys((example for path in held_out for example in read_table(path)), unit)
     made = without_shared(made, forbidden, unit, removed)
     if not made:
@@ -72,6 +73,7 @@ def main(
     about |= mean_lengths(made, languages[1], target_languages[1]) if unit == "target" else {}
     source = {"translated": str(train), "decoding": asdict(settings)}
     where = str(pick_device(settings.device))
+    about |= {"cut_while_translating": len(translate.about.get("too_long", ()))}
     write_json(report, {**about, "removed": dict(removed), "changed": {}, "model": str(model), "device": where, "source": source})
 
 

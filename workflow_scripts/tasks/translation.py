@@ -448,5 +448,5 @@ TRANSLATION = Task(
 )
 SUMMARISATION = TRANSLATION._replace(
     trivial="first_sentence",
-    defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L"}, "choice": {"by": "dev_rouge"}},
+    defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L", "too_long": "cut"}, "choice": {"by": "dev_rouge"}},
 )

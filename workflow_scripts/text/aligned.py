@@ -37,6 +37,8 @@ class AlignedSource:
     """Language → column of `file` (from 1, as in `cut -f`), or its name in the header."""
     header: bool = False
     """The first line of `file` names the columns."""
+    quoted: bool = False
+    """`file` was written by a spreadsheet or by Python's `csv`: cells may stand in quotation marks, and those inside are doubled."""
     order: str | None = None
     """A file with the number of the translation, from 0, for each sentence that is looked up (XTREME's Tatoeba)."""
     gold: str | None = None
@@ -140,7 +142,8 @@ def _sentence(line: str, path: Path, number: int) -> str:
 
 def _read_tsv(path: Path, settings: AlignedSource) -> tuple[list[str], list[str]]:
     sides: dict[str, list[str]] = {code: [] for code in settings.languages}
-    for number, row in table_rows(path, {code: settings.columns[code] for code in settings.languages}, settings.header):
+    columns = {code: settings.columns[code] for code in settings.languages}
+    for number, row in table_rows(path, columns, settings.header, quoted=settings.quoted):
         for code, text in row.items():
             sides[code].append(_sentence(text, path, number))
     first, second = sides.values()

@@ -300,9 +300,15 @@ _ONE_SPELLING = str.maketrans({SOFT_HYPHEN: "", "İ": "i", "ı": "i"})  # Turkis
 
 
 def leak_key(line: str) -> str:
-    """A form in which sentences are compared: lower case, with ı as i, every digit a 0, no punctuation or soft hyphens, single spaces."""
-    plain = unicodedata.normalize("NFC", line.translate(_ONE_SPELLING).lower())
-    return " ".join(plain.translate(_KEY_CHARACTERS).split())
+    """A form in which sentences are compared, wherever those of dev and test sets are kept out of text that is learnt from.
+
+    It is lower case, with ı as i and every digit as 0, without punctuation, symbols and soft hyphens, with single spaces, and in NFKC, in
+    which letters of another width or form are the same.
+    """
+    plain = line.translate(_ONE_SPELLING).translate(_KEY_CHARACTERS)
+    if not plain.isascii():  # what NFKC makes of a letter may be a capital, and what is made lower case may not be composed
+        plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", plain).lower())
+    return " ".join(plain.lower().split())
 
 
 def forbidden_keys(lines: Iterable[str]) -> set[str]:

@@ -81,8 +81,8 @@ class LabelledSource:
     """With `unit: text`, `query` with `columns`, `question` and `target`: what to do with an example that lacks a text, as machine
     translations of PAWS-X do: an error, or `leave_out`, which counts them."""
     quoted: bool = False
-    """`unit: text`: the TSV file was written as Python's `csv` and XTREME's scripts write XNLI and PAWS-X: a cell with a quotation mark
-    stands in quotation marks, and those inside are doubled."""
+    """The TSV file, with `columns`, was written by a spreadsheet or by Python's `csv`, as XTREME's scripts write XNLI and PAWS-X: cells may
+    stand in quotation marks, and those inside are doubled."""
     multiword: Multiword = "words"
     """CoNLL-U: what a word like French *du* is that stands for several words of the syntax: these `words`, *de* and *le*; or one word, with
     the tag of the one that is nearest to the sentence's root (`fused`), as in XTREME."""
@@ -146,7 +146,7 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         return
     if unit == "question":
         path = Path(source.file or "")
-        how = source.lost_answers or "refuse", source.empty
+        how = source.lost_answers or "refuse", source.empty, source.quoted
         for asked in read_questions(path, source.columns, source.header, source.where, removed, changed, *how):
             yield Example(write_spans(asked.spans, asked.lost), asked.text, asked.passage, asked.document, asked.line, id=asked.key)
         return
@@ -187,7 +187,8 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
     path = Path(source.file or "")
     wanted = with_where(source.columns, source.where)
-    for number, cells in _json_rows(path, wanted) if kind_of(path) == ".jsonl" else table_rows(path, wanted, source.header):
+    is_json = kind_of(path) == ".jsonl"
+    for number, cells in _json_rows(path, wanted) if is_json else table_rows(path, wanted, source.header, quoted=source.quoted):
         at = f"{source.file}, line {number}"
         if not is_asked_for(cells, source.where):
             removed[NOT_ASKED_FOR] += 1
@@ -199,8 +200,8 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
                 continue
             label = found[1]
         label = source.label_names.get(label, label)
-        _check_label(label, labels, at, header=number == 1 and not source.header and kind_of(path) != ".jsonl")
-        text, pair = (clean_text(_unquoted(str(cells.get(side, "")), source.quoted)) for side in ("text", "pair"))
+        _check_label(label, labels, at, header=number == 1 and not source.header and not is_json)
+        text, pair = (clean_text(str(cells.get(side, ""))) for side in ("text", "pair"))
         if not text or ("pair" in source.columns and not pair):
             if source.empty == "leave_out":
                 removed["lacks a text"] += 1
@@ -208,11 +209,6 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
         yield Example(label, text, pair, str(cells.get("document", block_of(number))), number)
-
-
-def _unquoted(cell: str, quoted: bool) -> str:
-    """What stands in a cell that was `quoted` because of a quotation mark in it."""
-    return cell[1:-1].replace('""', '"') if quoted and len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
 
 
 def _check_label(label: str, labels: list[str], at: str, header: bool = False) -> None:

@@ -5,6 +5,7 @@ memory as a whole.
 """
 
 import contextlib
+import csv
 import difflib
 import gzip
 import itertools
@@ -20,11 +21,14 @@ from typing import IO, Any, TypeVar, cast
 from workflow_scripts.stage import InputError, atomic
 from workflow_scripts.text.other_formats import refuse_others
 
+BYTE_ORDER_MARK = "\ufeff"
+"""What some programs write at the beginning of a file. Unicode has given up its other meaning, a blank of no width."""
+
 
 def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
-    """Yield the lines of `path` without line ends; a byte-order mark and `\\r` at the end of a line are dropped.
+    """Yield the lines of `path` without line ends; a byte-order mark at its beginning and `\\r` at the end of a line are dropped.
 
-    They are in NFC, unless `normalise` is off.
+    They are in NFC and without byte-order marks, as there are where files were joined, unless `normalise` is off.
 
     Only `\\n` ends a line. Other characters that some programs take for line ends, such as U+2028, would put the two sides of a parallel
     text out of step.
@@ -44,11 +48,11 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
                 raise _not_text(path, number, raw, error) from None
             if number == 1:
                 refuse_others(path, raw)
-                line = line.removeprefix("\ufeff")
+                line = line.removeprefix(BYTE_ORDER_MARK)
                 if b"\r" in raw.rstrip(b"\r\n") and not raw.endswith(b"\n"):
                     raise ValueError("its lines end in \\r alone; convert the file: tr '\\r' '\\n' < old > new")
             if normalise and not line.isascii():
-                line = unicodedata.normalize("NFC", line)
+                line = unicodedata.normalize("NFC", line.replace(BYTE_ORDER_MARK, ""))
             yield line
 
 
@@ -166,18 +170,22 @@ Column = int | str
 
 
 def table_rows(
-    path: Path, wanted: Mapping[str, Column | list[Column]], header: bool = False, normalise: bool = True
+    path: Path,
+    wanted: Mapping[str, Column | list[Column]],
+    header: bool = False,
+    normalise: bool = True,
+    quoted: bool = False,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """The lines of a TSV file: the number of the line, and for each name in `wanted` its cell, or several cells joined by blanks.
 
-    Empty lines are passed over. Raises `InputError` for a column that is not there.
+    Cells may be `quoted`, as spreadsheets and Python's `csv` write them; such a cell may go over several lines. Empty lines are passed
+    over. Raises `InputError` for a column that is not there, and for quotation marks that are not those of such a program.
     """
     places: dict[str, list[int]] = {}
     last = 0
-    for number, line in enumerate(read_lines(path, normalise), 1):
-        if not line:
-            continue
-        cells = line.split("\t")
+    lines = read_lines(path, normalise)
+    rows = _quoted_rows(path, lines) if quoted else ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line)
+    for number, cells in rows:
         if not places:
             several = {name: columns if isinstance(columns, list) else [columns] for name, columns in wanted.items()}
             places = {name: [place_of(column, cells, header, path, name) for column in columns] for name, columns in several.items()}
@@ -185,9 +193,26 @@ def table_rows(
             if header:
                 continue
         if len(cells) <= last:
-            said = f"{len(cells)} column(s), but `columns` asks for column {last + 1}: {line[:80]!r}{what_else(path)}"
+            start = "\t".join(cells)[:80]
+            said = f"{len(cells)} column(s), but `columns` asks for column {last + 1}: {start!r}{what_else(path)}"
             raise InputError(f"{path}, line {number}: {said}")
         yield number, {name: cells[some[0]] if len(some) == 1 else " ".join(cells[at] for at in some) for name, some in places.items()}
+
+
+def _quoted_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    """The number of the line where each row of a TSV file with quoted cells begins, and its cells."""
+    csv.field_size_limit(10_000_000)  # of a cell: documents are longer than Python's 131,072 characters
+    rows = csv.reader((f"{line}\n" for line in lines), delimiter="\t", strict=True)
+    number = 1
+    try:
+        for cells in rows:
+            if cells:
+                yield number, cells
+            number = rows.line_num + 1
+    except csv.Error as error:
+        said = f"{path}, line {number}: is not quoted as `quoted: true` says ({error})"
+        way_out = "a cell that begins with a quotation mark ends with one, and those inside are doubled; correct it, or leave `quoted` out"
+        raise InputError(f"{said}: {way_out}") from None
 
 
 NOT_ASKED_FOR = "not asked for (where)"

@@ -18,6 +18,7 @@ from workflow_scripts.stage import InputError, resource
 from workflow_scripts.text import catalogues, columnar, memories, ncls
 from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.files import (
+    BYTE_ORDER_MARK,
     in_step,
     json_rows,
     kind_of,
@@ -59,6 +60,8 @@ class Source:
     h, as in h1 or hd_3155364."""
     header: bool = False
     """The first line of a TSV file names its columns."""
+    quoted: bool = False
+    """The TSV file was written by a spreadsheet or by Python's `csv`: cells may stand in quotation marks, and those inside are doubled."""
     unescape: bool = False
     """Read HTML entities as the characters that they stand for, `It &apos;s` as `It 's`, as in text that Moses has tokenised."""
     reference: str | None = None
@@ -136,7 +139,7 @@ def read_pairs(
     elif source.files:
         pairs = _read_sides(source.files, languages, clean)
     elif source.file and source.summary and documents:
-        lines = rows(Path(source.file), columns(), source.header)
+        lines = rows(Path(source.file), columns(), source.header, source.quoted)
         pairs = _read_grouped(lines, source.summary, languages, clean, documents.language)
     elif source.file and kind in columnar.SUFFIXES:
         pairs = _read_parquet(Path(source.file), source.columns, languages, clean)
@@ -145,7 +148,7 @@ def read_pairs(
     elif source.file and kind == ".jsonl":
         pairs = _read_jsonl(Path(source.file), columns(), languages, clean)
     elif source.file:
-        pairs = _read_tsv(rows(Path(source.file), columns(), source.header), languages, clean)
+        pairs = _read_tsv(rows(Path(source.file), columns(), source.header, source.quoted), languages, clean)
     else:
         raise InputError("a corpus source needs `file` with `columns`, `files`, `data`, or (dev, test) `held_out`")
     if documents and documents.empty == "refuse" and not source.summary:
@@ -198,8 +201,8 @@ _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff "
 
 
 def clean_text(text: str) -> str:
-    """`text` in NFC, with single blanks and without NUL characters; empty if it holds only invisible characters."""
-    text = " ".join(text.replace("\0", "").split())
+    """`text` in NFC, with single blanks, without NUL characters and byte-order marks; empty if it holds only invisible characters."""
+    text = " ".join(text.replace("\0", "").replace(BYTE_ORDER_MARK, "").split())
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)  # a JSON file's escapes become characters after its lines were read
     return text if text.strip(_INVISIBLE) else ""
@@ -318,12 +321,12 @@ def _read_tsv(lines: Iterator[tuple[int, dict[str, str]]], languages: tuple[str,
         yield Pair(row.get("document", block_of(number)), a, b, number)
 
 
-def rows(path: Path, columns: dict[str, int | str], header: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
+def rows(path: Path, columns: dict[str, int | str], header: bool = False, quoted: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
     """The lines of a TSV file: line number, and column name → cell. Empty lines are passed over, and a `header`."""
     if not header and not all(str(column).isdigit() and int(column) >= 1 for column in columns.values()):
         ways = "or names in its first line with `header: true`"
         raise InputError(f"{path}: columns of a TSV file are numbers from 1, {ways}, got {columns}{what_else(path)}")
-    yield from table_rows(path, columns, header)
+    yield from table_rows(path, columns, header, quoted=quoted)
 
 
 def _read_grouped(

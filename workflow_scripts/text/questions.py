@@ -61,6 +61,7 @@ def read_questions(
     changed: Counter[str],
     lost_answers: LostAnswers = "refuse",
     empty: Empty = "refuse",
+    quoted: bool = False,
 ) -> Iterator[Question]:
     """The questions of a file in order; what was left out is counted in `removed`, what was repaired in `changed`.
 
@@ -70,7 +71,7 @@ def read_questions(
     that is there twice, and an answer that is empty or not in its passage, unless `lost_answers` says what to do with it.
     """
     seen: dict[str, int] = {}
-    for raw in raw_questions(Path(path), columns, header, where, removed):
+    for raw in raw_questions(Path(path), columns, header, where, removed, quoted):
         if raw.key in seen:
             raise InputError(f"{raw.at}: the id {raw.key!r} is there twice (before in line {seen[raw.key]}); give each question its own")
         if raw.key:

@@ -73,13 +73,15 @@ class Entry(NamedTuple):
     line: int
 
 
-def raw_questions(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[Raw]:
+def raw_questions(
+    path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str], quoted: bool = False
+) -> Iterator[Raw]:
     """The questions of a file; those that are not asked for, or have no answer on purpose, are counted in `removed`."""
     if kind_of(path) == ".json":
         return _of_json(path, where, removed)
     if kind_of(path) == ".jsonl":
         return _of_lines(path, columns, where, removed)
-    return _of_table(path, columns, header, where, removed)
+    return _of_table(path, columns, header, where, removed, quoted)
 
 
 def entries(path: Path) -> Iterator[Entry]:
@@ -209,8 +211,10 @@ def _of_lines(path: Path, columns: Mapping[str, Any], where: dict[str, str], rem
             yield Raw(at, key, texts["question"], passage, cells["answers"], named or f"article {article + 1}", number, article)
 
 
-def _of_table(path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str]) -> Iterator[Raw]:
-    for number, row in table_rows(path, with_where(columns, where), header, normalise=False):
+def _of_table(
+    path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str], quoted: bool
+) -> Iterator[Raw]:
+    for number, row in table_rows(path, with_where(columns, where), header, normalise=False, quoted=quoted):
         at = f"{path}, line {number}"
         if not is_asked_for(row, where):
             removed[NOT_ASKED_FOR] += 1

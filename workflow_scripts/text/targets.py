@@ -166,7 +166,7 @@ def _wanted(source: "LabelledSource") -> dict[str, int | str]:
 
 
 def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, str], str]]:
-    for number, row in table_rows(path, _wanted(source), source.header):
+    for number, row in table_rows(path, _wanted(source), source.header, quoted=source.quoted):
         yield number, row, row.get("document", block_of(number))
 
 

@@ -7,14 +7,18 @@ T = 2, Tang et al. (2020, mBART-50) the directions many-to-many, many-to-one and
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
-from workflow_scripts.text.files import lockstep
+from workflow_scripts.text.files import lockstep, read_lines
 from workflow_scripts.training.flat import Lines, Rows, same_choice
+
+if TYPE_CHECKING:
+    from workflow_scripts.models.tokenisation import Codec
+    from workflow_scripts.training.too_long import Kept, Room
 
 Direction = Literal["many-to-many", "many-to-one", "one-to-many"]
 
@@ -119,13 +123,38 @@ def _pairs(corpus: int, size: int, count: int, seed: int, number: int) -> np.nda
     return np.concatenate(found)
 
 
+class Pairs(NamedTuple):
+    """The pairs of a corpus as ids."""
+
+    read: dict[str, Lines]
+    """Language → its side as an encoder reads it."""
+    labels: dict[str, Lines]
+    """Language → its side as it is to be written."""
+    about: dict[str, Any]
+    """How many pairs were too long (`Kept.about`)."""
+
+
+def read_pairs(files: dict[str, Path], codec: "Codec", room: "Room") -> Pairs:
+    """The pairs of a corpus, whose sides in two languages are in parallel `files`, that are learnt from."""
+    from workflow_scripts.training.too_long import kept, read_side
+
+    def rows(labels: bool) -> "Kept":
+        sides = {code: read_side(codec, read_lines(path), code, room, labels=labels) for code, path in files.items()}
+        return kept("-".join(files), sides, room, next(iter(files.values())).stem)
+
+    read = rows(labels=False)
+    labels = read if room.leave_out else rows(labels=True)  # where none is cut, both are the same
+    return Pairs(dict(zip(files, read.sides, strict=True)), dict(zip(files, labels.sides, strict=True)), read.about)
+
+
 class SampledPairs:
     """Training rows of several corpora, sampled with a temperature anew in each epoch, each pair in all of its corpus's directions."""
 
-    def __init__(self, sides: Sequence[dict[str, Lines]], ways: Sequence[Sequence[tuple[str, str]]], temperature: float, seed: int):
-        """`sides` are the ids of each corpus by language, `ways` its directions."""
-        self._sides, self._ways, self._temperature, self._seed = sides, ways, temperature, seed
-        self._sizes = [len(next(iter(ids.values()))) for ids in sides]
+    def __init__(self, corpora: Sequence[Pairs], ways: Sequence[Sequence[tuple[str, str]]], temperature: float, seed: int):
+        """`corpora` have the pairs, `ways` the directions of each."""
+        self._corpora, self._ways, self._temperature, self._seed = corpora, ways, temperature, seed
+        self._sizes = [len(next(iter(one.read.values()))) for one in corpora]
+        self.too_long = [one.about for one in corpora]
         self.rows = sum(len(pairs) * len(some) for pairs, some in zip(drawn(self._sizes, temperature, seed, 0), ways, strict=True))
 
     def epoch(self, number: int) -> Rows:
@@ -133,7 +162,8 @@ class SampledPairs:
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
 
         def side(which: int) -> Iterator[Sequence[int]]:
-            for ids, ways, pairs in zip(self._sides, self._ways, chosen, strict=True):
+            for one, ways, pairs in zip(self._corpora, self._ways, chosen, strict=True):
+                ids = one[which]  # what is read, or the labels
                 yield from (ids[way[which]][pair] for pair in pairs for way in ways)
 
         return Rows(Lines.of(side(0)), Lines.of(side(1)))
@@ -141,7 +171,12 @@ class SampledPairs:
     def lengths(self, number: int) -> np.ndarray:
         """The pieces of each row, on its longer side, which both directions share."""
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
-        longer = [np.maximum(*(ids.lengths() for ids in sides.values())) for sides in self._sides]
+        longer = [self._longer(one) for one in self._corpora]
         return np.concatenate(
             [np.repeat(lengths[pairs], len(ways)) for lengths, pairs, ways in zip(longer, chosen, self._ways, strict=True)]
         )
+
+    @staticmethod
+    def _longer(one: Pairs) -> np.ndarray:
+        # a row that is cut has a piece less where it is read than as labels
+        return np.maximum.reduce([ids.lengths() for sides in (one.read, one.labels) for ids in sides.values()])

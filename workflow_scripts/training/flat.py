@@ -56,6 +56,11 @@ class Lines(Sequence[array]):
         """Some of the lines."""
         return Lines.of(self[at] for at in chosen)
 
+    def where(self, mask: np.ndarray) -> "Lines":
+        """The lines of which `mask`, a truth value for each, says so."""
+        lengths = self.lengths()
+        return Lines(self.flat[np.repeat(mask, lengths)], np.cumsum([0, *lengths[mask]]))
+
 
 def encoded(encode: Callable[[list[str]], list[list[int]]], lines: Iterable[str]) -> Lines:
     """The lines as ids; they are read and encoded in portions."""

@@ -47,6 +47,7 @@ class WithRoom(Rounds):
 
     def __init__(self, rounds: Rounds, codec: Codec, settings: SGA, longest: int):
         self._rounds, self._admit = rounds, room_finder(codec, settings, longest)
+        self.too_long = rounds.too_long
         self._read, counts = rounds.epoch(0), none_left_out()
         self._kept = self._with_room(self._read, counts)
         self.left_out, self.rows = dict(counts), len(self._kept)
@@ -90,7 +91,7 @@ def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Cou
 
     def admit(row: Row, counts: Counter[str]) -> Row | None:
         source, labels = row
-        whole = [piece for piece in labels if piece not in frame]
+        whole = [piece for piece in labels if piece >= 0 and piece not in frame]
         target = [piece for piece in whole if piece != blank] if by_ctc or settings.denoising else whole
         room = settings.upsampling * len(source if by_ctc else target)
         if not target:

@@ -194,6 +194,7 @@ def _made_anew(make: MadeRows, text: dict[str, list[str]], codec: "Codec", seed:
         """The rows of all languages, made anew in each epoch."""
 
         rows = sum(map(len, text.values()))
+        too_long: list[dict[str, Any]] = []  # noqa: RUF012 (what is too long is the function's business)
 
         def epoch(self, number: int) -> Any:
             sides = enumerate(text.items())

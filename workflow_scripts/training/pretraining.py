@@ -41,7 +41,7 @@ from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, read_sentences, words_of
 from workflow_scripts.training import segments
-from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, unpaired
+from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, read_pairs, unpaired
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.objective import Material, Objective, Text, objective
 from workflow_scripts.training.ready import RAN_ON
@@ -50,7 +50,6 @@ from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
-    from workflow_scripts.training.flat import Lines
     from workflow_scripts.training.rows import Dev, Rounds
     from workflow_scripts.training.training import Method
 
@@ -137,10 +136,11 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
     codes = tuple(train)
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
-        from workflow_scripts.training.rows import Dev, NoisedRounds
+        from workflow_scripts.training.rows import NoisedRounds
+        from workflow_scripts.training.too_long import Room
 
-        noised = NoisedRounds(folder, codes, codec, block.training.max_length)
-        return noised, [Dev(noised.read("dev", code), code) for code in codes]
+        noised = NoisedRounds(folder, codes, codec, Room.of(block.training, leave_out=False))
+        return noised, [noised.dev(code) for code in codes]
 
     return Material({path.name: path for path in sorted(folder.glob("*.tsv.zst"))}, read)
 
@@ -163,13 +163,15 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev, MaskedText
+        from workflow_scripts.training.too_long import Room
 
         def masked(part: str, codes: list[str]) -> MaskedText:
             text = {code: list(read_lines(files[part, code])) for code in codes}
-            return MaskedText(text, codec, block.training.max_length, block.masking, seed)
+            return MaskedText(text, codec, Room.of(block.training, leave_out=False), block.masking, seed)
 
         # round numbers reserved for dev; training never reaches them
-        dev_rows = [Dev(masked("dev", [code]).epoch(2**31 + side), code) for side, code in enumerate(languages)]
+        dev = {code: masked("dev", [code]) for code in languages}
+        dev_rows = [Dev(one.epoch(2**31 + side), code, None, one.too_long) for side, (code, one) in enumerate(dev.items())]
         return masked("train", languages), dev_rows
 
     # settings that are no part of `Training`: a killed job must not go on with others
@@ -195,19 +197,19 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     write_lines(plan, [json.dumps({"directions": ways, "temperature": block.temperature})])
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
-        from workflow_scripts.training.flat import Rows, encoded
+        from workflow_scripts.training.flat import Rows
         from workflow_scripts.training.rows import Dev
+        from workflow_scripts.training.too_long import Room
 
-        def sides(part: str, place: int) -> "dict[str, Lines]":
-            encode = partial(codec.encode, max_length=block.training.max_length)
-            return {code: encoded(partial(encode, code=code), read_lines(files[part, place, code])) for code in pairs[place]}
-
-        rounds = SampledPairs([sides("train", place) for place in range(len(pairs))], ways, block.temperature, seed)
-        dev = []
-        for place, some in enumerate(ways):
-            ids = sides("dev", place)
-            dev += [Dev(Rows(ids[source], ids[target]), target) for source, target in some]
-        return rounds, dev
+        room = Room.of(block.training)
+        paths = [[{code: files[part, place, code] for code in pair} for place, pair in enumerate(pairs)] for part in ("train", "dev")]
+        train, dev = ([read_pairs(corpus, codec, room) for corpus in corpora] for corpora in paths)
+        rows = [
+            Dev(Rows(one.read[source], one.labels[target]), target, None, [one.about])
+            for one, some in zip(dev, ways, strict=True)
+            for source, target in some
+        ]
+        return SampledPairs(train, ways, block.temperature, seed), rows
 
     return Material({path.name: path for path in (*files.values(), plan)}, read)
 
@@ -277,6 +279,7 @@ def pretrain(
 
     Raises `InputError` for text that is missing or too short.
     """
+    from workflow_scripts.training.too_long import Room
     from workflow_scripts.training.training import train_phase
 
     has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in texts.bitext)]))
@@ -300,7 +303,8 @@ def pretrain(
         del lines, train, dev  # the text is in files now, and training has better use of the memory
         job = job._replace(start=start, report=folder / "training.json")
         method = [material.method()] if material.method else []
-        train_phase(job, block.training, material.text, material.read, *method, languages=texts.languages)
+        room = Room.of(block.training, leave_out=used == "translation")
+        train_phase(job, block.training, material.text, material.read, room, *method, languages=texts.languages)
         if not is_first_process():
             return {}
         if material.finish:
@@ -312,6 +316,7 @@ def pretrain(
             **{key: trained[key] for key in RAN_ON},
             "sentences": sentences,
             **pairs,
+            "too_long": trained["too_long"],
             "checksums": checksums([*read, *map(str, texts.bitext)]),
             **measure(job.model, used, material, block.training),
         }
@@ -398,9 +403,9 @@ def measure(model: Path, objective: str, material: Material, training: Training)
     network: Any = load(model, training, 0, False)
     network.to(pick_device(training.device))
     rounds, dev = material.read(codec)
-    counts = Counter(i for _, labels in rounds.epoch(0) for i in labels if i != -100)
+    counts = Counter(i for _, labels in rounds.epoch(0) for i in labels if i >= 0)
     total = sum(counts.values()) + len(codec.tokenizer)
-    labels = [i for part in dev for _, row in part.rows for i in row if i != -100]
+    labels = [i for part in dev for _, row in part.rows for i in row if i >= 0]
     with quick_products():
         losses = material.losses(network, codec, dev) if material.losses else {f"{objective}_loss": dev_loss(network, codec, dev)}
     return {

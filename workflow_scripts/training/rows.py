@@ -1,8 +1,9 @@
 """rows: the text of a phase as rows of ids, and the batches that are made of them."""
 
 import bisect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -13,8 +14,9 @@ from workflow_scripts.models.batches import Row, by_length
 from workflow_scripts.models.tokenisation import Codec, ordinary_pieces, word_starts
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.flat import Chained, Lines, Rows, encoded, lengths_of, same_choice
+from workflow_scripts.training.flat import Chained, Lines, Rows, lengths_of, same_choice
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import Kept, Room, kept, read_side
 
 if TYPE_CHECKING:
     from workflow_scripts.noise.codeswitch import CodeSwitch
@@ -26,6 +28,8 @@ class Rounds(Protocol):
 
     rows: int
     """Rows of an epoch."""
+    too_long: list[dict[str, Any]]
+    """Of each text how many of its rows are too long, for reports (`Kept.about`)."""
 
     def epoch(self, number: int) -> Sequence[Row]:
         """The rows of an epoch, always the same."""
@@ -39,13 +43,12 @@ class Rounds(Protocol):
 class ParallelText(Rounds):
     """Rows of the translation task, the same in every epoch."""
 
-    def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training):
-        rows = read_aligned(source, target, languages, codec, settings.max_length)
-        self.chosen = same_choice(len(rows), settings.pairs)
+    def __init__(self, source: Path, target: Path, languages: tuple[str, str], codec: Codec, settings: Training, room: Room | None = None):
+        found = read_aligned(source, target, languages, codec, room or Room.of(settings), settings.pairs)
+        self.chosen = np.flatnonzero(found.mask)
         """Numbers of the lines that are used."""
-        if len(self.chosen) < len(rows):
-            rows = Rows(*(side.only(self.chosen) for side in rows.sides))
-        self._rows, self.rows = rows, len(rows)
+        self._rows = Rows(*found.sides)
+        self.rows, self.too_long = len(self._rows), [found.about]
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
@@ -73,26 +76,30 @@ class SwitchedText(Rounds):
         lexicon: Path,
         switch: "CodeSwitch",
         seed: int,
+        room: Room | None = None,
     ):
         from workflow_scripts.noise.candidates import Lookup, load_candidates
         from workflow_scripts.text.spelling import read_vocabulary
 
-        plain = ParallelText(source, target, languages, codec, settings)
+        plain = ParallelText(source, target, languages, codec, settings, room)
         lines = list(read_lines(source))
         self._lines, self._targets = [lines[i] for i in plain.chosen], plain.epoch(0).sides[1]
-        self._encode = partial(codec.encode, code=languages[0], max_length=settings.max_length)
+        self._side = partial(read_side, codec, code=languages[0], room=room or Room.of(settings))
         own = read_vocabulary(source, languages[0])
         spellings = (own.spellings, read_vocabulary(target, languages[1]).spellings) if switch.capitals == "own" else None
         self._lookup = Lookup(load_candidates(lexicon, own.counts, languages), *languages, spellings)
         self._noise, self._seed = switch.noise, seed
-        self.rows = plain.rows
+        self.rows, self.too_long = plain.rows, plain.too_long
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch; their words are chosen as those of the source's side in a round of code-switched text."""
         from workflow_scripts.noise.codeswitch import switch_lines
 
         switched, _ = switch_lines(self._lines, self._lookup, "codeswitch", self._seed, 2 * number, 0, self._noise)
-        return Rows(encoded(self._encode, switched), self._targets)
+        read = self._side(switched)
+        if not number:
+            self.too_long[0]["noised"] = int(read.too_long.sum())
+        return Rows(read.ids, self._targets)
 
 
 class Joined(Rounds):
@@ -100,6 +107,7 @@ class Joined(Rounds):
 
     def __init__(self, parts: Sequence[Rounds]):
         self._parts, self.rows = parts, sum(part.rows for part in parts)
+        self.too_long = [text for part in parts for text in part.too_long]
         self._current = Chained([])
 
     def epoch(self, number: int) -> Chained:
@@ -118,8 +126,8 @@ class Joined(Rounds):
 class NoisedRounds(Rounds):
     """Rows of a restore task. Epoch r has round r of both languages, which is read only then."""
 
-    def __init__(self, folder: Path, languages: tuple[str, ...], codec: Codec, max_length: int):
-        self.folder, self.languages, self.codec, self.max_length = folder, languages, codec, max_length
+    def __init__(self, folder: Path, languages: tuple[str, ...], codec: Codec, room: Room):
+        self.folder, self.languages, self.codec, self.room = folder, languages, codec, room
         self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
         if not self.count:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
@@ -127,7 +135,9 @@ class NoisedRounds(Rounds):
         noise = read_json(report) if report.exists() else {"unit": "word", "kind": "mask"}  # that of pretraining
         self.pieces, self.masks = noise["unit"] == "piece", noise.get("masks", noise.get("kind") == "mask")
         self._current: tuple[int, Sequence[Row]] = -1, []
+        self._counted: dict[tuple[str, str], dict[str, Any]] = {}
         self.rows = len(self.epoch(0))  # which stays for the first batch
+        self.too_long = [self._counted["round0", code] for code in languages]
 
     def epoch(self, number: int) -> Sequence[Row]:
         """Rows (noised, original) of both languages; after the last round the first comes again."""
@@ -139,12 +149,16 @@ class NoisedRounds(Rounds):
     def read(self, name: str, code: str) -> Rows:
         """Rows of one file of one language."""
         path = self.folder / f"{name}.{code}.tsv.zst"
-        encode = partial(self.codec.encode, code=code, max_length=self.max_length)
-        if self.pieces:
-            noised = encoded(partial(self.codec.encode_tokens, code=code, max_length=self.max_length), _side(path, 0))
-        else:
-            noised = encoded(partial(encode, masks=self.masks), _side(path, 0))
-        return Rows(noised, encoded(encode, _side(path, 1)))
+        of_code = partial(read_side, self.codec, code=code, room=self.room)
+        noised = of_code(_side(path, 0), masks=bool(self.masks) and not self.pieces, pieces=self.pieces)
+        found = kept(code, {code: of_code(_side(path, 1), labels=True)}, self.room, path)
+        stays = found.mask
+        self._counted[name, code] = {**found.about, "noised": int(noised.too_long[stays].sum())}
+        return Rows(noised.ids if stays.all() else noised.ids.where(stays), *found.sides)
+
+    def dev(self, code: str) -> "Dev":
+        """The rows that the loss is measured on in one language."""
+        return Dev(self.read("dev", code), code, None, [self._counted["dev", code]])
 
 
 def _side(path: Path, side: int) -> Iterator[str]:
@@ -160,9 +174,12 @@ def _side(path: Path, side: int) -> Iterator[str]:
 class MaskedText(Rounds):
     """Rows of the masked language model: monolingual text, masked anew in each epoch."""
 
-    def __init__(self, text: dict[str, list[str]], codec: Codec, max_length: int, masking: "Masking", seed: int):
-        encode = partial(codec.encode, max_length=max_length)
-        by_language = [encoded(partial(encode, code=code), lines) for code, lines in text.items()]
+    def __init__(self, text: dict[str, list[str]], codec: Codec, room: Room, masking: "Masking", seed: int):
+        found = [
+            kept(code, {code: read_side(codec, lines, code, room, ends=True)}, room, f"the text in {code}") for code, lines in text.items()
+        ]
+        by_language = [one.sides[0] for one in found]
+        self.too_long = [one.about for one in found]
         lengths = np.concatenate([[0], *(ids.lengths() for ids in by_language)])
         self._text = Lines(np.concatenate([ids.flat for ids in by_language]), np.cumsum(lengths))
         self.rows = len(self._text)
@@ -183,17 +200,26 @@ class MaskedText(Rounds):
         return self._text.lengths()
 
 
-def read_aligned(source: Path, target: Path, languages: tuple[str, str], codec: Codec, max_length: int) -> Rows:
-    """Rows of two aligned files of plain text."""
-    sides = [
-        encoded(partial(codec.encode, code=code, max_length=max_length), read_lines(path))
-        for path, code in zip((source, target), languages, strict=True)
-    ]
-    if len(sides[0]) != len(sides[1]):
-        raise InputError(f"{source} has {len(sides[0])} lines, {target} {len(sides[1])}; they must be aligned")
-    if not sides[0]:
+def read_aligned(source: Path, target: Path, languages: tuple[str, str], codec: Codec, room: Room, pairs: int | None = None) -> Kept:
+    """The rows of two aligned files of plain text that are learnt from, of all lines or of so many `pairs` (`same_choice`).
+
+    The choice comes first: it does not hang on which pairs are too long for the vocabulary of an arm.
+    """
+    number, other = (sum(1 for _ in read_lines(path)) for path in (source, target))
+    if number != other:
+        raise InputError(f"{source} has {number} lines, {target} {other}; they must be aligned")
+    if not number:
         raise InputError(f"{source}: is empty")
-    return Rows(*sides)
+    chosen = np.zeros(number, dtype=bool)
+    chosen[same_choice(number, pairs)] = True
+    sides = [
+        read_side(codec, itertools.compress(read_lines(path), chosen), code, room, labels=labels)
+        for path, code, labels in zip((source, target), languages, (False, True), strict=True)
+    ]
+    names = languages if languages[0] != languages[1] else ("source", "target")
+    found = kept("-".join(languages), dict(zip(names, sides, strict=True)), room, source)
+    chosen[chosen] = found.mask
+    return found._replace(mask=chosen)
 
 
 @dataclass
@@ -203,6 +229,15 @@ class Dev:
     rows: Sequence[Row]
     language: str
     references: list[str] | None = None
+    too_long: list[dict[str, Any]] = field(default_factory=list)
+    """As that of `Rounds`."""
+
+
+def aligned_dev(source: Path, target: Path, languages: tuple[str, str], codec: Codec, room: Room) -> Dev:
+    """The rows and references of a dev set in two aligned files."""
+    found = read_aligned(source, target, languages, codec, room)
+    references = list(itertools.compress(read_lines(target), found.mask))
+    return Dev(Rows(*found.sides), languages[1], references, [found.about])
 
 
 T = TypeVar("T")

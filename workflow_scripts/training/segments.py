@@ -10,7 +10,6 @@ import json
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,8 @@ from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.bitext import drawn
-from workflow_scripts.training.flat import PORTION, Chained, Lines, Rows, encoded
+from workflow_scripts.training.flat import PORTION, Chained, Lines, Rows
+from workflow_scripts.training.too_long import Room, kept, read_side
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
@@ -108,6 +108,8 @@ class Segments(NamedTuple):
     """The same for y: those of the other side of bitext, or the same lines."""
     rows: np.ndarray
     """(rows, 2) Of each row the numbers of x and y among the lines; −1 in place of y where x is alone."""
+    about: dict[str, Any]
+    """How many of the lines, or pairs, were too long (`Kept.about`)."""
 
 
 def adjacent(lines: int, first: Sequence[int]) -> np.ndarray:
@@ -123,13 +125,16 @@ def adjacent(lines: int, first: Sequence[int]) -> np.ndarray:
     return np.stack([x, np.where(after == document[x], x + 1, -1)], axis=1)
 
 
-def monolingual(part: Part, codec: "Codec", max_length: int) -> list[Segments]:
+def monolingual(part: Part, codec: "Codec", room: Room) -> list[Segments]:
     """The segments of each language."""
     made = []
     for code, path in part.text.items():
         first = array("q")
-        ids = encoded(partial(codec.encode, code=code, max_length=max_length), _lines_of_documents(path, first))
-        made.append(Segments(ids, ids, adjacent(len(ids), first)))
+        whole = read_side(codec, _lines_of_documents(path, first), code, room, ends=True)
+        found = kept(code, {code: whole}, room, path)
+        before = np.cumsum([0, *found.mask])  # of the lines that are left, how many come before each
+        ids = found.sides[0]
+        made.append(Segments(ids, ids, adjacent(len(ids), before[list(first)].tolist()), found.about))
     return made
 
 
@@ -144,12 +149,14 @@ def _lines_of_documents(path: Path, first: array) -> Iterator[str]:
             first.append(number)
 
 
-def parallel(part: Part, codec: "Codec", max_length: int) -> list[Segments]:
+def parallel(part: Part, codec: "Codec", room: Room) -> list[Segments]:
     """The pairs of each corpus."""
     made = []
     for one in part.bitext:
-        x, y = (encoded(partial(codec.encode, code=code, max_length=max_length), read_lines(path)) for code, path in one.items())
-        made.append(Segments(x, y, np.stack([np.arange(len(x)), np.arange(len(y))], axis=1)))
+        sides = {code: read_side(codec, read_lines(path), code, room, ends=True) for code, path in one.items()}
+        found = kept("-".join(one), sides, room, next(iter(one.values())))
+        x, y = found.sides
+        made.append(Segments(x, y, np.stack([np.arange(len(x)), np.arange(len(y))], axis=1), found.about))
     return made
 
 
@@ -166,6 +173,7 @@ class MaskedSegments:
         self._sizes = [len(group.rows) for group in groups]
         self.rows = sum(self._sizes)
         self.alone = sum(map(alone, groups))
+        self.too_long = [group.about for group in groups]
         tokenizer = codec.tokenizer
         self._pieces = ordinary_pieces(tokenizer)
         self._mask = tokenizer.mask_token_id
@@ -229,8 +237,8 @@ def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Altern
 
     Raises `InputError` where nothing is left that a loss can be made of.
     """
-    length = block.training.max_length
-    kinds = [monolingual(part, codec, length), parallel(part, codec, length)]
+    room = Room.of(block.training, leave_out=False)
+    kinds = [monolingual(part, codec, room), parallel(part, codec, room)]
     for code, group in zip(part.text, kinds[0], strict=True):
         if 10 * (count := alone(group)) > len(group.rows):
             print(
@@ -251,14 +259,14 @@ def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Altern
 
 def held_back(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "list[Batch]":
     """The rows of the dev text, of each language and each corpus, always with the same masks."""
-    length = block.training.max_length
+    room = Room.of(block.training, leave_out=False)
     made = []
-    for is_parallel, groups in enumerate((monolingual(part, codec, length), parallel(part, codec, length))):
+    for is_parallel, groups in enumerate((monolingual(part, codec, room), parallel(part, codec, room))):
         for place, group in enumerate(groups):
             if len(group.rows):
                 # round numbers reserved for dev; training never reaches them
                 rows = MaskedSegments([group], codec, block.masking, 1.0, seed).epoch(2**31 + 2 * place + is_parallel)
-                made.append(Batch(list(rows), bool(is_parallel)))
+                made.append(Batch(list(rows), bool(is_parallel), too_long=(group.about,)))
     return made
 
 
@@ -278,6 +286,11 @@ class Alternating(NamedTuple):
         """Rows of an epoch of both."""
         return sum(part.rows for part in self if part)
 
+    @property
+    def too_long(self) -> list[dict[str, Any]]:
+        """As that of `rows.Rounds`."""
+        return [about for part in self if part for about in part.too_long]
+
     def epoch(self, number: int) -> Chained:
         """The rows of an epoch of both."""
         return Chained([part.epoch(number) for part in self if part])
@@ -293,6 +306,8 @@ class Batch(NamedTuple):
     """Whether cross-attention alone learns from it."""
     weight: float = 1.0
     """The share of the settings' losses that the whole update has."""
+    too_long: tuple[dict[str, Any], ...] = ()
+    """Of a dev text, as that of `rows.Rounds`."""
 
 
 def alternating_updates(text: Alternating, tokens: int, updates: int, seed: int, cross_attention_first: int = 0) -> Sequence[Batch]:

@@ -42,7 +42,12 @@ class Training:
     max_grad_norm: NotNegative = 0.0
     """Clip gradients to this norm; 0 is off, as in the paper."""
     max_length: Annotated[int, Limits(ge=3)] = 256
-    """Longer rows are cut to so many pieces, source and target each by itself. What is decoded may be longer."""
+    """The most pieces of a row, on either side; `too_long` says what becomes of longer ones. What is decoded may be longer."""
+    too_long: Literal["leave_out", "cut"] | None = None
+    """What becomes of rows with a side of more than `max_length` pieces; they are counted in either case. `leave_out`: they are not learnt
+    from. `cut`: each side is cut by itself, and a side that was cut has no end mark, so that no model learns to stop in mid-sentence. By
+    default translations and sentences to restore are left out; cut are documents, texts from which questions, titles or stories are
+    written, and the text of backbones but for that of objective `translation`."""
     pairs: Positive | None = None
     """The task phase learns from so many pairs only, chosen at random once for all seeds: a low-resource setting. From as many of each
     text that is learnt from as well. All by default. The experiment's pretext phases read all of the text."""

@@ -35,8 +35,9 @@ from workflow_scripts.training.curve import handed_on
 from workflow_scripts.training.job import Job, begun, finish
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.loop import load_model, train
-from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, read_aligned
+from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
 from workflow_scripts.training.settings import ROUNDING_ONLY, Training
+from workflow_scripts.training.too_long import Room, counted
 from workflow_scripts.training.watching import Diverged
 
 
@@ -50,12 +51,14 @@ def restore(job: Job, *, languages: tuple[str, ...], noised: Path, documents: bo
     """
     job, settings = _with_choice(job, settings, "pretext")
 
+    room = Room.of(settings, leave_out=not documents)
+
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        rounds = NoisedRounds(noised, languages, codec, settings.max_length)
-        return rounds, [Dev(rounds.read("dev", code), code) for code in languages]
+        rounds = NoisedRounds(noised, languages, codec, room)
+        return rounds, [rounds.dev(code) for code in languages]
 
     text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
-    train_phase(job, settings, text, read, languages=languages, documents=documents)
+    train_phase(job, settings, text, read, room, languages=languages, documents=documents)
 
 
 def translate(
@@ -93,17 +96,17 @@ def translate(
     unknown: dict[str, Any] = {}
     sides = [(train_source, languages[0]), (train_target, languages[1])]
     sides += [side for source, target, direction in more for side in ((source, direction[0]), (target, direction[1]))]
+    room = Room.of(settings, leave_out=not documents)
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
         unknown.update(check_read(codec, ((str(path), code, read_lines(path)) for path, code in sides)))
-        rows = read_aligned(dev_source, dev_target, languages, codec, settings.max_length)
-        dev = [Dev(rows, languages[1], list(read_lines(dev_target)))]
+        dev = [aligned_dev(dev_source, dev_target, languages, codec, room)]
         parts: list[Rounds] = []
         if switching and lexicon:
-            parts += [SwitchedText(train_source, train_target, languages, codec, settings, lexicon, switching, job.seed)]
+            parts += [SwitchedText(train_source, train_target, languages, codec, settings, lexicon, switching, job.seed, room)]
         else:
-            parts += [ParallelText(train_source, train_target, languages, codec, settings)]
-        parts += [ParallelText(*text, codec, settings) for text in more]
+            parts += [ParallelText(train_source, train_target, languages, codec, settings, room)]
+        parts += [ParallelText(*text, codec, settings, room) for text in more]
         return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
@@ -119,7 +122,7 @@ def translate(
         method = Method(train=train_generator, open=opened, about={"generator": generator, "sga": asdict(chosen)})
     if switching:
         method = method._replace(about={**method.about, "switch": asdict(switching)})
-    train_phase(job, settings, text, read, method, languages=languages, documents=documents, told={"unknown": unknown})
+    train_phase(job, settings, text, read, room, method, languages=languages, documents=documents, about_text={"unknown": unknown})
 
 
 def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training]:
@@ -146,15 +149,16 @@ def train_phase(
     settings: Training,
     text: dict[str, Path],
     read: Callable[[Codec], tuple[Rounds, list[Dev]]],
+    room: Room,
     method: Method = Method(),
     *,
     languages: tuple[str, ...],
     documents: bool = False,
-    told: Mapping[str, Any] = MappingProxyType({}),
+    about_text: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
+    """Train one phase on what `read` makes of its `text`, training and dev rows that have `room`; write its outputs.
 
-    The report has as well what is `told` of the text when that has been read.
+    `about_text` is for the report as well; it may be filled while the text is read.
 
     The contents of `text` decide, with the settings, which checkpoints are the phase's own.
     """
@@ -176,9 +180,10 @@ def train_phase(
         about = {
             "languages": languages,
             "rows": rounds.rows,
+            "too_long": counted(room, rounds.too_long, [text for part in dev for text in part.too_long]),
             "precision": pick_precision(settings.precision, network.device),
             **method.about,
-            **told,
+            **about_text,
             **taken,
             "checkpoints": str(folder),
             "handed_on": handed_on(history, settings),

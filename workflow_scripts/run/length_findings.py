@@ -1,0 +1,141 @@
+"""length_findings: how much text has more pieces than a training, or a model, reads, where its vocabulary is there to count them.
+
+The beginnings of texts are looked at. A training counts all of its text (`training.too_long`), and so does decoding.
+"""
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+from workflow_scripts.models.families import config_of, longest_row
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.findings import Finding, is_awaited, trained_by_updates
+from workflow_scripts.run.labelled_findings import examples_of, plain_lines
+from workflow_scripts.run.model_findings import located
+from workflow_scripts.run.text_findings import beginning
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
+from workflow_scripts.tasks.table import task_of
+from workflow_scripts.text.parallel import read_pairs
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import NO_LIMIT, Room
+
+MANY = 0.01
+"""The share of long rows from which on they are a note."""
+
+
+def long_rows(config: Config) -> Iterator[Finding]:
+    """What share of the training text is longer than `max_length`, of each experiment and, where they have their own, of arms."""
+    told: dict[str, Finding] = {}
+    for name, arm, phase, training in trained_by_updates(config):
+        documents = getattr(config.experiments[name], "task", "") == "summarisation"
+        if not (codec := _codec(config, backbone_of(config, config.experiments[name], arm), documents)):
+            continue
+        own = {"max_length", "too_long"} & phase.training.keys() or phase.backbone
+        where = f"arms.{arm} in {name}" if own else f"experiments.{name}"
+        sides = (
+            _training_text(config, name)
+            if phase.data == "task"
+            else {"": [line for _, some in _training_text(config, name).items() for line in some]}
+        )
+        if where not in told and any(sides.values()):
+            told[where] = _long_rows(f"{where}.training.max_length", codec, sides, training)
+    yield from told.values()
+
+
+def _training_text(config: Config, name: str) -> dict[str, list[str]]:
+    """The sides of the beginning of an experiment's training text: lines of which those with the same number are a row."""
+    experiment = config.experiments[name]
+    if task_of(experiment).text == "corpora":
+        corpus = config.corpora[experiment.corpus]
+        pairs = (
+            [] if is_awaited(*corpus.train.paths()) else beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
+        )
+        return dict(zip(corpus.languages, ([pair.a for pair in pairs], [pair.b for pair in pairs]), strict=True))
+    block = config.labelled[experiment.corpus]
+    examples = [] if is_awaited(*block.train.paths()) else beginning(examples_of, block.train, block)
+    if block.unit == "target":
+        return {"text": [example.text for example in examples], "target": [example.label for example in examples]}
+    return {block.language: plain_lines(examples)}
+
+
+def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], training: Training) -> Finding:
+    room = Room.of(training, leave_out=not codec.documents)
+    long = {side: [len(ids) > room.max_length - 2 for ids in codec.pieces(lines, NO_LIMIT)] for side, lines in sides.items()}
+    rows = list(map(any, zip(*long.values(), strict=True)))
+    count, each = sum(rows), ", ".join(f"{side} {sum(some):,}" for side, some in long.items() if any(some) and side)
+    what = f"{count:,} of the first {len(rows):,} rows ({count / len(rows):.1%}{f': {each}' if each else ''})"
+    said = (
+        f"{what} of the training text have a side of more than {room.max_length} pieces, and are {'left out' if room.leave_out else 'cut'}"
+    )
+    if count < MANY * len(rows):
+        return Finding("ok", about, said)
+    way_out = "or set too_long: cut" if room.leave_out else "or set too_long: leave_out"
+    return Finding("note", about, f"{said}; raise max_length, {way_out}")
+
+
+def long_sources(config: Config) -> Iterator[Finding]:
+    """Test sets with texts that are longer than a model that is to write from them can read."""
+    told: dict[str, None] = {}
+    for name in config.run.experiments:
+        experiment = config.experiments[name]
+        for arm in arms_of(config, experiment) if task_of(experiment).answers == "text" else ():
+            backbone = backbone_of(config, experiment, arm)
+            codec, longest = _codec(config, backbone, experiment.task == "summarisation"), _positions(config, backbone)
+            if not (codec and longest):
+                continue
+            for test, lines in _sources(config, name).items():
+                pieces = codec.pieces(lines, NO_LIMIT)
+                if long := [number for number, ids in enumerate(pieces, 1) if len(ids) > longest - 2]:
+                    said = f"{len(long):,} of {len(lines):,} texts have more than the {longest:,} pieces that {backbone} reads"
+                    about = f"experiments.{name}: test set {test}"
+                    told[f"{about}\t{said}; their ends are lost (text {long[0]} is the first). Split them into sentences"] = None
+    yield from (Finding("note", *line.split("\t")) for line in told)
+
+
+def _sources(config: Config, name: str) -> dict[str, list[str]]:
+    """The source side of the beginning of each test set that is a file."""
+    experiment = config.experiments[name]
+    if task_of(experiment).text == "corpora":
+        corpus = config.corpora[experiment.corpus]
+        place = corpus.languages.index(experiment.source)
+        sources = {test: source for test, source in corpus.test.items() if source.held_out is None and not is_awaited(*source.paths())}
+        return {
+            test: [(pair.a, pair.b)[place] for pair in beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)]
+            for test, source in sources.items()
+        }
+    block = config.labelled[experiment.corpus]
+    files = {test: source for test, source in block.test.items() if source.file and not is_awaited(*source.paths())}
+    return {test: [example.text for example in beginning(examples_of, source, block)] for test, source in files.items()}
+
+
+def _folder(config: Config, backbone: str) -> Path | None:
+    """A folder with the vocabulary of a backbone, where that is there before the run."""
+    first = config.backbones[chain(config, backbone)[-1]]
+    if first.small and first.small.ready:
+        return Path(resource(first.small.ready))
+    return located(first.model, first.revision) if first.model else None
+
+
+def _codec(config: Config, backbone: str, documents: bool) -> Codec | None:
+    folder = _folder(config, backbone)
+    return _loaded(folder, documents) if folder else None
+
+
+@functools.lru_cache(8)
+def _loaded(folder: Path, documents: bool) -> Codec | None:
+    try:
+        return load_codec(folder, documents)
+    except InputError:  # which is told elsewhere
+        return None
+
+
+def _positions(config: Config, backbone: str) -> int:
+    """The longest row that a backbone reads; 0 where it is not known."""
+    from types import SimpleNamespace
+
+    try:
+        return longest_row(SimpleNamespace(**config_of(folder))) if (folder := _folder(config, backbone)) else 0
+    except (InputError, AttributeError):
+        return 0

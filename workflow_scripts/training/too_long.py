@@ -1,0 +1,106 @@
+"""too_long: texts that have more pieces than a row may have are left out of training and counted, or cut.
+
+A sentence that is cut and still has its end mark teaches a model to stop in mid-sentence. So a row that is cut has none (`Codec.fitted`).
+Rows are left out by what the text itself has, never by its noise, so that all arms of an experiment learn from the same sentences. The
+noised side of a row may be longer than the sentence, as switched words have more pieces than others; it is cut, which is counted as well.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.stage import InputError
+from workflow_scripts.training.flat import Lines, encoded
+from workflow_scripts.training.settings import Training
+
+
+class Room(NamedTuple):
+    """How long rows may be, and what becomes of those that are longer."""
+
+    max_length: int
+    """The most pieces of a side."""
+    leave_out: bool
+    """Whether rows that are too long are left out; else they are cut."""
+
+    @classmethod
+    def of(cls, settings: Training, leave_out: bool = True) -> "Room":
+        """By the settings of a training, which decide unless they leave it to what is trained (`leave_out`)."""
+        return cls(settings.max_length, leave_out if settings.too_long is None else settings.too_long == "leave_out")
+
+
+class Side(NamedTuple):
+    """One side of many rows."""
+
+    ids: Lines
+    """The rows, cut to the room that they have."""
+    too_long: np.ndarray
+    """Of each row, whether it was cut."""
+
+
+def read_side(
+    codec: Codec,
+    lines: Iterable[str],
+    code: str,
+    room: Room,
+    *,
+    labels: bool = False,
+    ends: bool = False,
+    masks: bool = False,
+    pieces: bool = False,
+) -> Side:
+    """Lines as rows that the encoder reads or, as `labels`, the decoder is to write.
+
+    With `ends` a row that is cut keeps its end, which a model that guesses masked pieces reads and never learns. With `masks`, `<mask>` is
+    no text; with `pieces`, lines are pieces separated by blanks.
+    """
+    cut: list[bool] = []
+
+    def rows(portion: list[str]) -> list[list[int]]:
+        whole = codec.piece_ids(portion) if pieces else codec.pieces(portion, NO_LIMIT, masks)
+        cut.extend(len(ids) > room.max_length - 2 for ids in whole)
+        if ends:
+            return codec.framed([codec.within(ids, room.max_length) for ids in whole], code)
+        return codec.fitted(whole, code, room.max_length, labels)
+
+    return Side(encoded(rows, lines), np.array(cut, dtype=bool))
+
+
+NO_LIMIT = 2**62
+"""A row of any length."""
+
+
+class Kept(NamedTuple):
+    """Rows that are learnt from."""
+
+    sides: list[Lines]
+    """Their sides."""
+    mask: np.ndarray
+    """Of each row that there was, whether it is one of them."""
+    about: dict[str, Any]
+    """What reports say: the `text`, its `rows`, how many of them are `too_long`, and of two `sides` which."""
+
+
+def kept(text: str, sides: dict[str, Side], room: Room, where: Path | str) -> Kept:
+    """The rows of a `text` that are learnt from, given both of their `sides` by name, or one.
+
+    Raises `InputError`, which names the file (`where`), where none is left.
+    """
+    either = np.logical_or.reduce([one.too_long for one in sides.values()])
+    about: dict[str, Any] = {"text": text, "rows": len(either), "too_long": int(either.sum())}
+    if len(sides) > 1:
+        about["sides"] = {name: int(one.too_long.sum()) for name, one in sides.items()}
+    mask = ~either if room.leave_out else np.ones_like(either)
+    if len(mask) and not mask.any():
+        raise InputError(
+            f"{where}: all {len(mask):,} rows have more than {room.max_length} pieces, and are left out; raise training.max_length, or set "
+            "training.too_long: cut"
+        )
+    return Kept([one.ids if mask.all() else one.ids.where(mask) for one in sides.values()], mask, about)
+
+
+def counted(room: Room, train: list[dict[str, Any]], dev: list[dict[str, Any]]) -> dict[str, Any]:
+    """What reports say of rows that are too long, by what was counted of each text."""
+    return {"max_length": room.max_length, "are": "left out" if room.leave_out else "cut", "train": train, "dev": dev}
