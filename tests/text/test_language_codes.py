@@ -1,0 +1,69 @@
+"""Which codes name one language, and which variant of it is taken."""
+
+import pytest
+
+from workflow_scripts.text.language_codes import matching, of_language, same_language
+from workflow_scripts.text.languages import LANGUAGES
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        ("iw", "he"),
+        ("jw", "jv"),
+        ("in", "id"),
+        ("ji", "yi"),
+        ("deu", "de"),
+        ("ger", "de"),
+        ("chi", "zh"),
+        ("cmn", "zh"),
+        ("nob", "no"),
+        ("nb-NO", "no"),
+        ("fil", "tl"),
+        ("EN_us", "en"),
+        ("sr-Latn", "sr"),
+        ("ekk", "et"),
+        ("x-own", "X_OWN"),
+    ],
+)
+def test_codes_of_one_language(one, other):
+    assert same_language(one, other) and same_language(other, one)
+
+
+@pytest.mark.parametrize(
+    "one, other", [("nn", "no"), ("yue", "zh"), ("hr", "sr"), ("arz", "ar"), ("de", "gsw"), ("", "de"), ("x-own", "de")]
+)
+def test_codes_of_two_languages(one, other):
+    assert not same_language(one, other) and not same_language(other, one)
+
+
+@pytest.mark.parametrize(
+    "wanted, codes, taken",
+    [
+        ("zh", ["en", "zh-Hant", "ZH_cn"], ["ZH_cn", "zh-Hant"]),
+        ("zh-Hant", ["zh-Hans", "zh", "zh-TW"], ["zh-TW"]),
+        ("pt-BR", ["pt-PT", "pt", "pt-br"], ["pt-br", "pt"]),
+        ("en-GB", ["en-US", "en"], []),
+        ("no", ["nb", "nn", "no"], ["no", "nb"]),
+        ("sr", ["sr-Latn", "sr-Cyrl"], ["sr-Cyrl", "sr-Latn"]),
+    ],
+)
+def test_the_variant_that_is_asked_for_is_taken_else_the_usual_one(wanted, codes, taken):
+    assert matching(codes, wanted) == matching(codes[::-1], wanted) == taken
+
+
+def test_codes_of_others_are_found_in_the_table():
+    others = {
+        "fil": "tl",
+        "iw": "he",
+        "in": "id",
+        "cmn": "zh",
+        "nob": "nb",
+        "sr-Latn": "sr",
+        "zh-Hans": "zh",
+        "chi": "zh",
+        "deu_Latn": "de",
+    }
+    assert {code: of_language(LANGUAGES, code)[0] for code in others} == others
+    assert of_language(LANGUAGES, "english") == []
+    assert all(of_language(LANGUAGES, code)[0] == code for code in LANGUAGES)
