@@ -169,14 +169,14 @@ def test_aliases_are_no_repetition(tmp_path):
         (b"run: [finetun\xfc]\n", "can't decode byte 0xfc"),
         (b"", "has no keys at its top level"),
         (b"- a\n", "has no keys at its top level"),
-        (None, "No such file"),
+        (None, "no such file"),
     ],
     ids=["tab", "open", "latin1", "empty", "list", "missing"],
 )
 def test_files_that_are_no_configuration(tmp_path, content, said):
     if content is not None:
         (tmp_path / "c.yaml").write_bytes(content)
-    with pytest.raises(InputError, match=rf"(?s)c\.yaml: .*{said}"):
+    with pytest.raises(InputError, match=rf"c\.yaml[:,] .*{said}"):
         check_files([tmp_path / "c.yaml"])
 
 

@@ -9,12 +9,12 @@ from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.labelled import Labelled
-from workflow_scripts.text.languages import unknown
+from workflow_scripts.text.languages import unknown_language
 
 
 def language_problems(where: str, code: str) -> Iterator[str]:
     """A language must be one that is known here."""
-    if said := unknown(code):
+    if said := unknown_language(code):
         yield f"{where}: {said}"
 
 

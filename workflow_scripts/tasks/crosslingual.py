@@ -37,7 +37,7 @@ from workflow_scripts.tasks.experiment import (
     shared_problems,
 )
 from workflow_scripts.tasks.translation import learnt_sources, translations
-from workflow_scripts.text.languages import unknown
+from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.choice import Choice
 
 if TYPE_CHECKING:
@@ -376,7 +376,7 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
                 "or name the corpus that it is learnt from (`corpus`)"
             )
         for other in into:
-            if said := unknown(other):
+            if said := unknown_language(other):
                 yield f"{where}.into: {said}"
             elif is_learnt(lexicon) and not pair_of(config, used, code, other):
                 yield (

@@ -81,13 +81,13 @@ LANGUAGES = _read_table()
 
 
 def language(code: str) -> Language:
-    """The row of the table for `code`. Raises `InputError`, which names the code that is written here, or similar ones, if there is none."""
-    if said := unknown(code):
+    """The row of the table for `code`. Raises `InputError`, which names the code that is written here, if there is none."""
+    if said := unknown_language(code):
         raise InputError(said)
     return LANGUAGES[code]
 
 
-def unknown(code: str) -> str:
+def unknown_language(code: str) -> str:
     """What is wrong with a code that the table lacks, with the code that is written here; empty if it is known."""
     return "" if code in LANGUAGES else f"unknown language {code!r}: {_hint(code)}"
 
