@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from workflow_scripts.limits import Limits
+from workflow_scripts.storage import refused_file
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,8 +41,8 @@ class Stopped(Exception):
 def run(main: Any) -> None:
     """Run `main` with the arguments of the command line; `main` is a function, or a mapping from subcommand to function.
 
-    On an `InputError`, on `Stopped` and on a full disk, the process ends with status 1 and one line on standard error. Any other exception
-    is a bug and shows its traceback.
+    On an `InputError`, on `Stopped` and where the system refuses a file, the process ends with status 1 and one line on standard error. Any
+    other exception is a bug and shows its traceback.
     """
     arguments = sys.argv[1:]
     if {"--help", "-h"} & {*arguments} and sys.stdout is sys.__stdout__:
@@ -82,9 +83,9 @@ def run(main: Any) -> None:
         where = "" if is_first_process() else f"process {os.environ['RANK']} on {socket.gethostname()}: "
         sys.exit(f"{where}error: {reason}")
     except OSError as reason:
-        if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if not (said := refused_file(reason)):
             raise
-        sys.exit(f"error: {reason.filename or 'a file'} cannot be written: {reason.strerror}; make room, or run on another disk")
+        sys.exit(f"error: {said}")
 
 
 def _within_limits(main: Any) -> Any:
@@ -294,8 +295,10 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is damaged ({error}); delete it, and run the same command again") from None
 
 
-def in_one_line(error: Exception) -> str:
-    """An unexpected exception in one line: its class and the first line of its message."""
+def in_one_line(error: BaseException) -> str:
+    """An unexpected exception in one line: its class and the first line of its message; of bad input the message as it is."""
+    if isinstance(error, InputError):
+        return str(error)
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
 
 

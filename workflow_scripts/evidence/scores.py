@@ -103,12 +103,29 @@ def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, C
             partial(MeteorJar, code, settings.meteor_jar) if settings.meteor_jar else partial(Meteor, code)
         )
     if "BLEU" in wanted:
-        makers["BLEU"] = partial(BLEU, tokenize=tokenize, lowercase=lowercase)
+        makers["BLEU"] = partial(_bleu, tokenize, lowercase)
     if "chrF" in settings.metrics:
         makers["chrF"] = partial(CHRF, lowercase=lowercase)
     if "TER" in settings.metrics and not lowercase:
         makers["TER"] = TER if language(code).spaced else partial(CharacterTER, normalized=True, asian_support=True)
     return {f"{name}, lower-cased": make for name, make in makers.items()} if lowercase else makers
+
+
+def _bleu(tokenize: str, lowercase: bool) -> Metric:
+    """BLEU. Its tokeniser may be a file that sacreBLEU downloads when it is first used, to the folder that the variable SACREBLEU names."""
+    from sacrebleu.tokenizers.tokenizer_spm import SACREBLEU_DIR, SPM_MODELS
+
+    try:
+        return BLEU(tokenize=tokenize, lowercase=lowercase)
+    except (Exception, SystemExit) as error:
+        if tokenize not in SPM_MODELS:
+            raise
+        url = SPM_MODELS[tokenize]["url"]
+        place = Path(SACREBLEU_DIR, "models", url.rpartition("/")[2])
+        raise InputError(
+            f"BLEU's tokeniser {tokenize} is not to be had ({in_one_line(error)}); download {url} where there is network, "
+            f"and put it at {place}"
+        ) from None
 
 
 class CharacterTER(TER):
