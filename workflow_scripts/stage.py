@@ -276,6 +276,10 @@ def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
             yield file
         to_disk(temporary)
         os.replace(temporary, path)
+    except OSError as error:
+        if error.filename is None or str(error.filename) == str(temporary):  # a full disk is told without a name
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

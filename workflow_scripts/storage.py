@@ -9,48 +9,51 @@ from pathlib import Path
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
-_OTHER = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO, errno.ESTALE)
 
 
 def refused_file(error: OSError) -> str:
     """An error of the system about a file in one line, with the way out; empty for errors of other kinds, such as of the network."""
     if error.filename is None and "temporary directory" in str(error):
         return _no_temporary_folder()
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | os.PathLike) else None
     if error.errno in _FULL:
-        place = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else _fullest()
-        folder, about, way = lies_in(place)
-        left = f"{shutil.disk_usage(_there(folder)).free / 1e6:,.0f} MB free"
-        named = error.filename or folder
-        return f"{named}: cannot be written: {error.strerror}; {folder} has {left} and holds {about}; make room, or {way}"
-    if error.filename is None or error.errno not in (*_CLOSED, *_OTHER):
+        folder, about, way = lies_in(path or _fullest())
+        free = f"{shutil.disk_usage(_there(folder)).free / 1e6:,.1f} MB"
+        return f"{path or folder}: cannot be written: {error.strerror}; {folder}{about} has {free} free; make room, or {way}"
+    if path is None or error.errno not in (*_CLOSED, *_WORDS):
         return ""
-    path = Path(os.fsdecode(error.filename))
-    if error.errno in _CLOSED:
-        folder, about, way = lies_in(path)
-        shut = next((each for each in (path, *path.parents) if each.exists() and not os.access(each, os.W_OK)), None)
-        if path.exists() and not os.access(path, os.R_OK):
-            return f"{path}: cannot be read: {error.strerror}; give yourself the right to (chmod u+r {path})"
-        if error.errno == errno.EROFS or shut:
-            at = shut or _there(path)
-            return f"{path}: cannot be written: {error.strerror}; {folder} holds {about}; make {at} writable, or {way}"
-    return f"{path}: {_WORDS.get(error.errno, error.strerror)}"
+    if error.errno in _WORDS:
+        return f"{path}: {_WORDS[error.errno]}"
+    if path.exists() and not os.access(path, os.R_OK):
+        return f"{path}: cannot be read: {error.strerror}; give yourself the right to (chmod u+r {path})"
+    folder, about, way = lies_in(path)
+    return f"{path}: cannot be written: {error.strerror}; make {folder}{about} writable, or {way}"
 
 
 _WORDS = {
-    errno.ENOENT: "no such file",
+    errno.ENOENT: "no such file or folder",
     errno.EISDIR: "is a folder; name a file",
     errno.ENOTDIR: "a part of this path is a file where a folder should be",
-    errno.ENAMETOOLONG: "is too long for a name of a file",
+    errno.EEXIST: "is a file where a folder should be",
+    errno.ELOOP: "is a link that leads back to itself",
+    errno.ENAMETOOLONG: "is too long for the name of a file",
+    errno.EIO: "cannot be read or written: the disk has an error",
+    errno.ESTALE: "the file system has lost it; run the same command again",
 }
 
 
 def lies_in(path: Path) -> tuple[Path, str, str]:
-    """The folder that a file belongs to, what is kept there, and how to have it elsewhere."""
+    """The folder that a file belongs to, what is kept there (in brackets), and how to have it elsewhere."""
     full = path.absolute()
     for folder, about, way in _places():
         if full.is_relative_to(folder.absolute()):
-            return folder, about, way
-    return Path(), "the run's results", "run in another folder (snakemake --directory FOLDER)"
+            return folder, f" ({about})", way
+    if full.is_relative_to(Path().absolute()):
+        return Path().absolute(), " (the folder of the run)", "run in another one (snakemake --directory FOLDER)"
+    temporary = Path(tempfile.gettempdir()).absolute()
+    if full == temporary or (full.is_relative_to(temporary) and full.relative_to(temporary).parts[0].startswith("tmp")):
+        return temporary, " (temporary files)", "set TMPDIR to another folder"
+    return _there(full if full.is_dir() else full.parent), "", "name another place"
 
 
 def _places() -> Iterator[tuple[Path, str, str]]:
@@ -60,8 +63,6 @@ def _places() -> Iterator[tuple[Path, str, str]]:
     own = {"HF_HUB_CACHE": models / "hub", "HF_HOME": models, "CROSSGAP_CACHE": at_home / "crossgap", "SACREBLEU": _at_home(".sacrebleu")}
     for variable, usual in own.items():
         yield Path(os.environ.get(variable) or usual), _HOLDS[variable], f"set {variable} to another folder"
-    if Path(tempfile.gettempdir()).absolute() != Path().absolute():
-        yield Path(tempfile.gettempdir()), "temporary files", "set TMPDIR to another folder"
 
 
 _HOLDS = {
@@ -78,7 +79,7 @@ def _at_home(name: str) -> Path:
 
 def _fullest() -> Path:
     """Where a file was written that an error does not name: of the folders in use the one with the least space."""
-    folders = [Path(), *(_there(folder) for folder, _, _ in _places())]
+    folders = [Path(tempfile.gettempdir()), Path().absolute(), *(_there(folder) for folder, _, _ in _places())]
     return min(folders, key=lambda folder: shutil.disk_usage(folder).free)
 
 

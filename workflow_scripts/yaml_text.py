@@ -1,12 +1,11 @@
 """yaml_text: files of the configuration as text, read before anything else: in UTF-8, in YAML, and with keys.
 
 Snakemake reads the files of ``--configfile`` before the Snakefile, and says of a broken one neither which it is nor where. So its default
-profile (`profiles/default/config.yaml`) calls `refuse_broken`, for which this module imports nothing that takes time.
+profile (`profiles/default/config.yaml`) has them looked at before (`start`), for which this module imports nothing that takes time.
 """
 
 import codecs
 import re
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,15 +13,6 @@ from pathlib import Path
 import yaml
 
 from workflow_scripts.stage import InputError
-
-
-def refuse_broken(arguments: Iterable[str]) -> None:
-    """End the process with one line where a file that Snakemake's `arguments` name with ``--configfile`` cannot be read."""
-    try:
-        for path in configfiles(arguments):
-            composed(path)
-    except InputError as error:
-        sys.exit(f"error: {error}")
 
 
 def configfiles(arguments: Iterable[str]) -> Iterator[str]:
