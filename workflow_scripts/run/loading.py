@@ -7,6 +7,7 @@ What is malformed otherwise is left to the types to refuse.
 
 import contextlib
 import csv
+import dataclasses
 import fnmatch
 import itertools
 import os
@@ -296,9 +297,22 @@ def _with_likes(section: str, blocks: dict[str, Any], by_name: set[str]) -> dict
             raise InputError(f"{where}: {named!r} is not defined{instead(named, blocks)}")
         if named in (*users, name):
             raise InputError(f"{where}: leads back to itself ({' → '.join((*users, name, named))}); define one of them without `like`")
-        return _completed_by(completed(named, (*users, name)), own, by_name)
+        below = completed(named, (*users, name))
+        if section == "experiments" and isinstance(below, dict) and (foreign := _foreign(below, own)):
+            raise InputError(
+                f"{where}: {named!r} is an experiment of the task {task_name(below)}, whose {', '.join(foreign)} the task {task_name(own)} "
+                "has not; name one of the same task, or leave `like` out"
+            )
+        return _completed_by(below, own, by_name)
 
     return {name: completed(name, ()) for name in blocks}
+
+
+def _foreign(below: dict[str, Any], own: dict[str, Any]) -> list[str]:
+    """The settings of an experiment that one of another task, which is like it, cannot have."""
+    task = _task(own) if "task" in own and task_name(own) != task_name(below) else None
+    known = {"like", *(field.name for field in dataclasses.fields(task.settings))} if task else {*below}
+    return [str(key) for key in below if key not in known and key not in own]
 
 
 def _completed_by(below: Any, above: Any, by_name: set[str]) -> Any:
