@@ -4,8 +4,11 @@ from snakemake.utils import min_version
 
 # Snakemake puts a Snakefile's folder on the path of modules, also where another workflow uses it (workflow.basedir is then the other's).
 from workflow_scripts.stage import resource
+from workflow_scripts.start import refuse_start
 
 min_version("9.20")
+
+refuse_start(["--configfile", resource("config.yaml")])
 
 
 # the one here, which a run in another folder (--directory) goes by where it has none of its own

@@ -255,7 +255,9 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999)),
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # or compiled files would be cut off as well
     )
-    assert full.returncode == 1 and full.stderr.startswith("error: ") and "File too large; make room" in full.stderr, full.stderr
+    said = full.stderr
+    assert full.returncode == 1 and said.startswith("error: ") and "out/v: cannot be written: File too large; " in said, said
+    assert " MB free; make room, or " in said
     assert not list((tmp_path / "out").iterdir())
 
 

@@ -42,6 +42,7 @@ class Limits:
         return core_schema.no_info_before_validator_function(number, {**handler(kind), **self.bounds})
 
 
+Whole = Annotated[int, Limits()]
 Positive = Annotated[int, Limits(ge=1)]
 Natural = Annotated[int, Limits(ge=0)]
 Seed = Annotated[int, Limits(ge=0, lt=2**32)]

@@ -27,6 +27,7 @@ from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError, Stopped
 from workflow_scripts.limits import Limits
+from workflow_scripts.storage import refused_file
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,8 +36,8 @@ def run(main: Any) -> None:
     """Run `main` with the arguments of the command line; `main` is a function, or a mapping from subcommand to function.
 
     Behind `--plugins` stand plugins to load (see `registry`); the environment may name more.
-    On an `InputError`, on `Stopped` and on a full disk, the process ends with status 1 and one line on standard error. Any other exception
-    is a bug and shows its traceback.
+    On an `InputError`, on `Stopped` and where the system refuses a file, the process ends with status 1 and one line on standard error. Any
+    other exception is a bug and shows its traceback.
     """
     arguments = _with_plugins(sys.argv[1:])
     if {"--help", "-h"} & {*arguments} and sys.stdout is sys.__stdout__:
@@ -77,9 +78,9 @@ def run(main: Any) -> None:
         where = "" if is_first_process() else f"process {os.environ['RANK']} on {socket.gethostname()}: "
         sys.exit(f"{where}error: {reason}")
     except OSError as reason:
-        if reason.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if not (said := refused_file(reason)):
             raise
-        sys.exit(f"error: {reason.filename or 'a file'} cannot be written: {reason.strerror}; make room, or run on another disk")
+        sys.exit(f"error: {said}")
 
 
 def _with_plugins(arguments: list[str]) -> list[str]:
@@ -282,6 +283,10 @@ def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
             yield file
         to_disk(temporary)
         os.replace(temporary, path)
+    except OSError as error:
+        if error.filename is None or str(error.filename) == str(temporary):  # a full disk is told without a name
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -301,8 +306,10 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is damaged ({error}); delete it, and run the same command again") from None
 
 
-def in_one_line(error: Exception) -> str:
-    """An unexpected exception in one line: its class and the first line of its message."""
+def in_one_line(error: BaseException) -> str:
+    """An unexpected exception in one line: its class and the first line of its message; of bad input the message as it is."""
+    if isinstance(error, InputError):
+        return str(error)
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
 
 

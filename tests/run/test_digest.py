@@ -274,6 +274,26 @@ def test_what_slurm_refuses_is_told_with_its_words_and_the_key(tmp_path, said, w
         )
 
 
+@pytest.mark.parametrize(
+    "said, key",
+    [
+        ("Invalid GPU model format: nvidia_a100-sxm4-80gb. Expected format: '<name>' (e.g., 'tesla')", "gpu_model"),
+        ("Invalid GRES format: gpu:1,nvme:5. Expected format: '<name>', '<name>:<number>' or (e.g., 'gpu', 'gpu:1')", "gres"),
+        (
+            "The --generic-resources-(GRES) option is not allowed in the 'slurm_extra' parameter. The generic resources (GRES)",
+            "slurm_extra",
+        ),
+        ("The --quality-of-service option is not allowed in the 'slurm_extra' parameter. The quality of service is set", "slurm_extra"),
+        ("The --memory option is not allowed in the 'slurm_extra' parameter. The memory is set", "slurm_extra"),
+    ],
+)
+def test_what_the_plugin_refuses_is_told_with_the_key(tmp_path, said, key):
+    refused = f"    message: Job submission failed with exception: {said}For further error details see the cluster/cloud log\n"
+    (tmp_path / "snakemake.log").write_text(re.sub(r" +message: .*\n", lambda _: refused, SLURM).format(own="a.log", slurm="b.log"))
+    told = digest([str(tmp_path / "snakemake.log")], ["--profile", "slurm"])
+    assert f"\n  change  {key} of finetune in slurm/config.yaml" in told
+
+
 def test_a_failed_log_that_is_pasted_into_snakemakes_is_not_read_as_its_own(tmp_path):
     inner = SLURM.format(status="FAILED", own="c.log", slurm="d.log").replace("jobid: 35", "jobid: 0")
     pasted = f"Logfile b.log:\n{'=' * 80}\nSNAKEMAKE\n=========\n{inner}{'=' * 80}\n"

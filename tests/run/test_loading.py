@@ -263,3 +263,15 @@ def test_an_error_names_the_file_and_the_line_of_its_key(tmp_path):
     assert loading.located("config:\n  run.seeds: odd", (below,)).endswith("odd")
     # one that `each` has made stands in no file, nor does what the command line sets
     assert other.endswith(": odd") and seeds.endswith(": odd")
+
+
+def test_an_experiment_is_not_like_one_of_another_task():
+    raw = copy.deepcopy(DEFAULT)
+    raw["experiments"]["tags"] = {"like": "help-de-en", "task": "labelling", "corpus": "x"}
+    with pytest.raises(
+        InputError,
+        match=r"experiments\.tags\.like: 'help-de-en' is an experiment of the task translation, whose source, target, .* the task labelling has not; name",
+    ):
+        loading.written_out(raw)
+    raw["experiments"]["tags"] = {"like": "help-de-en", "task": "translation"}
+    assert loading.written_out(raw)["experiments"]["tags"]["corpus"] == raw["experiments"]["help-de-en"]["corpus"]

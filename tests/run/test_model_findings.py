@@ -1,12 +1,14 @@
 """What preflight finds of models: whether they are there, know the languages, and can be decoded and scored."""
 
+import io
 import json
 import shutil
 from pathlib import Path
 
+import sentencepiece
 from configurations import DEFAULT, changed
 from looks import found, moses
-from tiny_models import small_m2m100
+from tiny_models import manual_pairs, small_m2m100
 
 from workflow_scripts.run import config, model_findings
 
@@ -107,7 +109,27 @@ def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
 
     monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", no_network)
     (said,) = map(str, model_findings.tokenisers(config.load(DEFAULT)))
-    assert said.startswith("note") and "13a: is not to be had (OSError: no network)" in said and "no BLEU for en" in said
+    assert said.startswith("note") and "13a: is not to be had (OSError: no network); otherwise" in said and "no BLEU for en" in said
+
+
+def test_a_tokeniser_that_is_downloaded_is_told_with_its_place(monkeypatch, tmp_path):
+    def no_network(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr("urllib.request.urlopen", no_network)
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_spm.SACREBLEU_DIR", str(tmp_path))
+    loaded = config.load(changed("experiments/help-de-en/scores/tokenize", "flores200"))
+    (said,) = map(str, model_findings.tokenisers(loaded))
+    place = tmp_path / "models/flores200sacrebleuspm"
+    assert said.startswith("note") and "download https://tinyurl.com/flores200sacrebleuspm where there is network" in said
+    assert f"put it at {place}; otherwise the report will have no BLEU for en" in said
+    # with the file there it is taken
+    lines = [line for side in manual_pairs(200) for line in side]
+    trained = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=trained, vocab_size=300, minloglevel=2)
+    place.write_bytes(trained.getvalue())
+    (said,) = map(str, model_findings.tokenisers(loaded))
+    assert said == "ok     BLEU's tokeniser flores200: is there for en"
 
 
 def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):

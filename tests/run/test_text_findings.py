@@ -130,7 +130,7 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     block["sha256"] = "0" * 64
     place = tmp_path / "cache/sha256" / block["sha256"] / "de-en.tsv"
     line = found(raw, "data.web")
-    assert line.startswith("WRONG") and "cannot be reached" in line and str(place) in line
+    assert line.startswith("WRONG") and "cannot be had" in line and str(place) in line
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.delenv("CROSSGAP_OFFLINE")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

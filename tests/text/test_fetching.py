@@ -87,7 +87,9 @@ def test_a_busy_server_is_asked_again_and_a_missing_file_is_not(server, tmp_path
     server.files["/a.txt"] = b"text\n"
     server.failures = 2
     assert acquired(tmp_path, Data(url=f"{server.url}/a.txt", sha256=sha256(b"text\n"))).exists() and len(server.requests) == 3
-    with pytest.raises(InputError, match="the server says 404 Not Found"):
+    with pytest.raises(
+        InputError, match=r"the server says 404 Not Found\); correct the address; or get the file elsewhere, with the SHA-256 1"
+    ):
         acquired(tmp_path, Data(url=f"{server.url}/b.txt", sha256="1" * 64))
     assert len(server.requests) == 4
 

@@ -160,6 +160,47 @@ def test_language_table():
             language(code)
 
 
+@pytest.mark.parametrize(
+    "code, said",
+    [
+        ("fil", "'tl'? Here it is the code of Tagalog (models call it tl_XX in mBART and tgl_Latn in NLLB)"),
+        ("iw", "'he'? Here it is the code of Hebrew (models call it he_IL in mBART and heb_Hebr in NLLB)"),
+        ("jw", "'jv'? Here it is the code of Javanese (models call it jav_Latn in NLLB)"),
+        ("in", "'id'? Here it is the code of Indonesian"),
+        ("cmn", "'zh'? Here it is the code of Chinese (models call it zh_CN in mBART and zho_Hans in NLLB)"),
+        ("nob", "'nb'? Here it is the code of Norwegian Bokmål (models call it nob_Latn in NLLB)"),
+        ("sr-Latn", "'sr'? Here it is the code of Serbian (models call it srp_Cyrl in NLLB); a code names no script or region here"),
+        ("zh-Hans", "'zh'? Here it is the code of Chinese"),
+        ("zh_CN", "'zh'? Here it is the code of Chinese (models call it zh_CN in mBART and zho_Hans in NLLB)"),
+        ("pt-BR", "'pt'?"),
+        ("ger", "'de'? Here it is the code of German (models call it de_DE in mBART and deu_Latn in NLLB)"),
+        ("chi", "'zh'?"),
+        ("rum", "'ro'?"),
+        ("ekk", "'et'?"),
+        ("ji", "'yi'?"),
+        ("Deutsch", "'de'?"),
+        ("Simplified Chinese", "'zh'?"),
+        ("gsw", "Swiss German is not among the languages that are known here; known codes: ace"),
+        ("qqq", "known codes: ace"),
+        ("", "known codes: ace"),
+    ],
+)
+def test_another_code_is_answered_with_the_one_here(code, said):
+    with pytest.raises(InputError) as refused:
+        language(code)
+    assert said in str(refused.value), refused.value
+
+
+def test_every_tag_of_a_model_leads_to_its_language():
+    for row in LANGUAGES.values():
+        for form in filter(None, (row.tag, row.nllb)):
+            with pytest.raises(InputError, match="did you mean") as refused:
+                language(form)
+            said = str(refused.value)
+            # Norwegian and its Bokmål share a tag
+            assert f"did you mean {row.code!r}" in said or (form, row.code) == ("nob_Latn", "nb"), (form, said)
+
+
 def test_the_compiled_segmenter_follows_its_pattern():
     pattern = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}_]*(?:[.,:'’·׳״][\p{L}\p{N}][\p{L}\p{M}\p{N}_]*)*")
     lines = [cell for line in itertools.islice(read_lines("resources/libreoffice-help/en-de.tsv.xz"), 3000) for cell in line.split("\t")]

@@ -158,7 +158,21 @@ def _meteor_name(code: str, settings: Scores) -> str:
 
 
 def _bleu(code: str, settings: Scores, lowercase: bool) -> Metric:
-    return BLEU(tokenize=settings.tokenize or language(code).bleu_tokenizer, lowercase=lowercase)
+    """BLEU. Its tokeniser may be a file that sacreBLEU downloads when it is first used, to the folder that the variable SACREBLEU names."""
+    from sacrebleu.tokenizers.tokenizer_spm import SACREBLEU_DIR, SPM_MODELS
+
+    tokenize = settings.tokenize or language(code).bleu_tokenizer
+    try:
+        return BLEU(tokenize=tokenize, lowercase=lowercase)
+    except (Exception, SystemExit) as error:
+        if tokenize not in SPM_MODELS:
+            raise
+        url = SPM_MODELS[tokenize]["url"]
+        place = Path(SACREBLEU_DIR, "models", url.rpartition("/")[2])
+        raise InputError(
+            f"BLEU's tokeniser {tokenize} is not to be had ({in_one_line(error)}); download {url} where there is network, "
+            f"and put it at {place}"
+        ) from None
 
 
 def _chrf(code: str, settings: Scores, lowercase: bool, word_order: int = 0) -> Metric:

@@ -22,7 +22,7 @@ from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, seeds_of, trains
 from workflow_scripts.text import labelled
-from workflow_scripts.text.languages import language
+from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.backbone import Backbone
 
 if TYPE_CHECKING:
@@ -296,10 +296,8 @@ def _text_problems(config: Config, where: str, analysis: Analysis, backbones: se
     if missing := [code for code in asked if code not in has]:
         yield f"{where}.languages: there is no text for {', '.join(missing)}; the text has {', '.join(has)}"
     for code in has:
-        try:
-            language(code)
-        except InputError as error:
-            yield f"{where}: {error}"
+        if said := unknown_language(code):
+            yield f"{where}: {said}"
     if "separability" in analysis.stages and len(asked) < 2:
         yield f"{where}: separability needs two languages at least, got {asked}; leave it out of `stages`, or give text in another language"
     against = analysis.cka.against or ([analysis.base] if analysis.base else [])

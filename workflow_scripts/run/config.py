@@ -23,7 +23,7 @@ from workflow_scripts import registry
 from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS, Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
-from workflow_scripts.limits import Positive
+from workflow_scripts.limits import Positive, Whole
 from workflow_scripts.run.analyses import Analysis, sources_read
 from workflow_scripts.run.explanations import explained
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, plugins_of, stands_alone, written_out
@@ -47,7 +47,7 @@ class Run:
     """Names of experiments."""
     arms: list[str]
     """Names of arms; the first is the baseline that the others are compared with."""
-    seeds: list[int]
+    seeds: list[Whole]
     """Training seeds; each arm is trained once per seed."""
     zero_shot: bool | list[str] = False
     """Every experiment's models, or those of the experiments that are named, translate the test sets of the others, too, if target and

@@ -20,12 +20,12 @@ from workflow_scripts.run import aligned_checks, analyses, backbone_checks, corp
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.run.inputs import backbone_users, languages_known
+from workflow_scripts.run.text_checks import language_problems
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.text.languages import LANGUAGES
 from workflow_scripts.training.settings import Training
 
 
@@ -178,8 +178,10 @@ def _pair_problems(where: str, lexicon: LexiconStages, pairs: set[str]) -> Itera
     """Dictionaries are given for pairs of known languages, in the order of the corpus's languages."""
     for key in ("dictionary", "gold"):
         for pair in getattr(lexicon, key):
-            if len(codes := pair.split("-")) != 2 or not all(code in LANGUAGES for code in codes):
+            if len(codes := pair.split("-")) != 2:
                 yield f"{where}.{key}: {pair!r} is no pair of languages like 'de-en'"
+            else:
+                yield from (problem for code in codes for problem in language_problems(f"{where}.{key}.{pair}", code))
             if (back := "-".join(pair.split("-")[::-1])) in pairs - {pair}:
                 yield f"{where}.{key}: {pair!r} must be in the order of the corpus's languages, {back!r}"
 

@@ -212,14 +212,21 @@ def diagnose(failure: Failure, arguments: Sequence[str], config: "Config | None"
 
 
 _REFUSALS = (
-    # what sbatch says, what asked for it
+    # what the plugin or sbatch says, what asked for it
+    (r"'slurm_extra' parameter", "slurm_extra"),
+    (r"GPU model format", "gpu_model"),
+    (r"GRES format", "gres"),
+    (r"with and without type identification", "gpu, gpu_model, gres, slurm_extra (GPUs are asked for by several of them)"),
+    (r"'nodes' must be", "nodes"),
+    (r"cpus_per_(task|gpu) must be", "cpus_per_task, cpus_per_gpu"),
+    (r"For MPI jobs", "mpi, tasks, tasks_per_node"),
     (r"MaxSubmit", "jobs"),
     (r"accounting/QOS policy|QOS(Max|Grp)|Assoc", "mem_mb, gpu, runtime, jobs"),
     (r"account", "slurm_account"),
     (r"qos specification", "slurm-qos"),
     (r"time limit", "runtime"),
     (r"memory", "mem_mb"),
-    (r"gres|gpu", "gpu, gpu_model"),
+    (r"gres|gpu", "gpu, gpu_model, gres"),
     (r"partition", "slurm_partition"),
     (r"CPU|processors", "set-threads"),
     (r"node configuration", "mem_mb, gpu, gpu_model, set-threads"),

@@ -95,7 +95,13 @@ def _keys(problem: ErrorDetails) -> list[str]:
     if loc[:1] == ("experiments",):
         loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
     # of a value of several types, the name of one of them is no key either
-    return [str(part) for part in loc if not str(part).startswith(("constrained-", "function-before[", "literal[", "[key]"))]
+    loc = loc[:-1] if str(loc[-1]) in _TYPES and len(loc) > 2 else loc
+    return [str(part) for part in loc if not str(part).startswith(_OF_TYPES)]
+
+
+_TYPES = ("bool", "int", "float", "str", "none")
+_OF_TYPES = ("constrained-", "function-before[", "literal[", "[key]", "list[", "dict[", "tuple[", "nullable[")
+"""What pydantic calls a type in the place of a key."""
 
 
 def _nearest(name: str, known: Any, cutoff: float = 0.61) -> str | None:

@@ -7,6 +7,7 @@ What is malformed otherwise is left to the types to refuse.
 
 import contextlib
 import csv
+import dataclasses
 import fnmatch
 import itertools
 import os
@@ -22,11 +23,29 @@ from workflow_scripts.stage import ROOT, InputError, resource
 from workflow_scripts.tasks.experiment import Task
 from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import TRAINING_TYPES
+from workflow_scripts.yaml_text import composed, odd_blank
 
 
 def written_out(raw: dict[str, Any]) -> dict[str, Any]:
     """The configuration as Snakemake has merged it, with all shorthand expanded."""
-    return _with_grids(_with_defaults(with_published(spelt_out(raw))))
+    return _with_grids(_with_defaults(with_published(spelt_out(at_home(raw)))))
+
+
+def at_home(value: Any, where: str = "") -> Any:
+    """`value` with ``~`` and variables of the environment (``$SCRATCH``) written out where a path begins with them, as a shell does it.
+
+    Raises `InputError` where there is no such user or variable.
+    """
+    if isinstance(value, dict):
+        return {key: at_home(item, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
+    if isinstance(value, list):
+        return [at_home(item, where) for item in value]
+    if not (isinstance(value, str) and re.match(r"(~[\w.-]*|\$\w+|\$\{\w+\})/", value)):
+        return value
+    full = os.path.expandvars(os.path.expanduser(value))
+    if full[:1] in "~$":
+        raise InputError(f"config:\n  {where}: {value!r}: there is no {value.partition('/')[0]} on this machine; write the path in full")
+    return full
 
 
 def check_files(paths: Iterable[Path | str]) -> None:
@@ -35,7 +54,7 @@ def check_files(paths: Iterable[Path | str]) -> None:
     YAML takes the last of two keys of one name, and reads 010 as 8 and 1:30 as 90, without a word. A recipe that is laid `over` another one
     stands behind it.
     """
-    roots = {Path(path): _composed(path) for path in paths}
+    roots = {Path(path): composed(path) for path in paths}
     problems = [problem for path, root in roots.items() for problem in dict.fromkeys(_misread(path, root))]
     problems += _in_wrong_order({path: _below(path, root) for path, root in roots.items()})
     if problems:
@@ -65,25 +84,14 @@ def _beside(name: str, folder: Path) -> str:
     """Where the file of a plugin is that is named beside `folder`; the name itself of a module, or where there is no file."""
     if not name.endswith(".py"):
         return name
-    places = (folder / os.path.expanduser(name), Path(os.path.expanduser(name)), ROOT / name)
+    name = at_home(name, "plugins")
+    places = (folder / name, Path(name), ROOT / name)
     found = next((place for place in places if place.is_file()), places[0])
     return os.path.relpath(found) if found.resolve().is_relative_to(Path.cwd()) else str(found.resolve())
 
 
-def _composed(path: Path | str) -> yaml.MappingNode:
-    """The keys and values of a file with the lines in which they stand; raises `InputError` where it has none."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            root = yaml.compose(file, Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot be read as YAML: {error}") from None
-    if not isinstance(root, yaml.MappingNode):
-        raise InputError(f"{path}: has no keys at its top level")
-    return root
-
-
 def _misread(path: Path, root: yaml.MappingNode) -> Iterator[str]:
-    """What to tell of keys that stand twice in one block, and of numbers that YAML takes for others."""
+    """What to tell of keys that stand twice in one block, of numbers that YAML takes for others, and of blanks that are none."""
     waiting: list[yaml.Node] = [root]
     visited: set[int] = set()
     while waiting:
@@ -91,6 +99,9 @@ def _misread(path: Path, root: yaml.MappingNode) -> Iterator[str]:
         if isinstance(node, yaml.ScalarNode) and not node.style and re.fullmatch(r"[-+]?(0[0-7_]+|\d[\d_]*(:[0-5]?\d)+)", node.value):
             line, read = node.start_mark.line + 1, yaml.safe_load(node.value)
             yield f"{path}, line {line}: YAML reads {node.value} as {read}; write the number without 0 before it, and without :"
+        if isinstance(node, yaml.ScalarNode) and not node.style and (odd := odd_blank(node.value[:1] + node.value[-1:])):
+            where = "before" if odd_blank(node.value[:1]) else "behind"
+            yield f"{path}, line {node.start_mark.line + 1}: {odd} stands {where} {node.value.strip()!r}; write a plain blank"
         if id(node) in visited or not isinstance(node, yaml.CollectionNode):
             continue
         visited.add(id(node))  # a YAML alias may refer to a block that contains it
@@ -103,7 +114,7 @@ def _misread(path: Path, root: yaml.MappingNode) -> Iterator[str]:
             if name in lines:
                 yield f"{path}, line {line}: {name!r} stands here and in line {lines[name]}; keep one of the two"
             lines.setdefault(name, line)
-            waiting.append(value)
+            waiting += [key, value]
 
 
 def located(said: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
@@ -115,7 +126,7 @@ def located(said: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
     places: dict[str, str] = {}
     for path in paths:
         with contextlib.suppress(InputError):
-            places |= {key: f"{path}, line {line}" for key, line in _lines_of(_composed(path), "")}
+            places |= {key: f"{path}, line {line}" for key, line in _lines_of(composed(path), "")}
     given = set(_dotted(ours))
 
     def placed(line: str) -> str:
@@ -168,7 +179,7 @@ def _in_wrong_order(belows: dict[Path, Path | None]) -> Iterator[str]:
 def _below(path: Path, root: yaml.MappingNode) -> Path | None:
     """The recipe that this one is laid `over`; None where there is none."""
     over = next((value for key, value in root.value if key.value == "over"), None)
-    return path.parent / over.value if isinstance(over, yaml.ScalarNode) and over.tag == "tag:yaml.org,2002:str" else None
+    return path.parent / at_home(over.value, "over") if isinstance(over, yaml.ScalarNode) and over.tag == "tag:yaml.org,2002:str" else None
 
 
 def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
@@ -176,7 +187,7 @@ def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
     named = [Path(path) for path in paths]
     there = {path.resolve() for path in named}
     for path in named:
-        if (below := _below(path, _composed(path))) and below.resolve() not in there:
+        if (below := _below(path, composed(path))) and below.resolve() not in there:
             yield f"  {path} is laid over {below}, which is not named; put it before {path.name}: --configfile {below} {path}"
 
 
@@ -315,9 +326,22 @@ def _with_likes(section: str, blocks: dict[str, Any], by_name: set[str]) -> dict
             raise InputError(f"{where}: {named!r} is not defined{instead(named, blocks)}")
         if named in (*users, name):
             raise InputError(f"{where}: leads back to itself ({' → '.join((*users, name, named))}); define one of them without `like`")
-        return _completed_by(completed(named, (*users, name)), own, by_name)
+        below = completed(named, (*users, name))
+        if section == "experiments" and isinstance(below, dict) and (foreign := _foreign(below, own)):
+            raise InputError(
+                f"{where}: {named!r} is an experiment of the task {task_name(below)}, whose {', '.join(foreign)} the task {task_name(own)} "
+                "has not; name one of the same task, or leave `like` out"
+            )
+        return _completed_by(below, own, by_name)
 
     return {name: completed(name, ()) for name in blocks}
+
+
+def _foreign(below: dict[str, Any], own: dict[str, Any]) -> list[str]:
+    """The settings of an experiment that one of another task, which is like it, cannot have."""
+    task = _task(own) if "task" in own and task_name(own) != task_name(below) else None
+    known = {"like", *(field.name for field in dataclasses.fields(task.settings))} if task else {*below}
+    return [str(key) for key in below if key not in known and key not in own]
 
 
 def _completed_by(below: Any, above: Any, by_name: set[str]) -> Any:

@@ -64,8 +64,10 @@ def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]
     ]
     for what, value, has in asked:
         if not (fitting := [each for each in nodes if has(each) >= value]):
+            models = sorted({name for each in nodes for name in each.gpus if name}) if what.startswith("GPUs ") else []
+            known = f"; its models are {', '.join(models)}" if models else ""
             raise InputError(
-                f"{what} {value} is more than {where} has ({max(map(has, nodes)):g}); "
+                f"{what} {value} is more than {where} has ({max(map(has, nodes)):g}{known}); "
                 f"ask for less under set-resources: {rule} in the profile, or take another partition"
             )
         nodes = fitting
@@ -73,10 +75,16 @@ def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]
 
 
 def gpus_of(job: dict[str, Any]) -> tuple[int, str]:
-    """How many GPUs a job asks for, and of which model: by the resources `gpu` and `gpu_model`, or by `gres`."""
-    if "gres" in job:
-        return next(((number, model) for model, number in gpus_in(job["gres"]).items()), (0, ""))
-    return int(job.get("gpu", 0)), str(job.get("gpu_model", ""))
+    """How many GPUs of a node a job asks for, and of which model: by `gpu` and `gpu_model`, by `gres`, or by an option in `slurm_extra`."""
+    by_option = [(model or "", int(number)) for model, number in _GPUS_OPTION.findall(str(job.get("slurm_extra") or ""))]
+    found = [*by_option, *gpus_in(str(job.get("gres") or "")).items()]
+    if int(job.get("gpu") or 0) or job.get("gpu_model") or not found:
+        return int(job.get("gpu") or bool(job.get("gpu_model"))), str(job.get("gpu_model") or "")
+    return found[0][1], found[0][0]
+
+
+_GPUS_OPTION = re.compile(r"(?:--gpus-per-(?:node|task|socket)[=\s]\s*|-G\s*)(?:([^\s:=]+):)?(\d+)\b")
+"""The options that ask Slurm for GPUs and that its plugin for Snakemake leaves to `slurm_extra`."""
 
 
 def gpus_in(gres: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_
 from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_backbones, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, read_accounts, read_partitions
+from workflow_scripts.run.submission import refusal
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import Trained, arms_of, experiments_needed, of_training, seeds_of
 from workflow_scripts.tasks.table import task_of
@@ -198,11 +199,16 @@ def slurm(jobs: Jobs) -> Iterator[Finding]:
     jobs = {rule: job for rule, job in jobs.items() if any(name.startswith("slurm_") for name in job)}
     if not jobs:
         return
+    refused = {rule: said for rule, job in jobs.items() if (said := refusal(rule, job))}
+    for rule, said in refused.items():
+        yield Finding("WRONG", f"Slurm job {rule}", said)
     if (partitions := read_partitions()) is None:
         yield Finding("WRONG", "Slurm", "sinfo is not to be found or does not answer; give this command on a login node of the cluster")
         return
     placed: dict[str, list[str]] = {}
     for rule, job in jobs.items():
+        if rule in refused:
+            continue
         try:
             placed.setdefault(check_job(rule, job, partitions), []).append(rule)
         except InputError as error:

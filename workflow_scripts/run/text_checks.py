@@ -4,21 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from workflow_scripts.names import is_name
 from workflow_scripts.run.config import sources_of
-from workflow_scripts.stage import InputError
 from workflow_scripts.text.aligned import Aligned, AlignedSource
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.labelled import Labelled
-from workflow_scripts.text.languages import language
+from workflow_scripts.text.languages import unknown_language
 
 
 def language_problems(where: str, code: str) -> Iterator[str]:
     """A language must be one that is known here."""
-    try:
-        language(code)
-    except InputError as error:
-        yield f"{where}: {error}"
+    if said := unknown_language(code):
+        yield f"{where}: {said}"
 
 
 def read_twice(given: Mapping[str, object], languages: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import chain, experiments_needed
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
-from workflow_scripts.text.acquisition import Data, needed
+from workflow_scripts.text.acquisition import Data, by_hand, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus, leak_key
 from workflow_scripts.text.entities import as_characters
@@ -53,11 +53,11 @@ def _to_acquire(block: Data) -> str:
     missing = {url: place for url, place in needed(block).items() if not place.exists()}
     if missing and block.huggingface and is_offline("HF_HUB_OFFLINE"):
         raise InputError(f"is not in the Hugging Face cache; run `{download_command(block.huggingface)}` where there is network")
-    for url, place in missing.items():
+    for url in missing:
         try:
             size += size_of(url) or 0
         except Unreachable as reason:
-            raise InputError(f"{url} cannot be reached ({reason}); get it where there is network, and put it at {place}") from None
+            raise InputError(f"{url} cannot be had ({reason}); {by_hand(block, url, reason)}") from None
     if not missing and block.debian:  # their index is there, and perhaps they are, too
         return f"is to be made of Debian's packages {', '.join(block.debian.packages.values())}"
     if not missing:

@@ -38,7 +38,7 @@ from workflow_scripts.tasks.experiment import (
     shared_problems,
 )
 from workflow_scripts.tasks.translation import learnt_sources, translations
-from workflow_scripts.text.languages import LANGUAGES
+from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.choice import Choice
 
 if TYPE_CHECKING:
@@ -377,8 +377,8 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
                 "or name the corpus that it is learnt from (`corpus`)"
             )
         for other in into:
-            if other not in LANGUAGES:
-                yield f"{where}.into: {other!r} is not a known language"
+            if said := unknown_language(other):
+                yield f"{where}.into: {said}"
             elif is_learnt(lexicon) and not pair_of(config, used, code, other):
                 yield (
                     f"lexicons.{used}.corpus: {lexicon.corpus!r} is not in {code} and {other}, between which {where} switches words; "

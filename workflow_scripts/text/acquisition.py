@@ -25,10 +25,20 @@ from typing import Any
 
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
-from workflow_scripts.text.fetching import base_name, cache_folder, cached_path, extract, fetch, is_archive, is_offline
+from workflow_scripts.text.fetching import (
+    Unreachable,
+    base_name,
+    cache_folder,
+    cached_path,
+    extract,
+    fetch,
+    is_archive,
+    is_offline,
+    way_out,
+)
 from workflow_scripts.text.files import packing, write_lines
 from workflow_scripts.text.help_pages import debian_package, index_path, index_url, paragraphs_of
-from workflow_scripts.text.hub import HuggingFace, download_dataset
+from workflow_scripts.text.hub import HuggingFace, download_command, download_dataset
 from workflow_scripts.text.parallel import Pair, Source, needs_columns, read_pairs
 from workflow_scripts.text.sides import is_tagged, plain_sentences
 
@@ -192,6 +202,25 @@ def needed(data: Data) -> dict[str, Path]:
     return {}
 
 
+def by_hand(data: Data, url: str, error: Unreachable) -> str:
+    """What to do where an address of `needed` cannot be reached."""
+    place, sums = needed(data)[url], _by_side(data.sha256)
+    if data.sacrebleu:
+        return _sacrebleu_by_hand(data, place.parent)
+    if data.huggingface:
+        return f"run `{download_command(data.huggingface)}` where there is network, with the same HF_HOME"
+    side = next((side for side, one in _by_side(data.url).items() if one == url), "") if data.url else ""
+    return way_out(error, f"with the SHA-256 {sums[side]}" if sums.get(side) else "as it is", place)
+
+
+def _sacrebleu_by_hand(data: Data, folder: Path) -> str:
+    name, pair = data.sacrebleu, "-".join(_both(data))
+    return (
+        f"run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy ~/.sacrebleu/{name} to {folder}, "
+        "replacing what is there now"
+    )
+
+
 # ---------------------------------------------------------------------------------------------
 # origins: each writes the file, and returns what to record about it
 
@@ -278,8 +307,7 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
     # sacreBLEU exits on a wrong checksum, and waits a minute for another job that downloads the same file
     except (OSError, EOFError, tarfile.TarError, SystemExit, LockException) as error:
         raise InputError(
-            f"sacreBLEU cannot download {name} ({error}). Run `sacrebleu -t {name} -l {pair} --echo src` where there is network, and copy "
-            f"~/.sacrebleu/{name} to {folder}, replacing what is there now; it downloads {', '.join(dataset.data)}"
+            f"sacreBLEU cannot download {name} ({error}); {_sacrebleu_by_hand(settings, folder)}; it downloads {', '.join(dataset.data)}"
         ) from None
     _write_pairs(made, read_pairs(Source(files=dict(zip(languages, sides, strict=True))), languages))
     return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}

@@ -39,6 +39,18 @@ class Unreachable(Exception):
     """A file could not be downloaded; the message says why."""
 
 
+class Absent(Unreachable):
+    """The server can be reached, and says that it has no such file, or gives it to nobody."""
+
+
+def way_out(error: Unreachable, known: str, place: Path) -> str:
+    """What to do about a file that could not be downloaded: where to put it, and how it is `known`."""
+    by_hand = f"{known}, put it at {place} and run the same command again"
+    if isinstance(error, Absent):
+        return f"correct the address; or get the file elsewhere, {by_hand}"
+    return f"get it where there is network, {by_hand}"
+
+
 def cache_folder() -> Path:
     """The folder of the cache."""
     own = os.environ.get("CROSSGAP_CACHE")
@@ -100,10 +112,7 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
                 known = f"with the SHA-256 {sha256}"
             else:
                 known = "add the checksum that sha256sum prints as `sha256`"
-            raise InputError(
-                f"{what}: cannot be downloaded ({error}). Get it where there is network, {known}, put it at {path} "
-                "and run the same command again"
-            ) from None
+            raise InputError(f"{what}: cannot be downloaded ({error}); {way_out(error, known, path)}") from None
         found = checksum(partial)
         if sha256 and found != sha256.lower():
             reason = _why_other(partial)
@@ -132,8 +141,8 @@ def download(url: str, partial: Path) -> None:
             return _download_once(url, partial)
         except requests.HTTPError as error:
             reason = _answer(error)
-            if error.response is not None and error.response.status_code < 500 and error.response.status_code not in (408, 429):
-                raise Unreachable(reason) from None
+            if isinstance(unreachable := _refused(error), Absent):
+                raise unreachable from None
         except _BROKEN as error:
             reason = f"{type(error).__name__}: {first_cause(error)}"
         print(f"{url}: attempt {attempt} of {ATTEMPTS} failed, {reason}", file=sys.stderr, flush=True)
@@ -144,6 +153,12 @@ def download(url: str, partial: Path) -> None:
 
 def _answer(error: requests.HTTPError) -> str:
     return f"the server says {error.response.status_code} {error.response.reason}" if error.response is not None else str(error)
+
+
+def _refused(error: requests.HTTPError) -> Unreachable:
+    """What a server's answer comes to; one that is busy may have the file."""
+    final = error.response is not None and error.response.status_code < 500 and error.response.status_code not in (408, 429)
+    return Absent(_answer(error)) if final else Unreachable(_answer(error))
 
 
 # reading `raw` answers raises errors of urllib3 and of the socket as well
@@ -183,7 +198,7 @@ def size_of(url: str) -> int | None:
         answer = requests.head(url, headers={"Accept-Encoding": "identity"}, allow_redirects=True, timeout=5)
         answer.raise_for_status()
     except requests.HTTPError as error:
-        raise Unreachable(_answer(error)) from None
+        raise _refused(error) from None
     except requests.RequestException as error:
         raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
     size = answer.headers.get("Content-Length", "")
@@ -204,7 +219,7 @@ def _download_head(url: str, lines: int, output: Path) -> None:
             for _, line in zip(range(lines), unpack(answer.raw), strict=False):
                 file.write(line)
     except requests.HTTPError as error:
-        raise Unreachable(_answer(error)) from None
+        raise _refused(error) from None
     except (*_BROKEN, EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
         raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
 

@@ -6,6 +6,7 @@ It has all languages of Flores-200, and with them those of NLLB, mBART, XLM-R, X
 
 import csv
 import difflib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,11 +81,51 @@ LANGUAGES = _read_table()
 
 
 def language(code: str) -> Language:
-    """The row of the table for `code`. Raises `InputError`, which suggests similar codes, if there is none."""
-    if code in LANGUAGES:
-        return LANGUAGES[code]
-    by_name = {form: row.code for row in LANGUAGES.values() for form in (row.code, row.name.lower(), row.tag, row.nllb, row.nllb[:3])}
-    guess = by_name.get(code) or by_name.get(code.lower())
-    near = [guess] if guess else difflib.get_close_matches(code, LANGUAGES, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(repr(n) for n in near)}?" if near else f"known codes: {' '.join(LANGUAGES)}"
-    raise InputError(f"unknown language {code!r}: {hint}")
+    """The row of the table for `code`. Raises `InputError`, which names the code that is written here, if there is none."""
+    if said := unknown_language(code):
+        raise InputError(said)
+    return LANGUAGES[code]
+
+
+def unknown_language(code: str) -> str:
+    """What is wrong with a code that the table lacks, with the code that is written here; empty if it is known."""
+    return "" if code in LANGUAGES else f"unknown language {code!r}: {_hint(code)}"
+
+
+def _hint(code: str) -> str:
+    """What to write in the place of a code that the table lacks."""
+    from workflow_scripts.text.language_codes import of_language  # whose library takes a tenth of a second
+
+    # of two languages with one token the own code is nearer, as that of Bokmål is
+    own = {form.lower(): row.code for row in LANGUAGES.values() for form in (row.name, row.tag, row.nllb) if form}
+    same = [own[code.lower()]] if code.lower() in own else of_language(LANGUAGES, code)
+    if same:
+        return f"did you mean {same[0]!r}? Here it is the code of {_called(LANGUAGES[same[0]], code)}"
+    if named := _name_of(code):
+        near = difflib.get_close_matches(named.lower(), [row.name.lower() for row in LANGUAGES.values()], n=1, cutoff=0.9)
+        if near:
+            row = LANGUAGES[own[near[0]]]
+            return f"did you mean {row.code!r}? Here it is the code of {_called(row, code)}"
+        return f"{named} is not among the languages that are known here; known codes: {' '.join(LANGUAGES)}"
+    near = difflib.get_close_matches(code, LANGUAGES, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(repr(n) for n in near)}?" if near else f"known codes: {' '.join(LANGUAGES)}"
+
+
+def _called(row: Language, code: str) -> str:
+    """A language by its name, with what models call it; where `code` has a script or region, that codes here have none."""
+    names = [f"{row.tag} in mBART" if row.mbart else "", f"{row.nllb} in NLLB" if row.nllb else ""]
+    models = f" (models call it {' and '.join(filter(None, names))})" if any(names) else ""
+    more = re.search(r"[-_]", code) and code.lower() not in (row.tag.lower(), row.nllb.lower())
+    return f"{row.name}{models}" + ("; a code names no script or region here" if more else "")
+
+
+def _name_of(code: str) -> str:
+    """The English name of the language that a valid code names, or that is called so in some language; empty where there is none."""
+    import langcodes
+
+    try:
+        plain = code.strip().replace("_", "-")
+        found = langcodes.Language.get(plain) if langcodes.tag_is_valid(plain) else langcodes.find(code)
+        return name if (name := found.language_name()) and "[" not in name else ""  # it writes Unknown language [qqq]
+    except (LookupError, ValueError):
+        return ""

@@ -1,0 +1,59 @@
+"""start: what is looked at before Snakemake does anything, as it would end in its own words or in a traceback.
+
+Snakemake's default profile (`profiles/default/config.yaml`) calls it, so it imports nothing that takes time.
+"""
+
+import errno
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from workflow_scripts.stage import InputError
+from workflow_scripts.storage import refused_file
+from workflow_scripts.yaml_text import composed, configfiles
+
+_LEAST = 2**20
+"""Bytes that the temporary folder must have: Snakemake's scheduler writes a file there for each choice among its jobs."""
+
+
+def refuse_start(arguments: Sequence[str]) -> None:
+    """End the process with one line where Snakemake's `arguments` name what cannot be read or written.
+
+    These are the files of ``--configfile`` and the folder of ``--directory``; and the folder of temporary files must have room.
+    """
+    try:
+        for path in configfiles(arguments):
+            composed(path)
+        _check_folder(Path(_directory(arguments)))
+        _check_temporary()
+    except (InputError, OSError) as error:
+        said = str(error) if isinstance(error, InputError) else refused_file(error) or str(error)
+        sys.exit(f"error: {said}")
+
+
+def _directory(arguments: Sequence[str]) -> str:
+    """The folder of the run."""
+    named = "."
+    for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument in ("-d", "--directory"):
+            named = value
+        elif argument.startswith("--directory="):
+            named = argument.partition("=")[2]
+    return named
+
+
+def _check_folder(folder: Path) -> None:
+    there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise InputError(f"{there}: is a file where the folder of the run should be; name another folder (--directory FOLDER)")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{there}: cannot be written to, and the run writes there; name another folder (--directory FOLDER)")
+
+
+def _check_temporary() -> None:
+    folder = tempfile.gettempdir()
+    if shutil.disk_usage(folder).free < _LEAST:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))

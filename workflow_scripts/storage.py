@@ -1,0 +1,96 @@
+"""storage: what to say where the system refuses a file: its folder, what lies there, how much is free, and what moves it elsewhere."""
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def refused_file(error: OSError) -> str:
+    """An error of the system about a file in one line, with the way out; empty for errors of other kinds, such as of the network."""
+    if error.filename is None and "temporary directory" in str(error):
+        return _no_temporary_folder()
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | os.PathLike) else None
+    if error.errno in _FULL:
+        folder, about, way = lies_in(path or _fullest())
+        free = f"{shutil.disk_usage(_there(folder)).free / 1e6:,.1f} MB"
+        return f"{path or folder}: cannot be written: {error.strerror}; {folder}{about} has {free} free; make room, or {way}"
+    if path is None or error.errno not in (*_CLOSED, *_WORDS):
+        return ""
+    if error.errno in _WORDS:
+        return f"{path}: {_WORDS[error.errno]}"
+    if path.exists() and not os.access(path, os.R_OK):
+        return f"{path}: cannot be read: {error.strerror}; give yourself the right to (chmod u+r {path})"
+    folder, about, way = lies_in(path)
+    return f"{path}: cannot be written: {error.strerror}; make {folder}{about} writable, or {way}"
+
+
+_WORDS = {
+    errno.ENOENT: "no such file or folder",
+    errno.EISDIR: "is a folder; name a file",
+    errno.ENOTDIR: "a part of this path is a file where a folder should be",
+    errno.EEXIST: "is a file where a folder should be",
+    errno.ELOOP: "is a link that leads back to itself",
+    errno.ENAMETOOLONG: "is too long for the name of a file",
+    errno.EIO: "cannot be read or written: the disk has an error",
+    errno.ESTALE: "the file system has lost it; run the same command again",
+}
+
+
+def lies_in(path: Path) -> tuple[Path, str, str]:
+    """The folder that a file belongs to, what is kept there (in brackets), and how to have it elsewhere."""
+    full = path.absolute()
+    for folder, about, way in _places():
+        if full.is_relative_to(folder.absolute()):
+            return folder, f" ({about})", way
+    if full.is_relative_to(Path().absolute()):
+        return Path().absolute(), " (the folder of the run)", "run in another one (snakemake --directory FOLDER)"
+    temporary = Path(tempfile.gettempdir()).absolute()
+    if full == temporary or (full.is_relative_to(temporary) and full.relative_to(temporary).parts[0].startswith("tmp")):
+        return temporary, " (temporary files)", "set TMPDIR to another folder"
+    return _there(full if full.is_dir() else full.parent), "", "name another place"
+
+
+def _places() -> Iterator[tuple[Path, str, str]]:
+    """The folders outside a run that are written to; the innermost first."""
+    at_home = Path(os.environ.get("XDG_CACHE_HOME") or _at_home(".cache"))
+    models = Path(os.environ.get("HF_HOME") or at_home / "huggingface")
+    own = {"HF_HUB_CACHE": models / "hub", "HF_HOME": models, "CROSSGAP_CACHE": at_home / "crossgap", "SACREBLEU": _at_home(".sacrebleu")}
+    for variable, usual in own.items():
+        yield Path(os.environ.get(variable) or usual), _HOLDS[variable], f"set {variable} to another folder"
+
+
+_HOLDS = {
+    "HF_HUB_CACHE": "models and datasets of the Hugging Face hub",
+    "HF_HOME": "what is kept of the Hugging Face hub",
+    "CROSSGAP_CACHE": "downloaded text",
+    "SACREBLEU": "sacreBLEU's test sets and tokenisers",
+}
+
+
+def _at_home(name: str) -> Path:
+    return Path("~", name).expanduser()
+
+
+def _fullest() -> Path:
+    """Where a file was written that an error does not name: of the folders in use the one with the least space."""
+    folders = [Path(tempfile.gettempdir()), Path().absolute(), *(_there(folder) for folder, _, _ in _places())]
+    return min(folders, key=lambda folder: shutil.disk_usage(folder).free)
+
+
+def _there(path: Path) -> Path:
+    """The path, or the nearest folder above it that is there."""
+    return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+
+
+def _no_temporary_folder() -> str:
+    named = os.environ.get("TMPDIR", "")
+    return (
+        f"temporary files cannot be written{f' in {named} (TMPDIR)' if named else ''}, nor in /tmp, /var/tmp or {Path().absolute()}; "
+        "make room there, or set TMPDIR to a folder that can be written to"
+    )
