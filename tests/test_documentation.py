@@ -119,6 +119,11 @@ COMMANDS = {
 TRIED = [command for command in COMMANDS if not command.startswith(tuple(NOT_TRIED))]
 
 
+def yaml_of(page: str) -> list[str]:
+    """The YAML blocks of a page."""
+    return [content for language, content in blocks((ROOT / page).read_text(encoding="utf-8")) if language == "yaml"]
+
+
 def first_bridge() -> dict[str, str]:
     """The files that docs/extend.md has its reader write."""
     found = blocks((ROOT / "docs/extend.md").read_text(encoding="utf-8"))
@@ -136,8 +141,8 @@ def clone(tmp_path_factory):
         "crossgap",
     ):
         (folder / name).symlink_to(ROOT / name)
-    examples = [content for language, content in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if language == "yaml"]
-    small, large = examples
+    (small,) = yaml_of("README.md")
+    _, large = yaml_of("docs/howto.md")
     for name, example in {"captions.yaml": small, "my.yaml": small, "large.yaml": large}.items():
         (folder / name).write_text(example, encoding="utf-8")
     (folder / "mine").mkdir()
@@ -205,7 +210,7 @@ def test_the_page_says_what_functions_may_ask_for():
 
 def test_own_text_is_laid_over_the_papers_recipe(clone):
     """As in docs/howto.md, with the two files of the README's example."""
-    (example,) = [content for language, content in blocks((ROOT / "docs/howto.md").read_text(encoding="utf-8")) if language == "yaml"]
+    example, _ = yaml_of("docs/howto.md")
     (clone / "over.yaml").write_text(example, encoding="utf-8")
     line = ["-n", "--cores", "1", "--configfile", "config/translation.yaml", "over.yaml"]
     status, said = called(snakemake_main, line, clone, {})
