@@ -27,6 +27,7 @@ from markupsafe import Markup
 from workflow_scripts import registry
 from workflow_scripts.report import drawing, insides, labels, transfers
 from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
+from workflow_scripts.report.explorer import write_explorer
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.ran import too_long
@@ -34,6 +35,7 @@ from workflow_scripts.report.shown import SHOWN, parts_of
 from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.languages import language
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
@@ -55,19 +57,32 @@ ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "accuracies": [], "
 
 
 def main(
-    results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()
+    results: Path,
+    html: Path,
+    scores: Path,
+    *,
+    configuration: Path,
+    pages: tuple[Path, ...] = (),
+    tables: tuple[Path, ...] = (),
+    translations: Path | None = None,
 ) -> None:
     """Write the page and the table of scores from the files under `results`, for the run that `configuration` describes.
 
     `pages` has one page per experiment, where there are too many for a single page; `html` is then their index. `tables` are more
-    tables to write: `comparisons.tsv`, `transfer.tsv` and `analyses.tsv`.
+    tables to write: `comparisons.tsv`, `transfer.tsv` and `analyses.tsv`. Into the folder `translations` come pages with all sentences.
     Raises `InputError` when no result of the configured experiments exists.
     """
-    write_report(results, html, scores, read(configuration), pages, tables)
+    write_report(results, html, scores, read(configuration), pages, tables, translations)
 
 
 def write_report(
-    results: Path, html: Path, scores: Path, settings: Config, pages: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()
+    results: Path,
+    html: Path,
+    scores: Path,
+    settings: Config,
+    pages: tuple[Path, ...] = (),
+    tables: tuple[Path, ...] = (),
+    translations: Path | None = None,
 ) -> None:
     """Does the work of `main`, with a configuration that is already loaded."""
     studies = [configured(results, name, settings) for name in settings.run.experiments]
@@ -75,6 +90,8 @@ def write_report(
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):
         raise InputError(f"no part of the report can be made: {next(iter(sections[0]['failed'].values()))}")
     made = templates(settings)
+    for part in sections:
+        part["explored"] = explored(part["study"], made, translations, "../" if pages else "")
     for number, part in enumerate(sections):
         render_parts(made, part, first=not number or bool(pages))
     page = made.get_template("page.html.j2")
@@ -118,6 +135,17 @@ def write_report(
     }
     for path in tables:
         write_table(path, *own[path.stem])
+
+
+def explored(study: Study, made: jinja2.Environment, folder: Path | None, up: str) -> dict[str, str]:
+    """Page → its address from the experiment's own page, of the pages with all sentences of an experiment; none where it writes no text."""
+    if folder is None:
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    if task_of(study.settings).answers != "text":
+        return {}
+    names = write_explorer(study, made, folder)
+    return {name.removeprefix(f"{study.name}.").removesuffix(".html"): f"{up}{folder.name}/{name}" for name in names}
 
 
 def write_table(path: Path, header: tuple[str, ...], rows: Iterable[tuple]) -> None:
