@@ -8,6 +8,7 @@ import numpy as np
 
 from workflow_scripts.report.drawing import COLOURS
 from workflow_scripts.report.study import Study, evenly, summary
+from workflow_scripts.tasks.experiment import BACKBONE
 
 DISTANCES = ("pairs_rms", "pairs", "means", "cosine", "source_to_target", "target_to_source")
 
@@ -27,7 +28,7 @@ def distances(study: Study) -> list[dict[str, Any]]:
 
     `measured` says what goes in and what stands for a sentence; where that differs, distances are different measures.
     """
-    places: list[tuple[str, str, int | None, list[Path]]] = [("backbone", "", None, [study.run / "backbone.representation.json"])]
+    places: list[tuple[str, str, int | None, list[Path]]] = [(BACKBONE, "", None, [study.run / "backbone.representation.json"])]
     for name, (place, arm) in itertools.product(("pretext", "finetune"), enumerate(study.arms)):
         if any(phase.name == name for phase in study.arms[arm]):
             places.append((arm, name, place, [study.seed(arm, seed) / name / "representation.json" for seed in study.seeds]))
