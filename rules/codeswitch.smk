@@ -33,8 +33,8 @@ rule codeswitch:
 # Text with labels has one side, whatever its task; each sentence is switched into one of several languages.
 rule labelled_codeswitch:
     input:
-        text=of(arms.labelled_file, "train"),
-        dev=of(arms.labelled_file, "dev"),
+        text=of(arms.switched_text, "train"),
+        dev=of(arms.switched_text, "dev"),
         lexicons=of(inputs.given_lexicon),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
@@ -50,7 +50,7 @@ rule labelled_codeswitch:
     params:
         language=of(arms.direction),
         into=of(arms.switched_into),
-        kind=lambda w: w.noise.partition(".")[0],
+        kind=of(arms.kind_of_noise),
         tokens=of(arms.pretext_tokens),
         settings=settings_of("codeswitch"),
     shell:

@@ -26,7 +26,7 @@ rule pretext:
         attempt=lambda wildcards, attempt: attempt,
     params:
         languages=of(arms.direction),
-        documents=of(arms.documents),
+        documents=of(arms.restored_documents),
         from_scratch=of(arms.from_scratch, "pretext"),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/pretext/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
