@@ -21,7 +21,7 @@ def test_what_a_later_selection_costs_is_told_before_the_first_run():
     assert not list(findings.left_out(config.load(DEFAULT)))
     (note,) = findings.left_out(config.load(raw))
     assert note.said.startswith("leaves out mine, also on backbone bible.")
-    assert "the 4 trainings on this backbone are made anew" in note.said
+    assert "add one later, and 4 trainings are made anew" in note.said
     raw["run"]["experiments"] = ["help-de-en", "mine"]
     assert not list(findings.left_out(config.load(raw)))
 

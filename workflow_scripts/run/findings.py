@@ -148,9 +148,9 @@ def left_out(config: Config) -> Iterator[Finding]:
             yield Finding(
                 "note",
                 "run.experiments",
-                f"leaves out {names}, also on backbone {backbone}. All experiments of a run decide what a backbone knows and which sentences "
-                f"are held out: add one later, and the {trainings} training{'s' * (trainings > 1)} on this backbone are made anew. Select all "
-                "that you will want before the first run",
+                f"leaves out {names}, also on backbone {backbone}. All experiments of a run decide what a backbone knows and which "
+                f"sentences are held out: add one later, and {trainings} training{'s' * (trainings > 1)} are made anew. "
+                "Select all that you will want before the first run",
             )
 
 
