@@ -279,8 +279,7 @@ def _tested_on(settings: Config, name: str) -> dict[str, str]:
     for test, (corpus, testset) in tests.items():
         source = settings.corpora[corpus].test[testset]
         read[test] = text_of(settings.corpora[corpus].train, source) if source.held_out else text_of(source)
-    distances = chosen.representation.text if chosen.task == "translation" and chosen.representation else {}
-    return read | {"": joined_names([*distances.values()])}
+    return read | {"": joined_names([*chosen.representation.text.values()])}
 
 
 def text_of(source: Any, part: Any = None) -> str:
