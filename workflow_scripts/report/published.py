@@ -82,7 +82,7 @@ def _other_text(study: Study, number: Published, testset: str) -> Iterator[str]:
         yield f"tested on {number.tested_on} there, on {here or 'text without a name'} here"
     direction = study.direction(testset)
     if number.direction and number.direction != direction:
-        yield f"direction {number.direction} there, {direction} here"
+        yield f"direction {number.direction} there, {direction or 'none'} here"
 
 
 def _tells_cases_apart(study: Study, metric: str) -> bool:

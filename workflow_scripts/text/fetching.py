@@ -110,10 +110,8 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.replace(partial, path)
     if not sha256:
-        way_out = "in a block with `each` as one more key of its entry there, and below `sha256: '{sha256}'`"
-        raise InputError(
-            f"{what}: is named without its checksum; if you trust what was downloaded just now, add `sha256: {found}` ({way_out})"
-        )
+        way_out = f'add `sha256: {found}`, in a block with `each` to its entry there and to the block as `sha256: "{{sha256}}"`'
+        raise InputError(f"{what}: is named without its checksum; if you trust what was downloaded just now, {way_out}")
     return path
 
 
