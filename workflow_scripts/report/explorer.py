@@ -67,9 +67,7 @@ def sentences(study: Study, testset: str) -> dict[str, Any]:
         "data": {"arms": list(study.arms), "compared": compared, "baseline": study.baseline, "rows": rows},
         "first": compared,
         "languages": codes,
-        "ngrams": {
-            arm: ngrams(references, hypotheses[arm], hypotheses[other], codes[1]) for arm, other in ((two, two[::-1]) if two else ())
-        },
+        "ngrams": {arm: ngrams(references, hypotheses[arm], hypotheses[other], codes[1]) for arm, other in pairs},
         "left_out": len(sources) - len(rows),
         "low": low,
     }
@@ -89,7 +87,5 @@ def ngrams(references: list[str], mine: list[str], theirs: list[str], code: str)
 
     wanted, first, second = ([line.split() for line in segment(lines, code)] for lines in (references, mine, theirs))
     right, others = (compare_ngrams(wanted, lines)[1] for lines in (first, second))
-    gained = sorted(
-        ((count - others[gram], gram) for gram, count in right.items() if count > others[gram]), key=lambda row: (-row[0], row[1])
-    )
-    return [(" ".join(gram), right[gram], others[gram]) for _, gram in gained[:NGRAMS]]
+    gained = [(others[gram] - count, gram) for gram, count in right.items() if count > others[gram]]
+    return [(" ".join(gram), right[gram], others[gram]) for _, gram in sorted(gained)[:NGRAMS]]
