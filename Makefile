@@ -9,7 +9,10 @@
 # make test-gpu: on a machine with a GPU, all that can use one against the CPU, and its memory against preflight's estimate; ten minutes.
 #   Without a GPU it ends at once (pytest's exit status is 77 then)
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
-PYTHON ?= python3.11
+# make … PYTHON=python3.12: that Python, in place of the newest from 3.11 to 3.14 that is here
+# make … TORCH=cuda, or cpu: the build of PyTorch; without it the small one for the CPU, unless an NVIDIA GPU or Slurm is here
+PYTHON ?=
+TORCH ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
 # by its path, since it is no stage and needs nothing but Python; in place of the shell, so that a signal to make reaches it
@@ -18,7 +21,7 @@ RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)/workflow_scripts/run/progr
 # where the run is: here, or what --directory in ARGS names; as a word of the shell
 AT = "$$(realpath -m -- "$$(printf '%s\n' $(ARGS) | sed -n 's/^--directory=//p; /^\(-d\|--directory\)$$/ {n; p}' | tail -n 1 | grep . || echo .)")"
 
-.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint picture resume setup clean
+.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint picture resume setup clean FORCE
 
 demo: setup
 	. $(BIN)/activate && $(RUN) --cores all
@@ -79,14 +82,11 @@ resume: setup
 
 setup: $(VENV)/.complete
 
-# --use-pep517: the pip of older Pythons builds packages that have no wheel in a way that fails for seqeval
-# compiled by all cores at once, where pip takes one, but for files that are not for this Python; not left to the first import, since
-# PYTHONDONTWRITEBYTECODE may be set
-$(VENV)/.complete: envs/requirements.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --no-compile --requirement envs/requirements.txt
-	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
-	touch $@
+$(VENV)/.complete: envs/requirements.txt $(if $(PYTHON)$(TORCH),FORCE)
+	@sh envs/setup.sh "$(VENV)" "$(PYTHON)" "$(TORCH)"
+
+# an environment of another Python or build than is asked for is made anew, one that is right is left as it is
+FORCE:
 
 # what the tests of the report's page need beyond the pipeline; they fetch a Chromium if none is installed
 $(VENV)/.browser: $(VENV)/.complete envs/browser.txt
