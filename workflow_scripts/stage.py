@@ -317,7 +317,7 @@ def checksums(paths: Iterable[Path | str | None]) -> dict[str, str]:
 
 @functools.cache
 def provenance() -> dict[str, Any]:
-    """Git commit of the code, and the versions of the libraries that affect results."""
+    """Git commit of the code, "unknown" where git or its folder is missing, and the versions of the libraries that affect results."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for package in (
         "torch",
@@ -333,12 +333,17 @@ def provenance() -> dict[str, Any]:
     ):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-    git = (
-        subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
-        if (ROOT / ".git").exists()
-        else None
-    )
-    return {"commit": git.stdout.strip() if git and git.returncode == 0 else "unknown", "versions": versions}
+    # in a folder that is no clone git would look above it
+    commit = said("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12") if (ROOT / ".git").exists() else None
+    return {"commit": (commit or "").strip() or "unknown", "versions": versions}
+
+
+def said(*command: str) -> str | None:
+    """The output of a program that a machine may lack; None if it is not installed, fails or takes longer than 20 seconds."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True, timeout=20).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def processor() -> str:
