@@ -7,8 +7,9 @@ venv=$1 wanted=${2:-} torch=${3:-}
 here=$(dirname "$0")
 lock=$here/requirements.txt
 index=https://download.pytorch.org/whl/cpu # PyTorch's own, of builds for the CPU alone
-needed="needed is Python 3.11, 3.12, 3.13 or 3.14: on Debian and Ubuntu 'apt install python3 python3-venv', elsewhere 'uv venv --seed --python \
-3.13 $venv' or 'conda create -n crossgap python=3.13' and 'conda activate crossgap'"
+needed="needed is Python 3.11, 3.12 or 3.13, or 3.14 with a C++ compiler and its headers: on Debian and Ubuntu 'apt install python3 python3-venv' \
+(for 3.14 also g++ and python3-dev), on Fedora 'dnf install python3.13'; elsewhere 'uv venv --seed --python 3.13 $venv', or 'conda create -n \
+crossgap python=3.13' and 'conda activate crossgap'"
 
 say() { echo "$*" >&2; }
 fail() {
@@ -16,13 +17,17 @@ fail() {
 	exit 1
 }
 
-# what a Python is: 3.13; "3.13 without venv", as Debian's without python3-venv; "PyPy 3.11" and the like; nothing where it does not run
+# what a Python is: 3.13; "3.13 without venv", as Debian's without python3-venv; "PyPy 3.11" and the like; nothing where it does not run.
+# For 3.14 gensim and immutables have no builds yet, and are compiled.
 kind() {
-	"$1" -c 'import importlib.util, platform, sys, sysconfig
+	"$1" -c 'import importlib.util, os, platform, shutil, sys, sysconfig
 free = "free-threaded " if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 name = "" if sys.implementation.name == "cpython" else platform.python_implementation() + " "
-whole = all(importlib.util.find_spec(module) for module in ("venv", "ensurepip"))
-print(free + name + "%d.%d" % sys.version_info[:2] + ("" if whole else " without venv"))' 2>/dev/null || true
+lacks = [] if all(map(importlib.util.find_spec, ("venv", "ensurepip"))) else ["venv"]
+if sys.version_info >= (3, 14):
+    lacks += [] if any(map(shutil.which, (os.environ.get("CXX", "c++"), "g++", "clang++"))) else ["a C++ compiler"]
+    lacks += [] if os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")) else ["its headers"]
+print(free + name + "%d.%d" % sys.version_info[:2] + " without " * bool(lacks) + " and ".join(lacks))' 2>/dev/null || true
 }
 suits() { case $1 in 3.11 | 3.12 | 3.13 | 3.14) ;; *) return 1 ;; esac; }
 
@@ -47,7 +52,7 @@ if [ -n "$wanted" ]; then
 	"") fail "PYTHON=$python does not run; $needed" ;;
 	2.* | 3.[0-9] | 3.10 | *[!0-9.]*) fail "PYTHON=$python is $is; $needed" ;;
 	esac
-elif suits "${has% without venv}"; then
+elif suits "${has%% without *}"; then
 	python='' is=$has # its own
 else
 	choose
@@ -70,20 +75,21 @@ elif [ "$venv/.complete" -nt "$lock" ]; then
 	exit
 fi
 rm -f "$venv/.complete"
+[ -e "$venv/.torch" ] || echo "$torch" >"$venv/.torch"
 "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip >/dev/null || fail "$venv has no pip; make it anew with one"
 
 # --use-pep517: the pip of older Pythons builds packages that have no wheel in a way that fails for seqeval
 # compiled by all cores at once, where pip takes one, but for files that are not for this Python; not left to the first import, since
 # PYTHONDONTWRITEBYTECODE may be set
 install() { "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --use-pep517 --no-compile "$@"; }
-if [ "$(cat "$venv/.torch" 2>/dev/null)" = cpu ] && ! "$venv/bin/python" -c 'import importlib.metadata as m; m.version("torch")' 2>/dev/null; then
+if [ "$(cat "$venv/.torch")" = cpu ] && ! "$venv/bin/python" -c 'import importlib.metadata as m; m.version("torch")' 2>/dev/null; then
 	# asked once and not for long, since nothing hangs on it
 	if install --no-deps --index-url "$index" --retries 0 --timeout 10 "$(grep '^torch==' "$lock")" 2>/dev/null; then
 		say "PyTorch is its build for the CPU alone, since no NVIDIA GPU and no Slurm is here (for GPUs: make setup TORCH=cuda)"
 	else
-		say "PyTorch's builds for the CPU alone ($index) cannot be had from here; the usual build comes, with NVIDIA's libraries for GPUs (NN GB)"
+		say "PyTorch's builds for the CPU alone ($index) cannot be had from here; the usual build comes, with NVIDIA's libraries for GPUs (3 GB more)"
 	fi
 fi
 install --requirement "$lock"
-"$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true
+PYTHONWARNINGS=ignore "$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true
 touch "$venv/.complete"

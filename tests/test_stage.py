@@ -280,13 +280,13 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
 def test_a_value_that_is_none_is_explained(tmp_path):
     shared = ["workflow_scripts.noise.codeswitch", "parallel", *(f"--{name}=x" for name in ("text-a", "text-b", "dev-a", "dev-b"))]
     shared += ["--lexicon-ab", "x", "--lexicon-ba", "x", "--output", str(tmp_path), "--languages", "de", "en", "--settings"]
-    for wrong, said in (
+    for wrong, named in (
         (["{}", "--kind", "swap"], "codeswitch"),
         (["{}", "--seed", "one"], "seed"),
         (["{rate: 1}"], "needs one JSON value"),
     ):
         done = command(*shared, *wrong)
-        assert done.returncode and said in done.stdout + done.stderr and "Traceback" not in done.stderr
+        assert done.returncode and named in done.stdout + done.stderr and "Traceback" not in done.stderr
 
 
 def test_compiled_functions_find_a_folder_where_neither_source_nor_home_can_be_written_to(tmp_path, monkeypatch):

@@ -96,7 +96,7 @@ def first_node() -> str:
     nodes = os.environ["SLURM_JOB_NODELIST"]
     if not (names := (said("scontrol", "show", "hostnames", nodes) or "").split()):
         sys.exit(
-            f"error: the job has several nodes ({nodes}), but scontrol is not to be found or does not answer on {socket.gethostname()}, so its "
-            "processes cannot meet; put Slurm's programs on the PATH of the compute nodes, or give the job one node"
+            f"error: the job has several nodes ({nodes}), but scontrol is not to be found or does not answer on {socket.gethostname()}, "
+            "so its processes cannot meet; put Slurm's programs on the PATH of the compute nodes, or give the job one node"
         )
     return names[0]
