@@ -5,11 +5,12 @@
 # make test-mtdata: the tests of mtdata, whose own environment is 60 MB
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
 # make lint: ruff, snakefmt, import-linter, mypy and snakemake --lint, without changing anything
+# make check-locks: asks the package registry whether each locked package can be had for each Python (needs uv)
 # make picture: docs/images/report.png, the README's picture of the report, from the last run
 # make test-gpu: on a machine with a GPU, all that can use one against the CPU, and its memory against preflight's estimate; ten minutes.
 #   Without a GPU it ends at once (pytest's exit status is 77 then)
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
-# make … PYTHON=python3.12: that Python, in place of the newest from 3.11 to 3.14 that is here
+# make … PYTHON=python3.12: that Python, in place of the newest from 3.11 to 3.13 that is here
 # make … TORCH=cuda, or cpu: the build of PyTorch; without it the small one for the CPU, unless an NVIDIA GPU or Slurm is here
 PYTHON ?=
 TORCH ?=
@@ -21,7 +22,7 @@ RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)/workflow_scripts/run/progr
 # where the run is: here, or what --directory in ARGS names; as a word of the shell
 AT = "$$(realpath -m -- "$$(printf '%s\n' $(ARGS) | sed -n 's/^--directory=//p; /^\(-d\|--directory\)$$/ {n; p}' | tail -n 1 | grep . || echo .)")"
 
-.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint picture resume setup clean FORCE
+.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint check-locks picture resume setup clean FORCE
 
 demo: setup
 	. $(BIN)/activate && $(RUN) --cores all
@@ -53,6 +54,9 @@ lint: setup
 
 # runs a checker only where pyproject.toml has a section for it
 if_configured = if grep -q '^\[tool\.$(1)' pyproject.toml; then $(2); else echo "pyproject.toml has no [tool.$(1)]: $(2) was not run"; fi
+
+check-locks: setup
+	. $(BIN)/activate && python envs/check.py
 
 picture: setup $(VENV)/.browser
 	. $(BIN)/activate && python tests/picture.py results/report.html docs/images/report.png

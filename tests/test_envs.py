@@ -20,7 +20,7 @@ ENVS = Path("envs")
 CONDA = sorted(ENVS.glob("*.yaml"))
 CONFIGURATION = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = CONFIGURATION["project"]
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.12", "3.13")
 LINUX = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64", "implementation_name": "cpython"}
 
 
