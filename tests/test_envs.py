@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from workflow_scripts import environment
+from workflow_scripts.stage import read_json
 
 ENVS = Path("envs")
 CONDA = sorted(ENVS.glob("*.yaml"))
@@ -105,6 +106,24 @@ def test_conda_and_the_container_take_a_python_that_the_lock_is_for():
     assert python_of(ENVS / "comet.yaml") <= ".".join(map(str, environment.NEWEST["comet"]))
     workflow = yaml.safe_load(Path(".github/workflows/ci.yml").read_text(encoding="utf-8"))
     assert workflow["jobs"]["check"]["strategy"]["matrix"]["python"] == [*PYTHONS]
+
+
+def test_a_tool_of_older_pythons_takes_one_that_is_there_or_says_which_it_needs(tmp_path, monkeypatch, commands):
+    here = sys.version_info[:2]
+    monkeypatch.setitem(environment.NEWEST, "comet", here)
+    assert environment.suitable("comet") == sys.executable == environment.suitable("mtdata")
+    monkeypatch.setattr(sys, "version_info", (3, 99, 0))
+    monkeypatch.setitem(environment.NEWEST, "comet", (3, 12))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "comet.txt").write_text("unbabel-comet==2.2.7\n")
+    environment.main(tmp_path / "comet.txt", tmp_path / "comet.json")
+    said = read_json(tmp_path / "comet.json")
+    assert (
+        said["python"] is None
+        and "comet.txt is for Python 3.12 and older, and this is 3.99; put a python3.12 on the PATH" in said["reason"]
+    )
+    commands("python3.11", "")
+    assert environment.suitable("comet") == str(tmp_path / "python3.11")
 
 
 def test_the_container_installs_the_lock():

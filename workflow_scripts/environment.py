@@ -30,13 +30,14 @@ def main(requirements: Path, output: Path) -> None:
     python, complete = folder / "bin/python", folder / "complete"
     reason = None
     made = python.exists() and complete.exists()
-    if not made and not (chosen := suitable(tool)):
+    chosen = suitable(tool)
+    if not made and not chosen:
         here, newest = (".".join(map(str, version[:2])) for version in (sys.version_info, NEWEST[tool]))
         reason = (
             f"{requirements.name} is for Python {newest} and older, and this is {here}; put a python{newest} on the PATH and run snakemake "
             f"with --forcerun {tool}_environment, or run it with --sdm conda"
         )
-    elif not made:
+    elif not made and chosen:
         pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements]
         steps: tuple[tuple[str, list[str | Path]], ...] = (
             ("no environment could be made", [chosen, "-m", "venv", "--clear", folder]),
