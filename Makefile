@@ -67,6 +67,7 @@ picture: setup $(VENV)/.browser
 # in another folder: make resume ARGS="--directory FOLDER".
 # Like make demo it says every minute how far it is, or with VERBOSE=1 all that Snakemake says.
 resume: setup
+	@command -v pgrep >/dev/null || { echo "make resume looks for running programs with pgrep, which is not there; install procps"; exit 1; }
 	@at=$(AT); for pid in $$(pgrep -x snakemake; pgrep -f '[p]ython[^ ]* .*-m snakemake( |$$)'); do \
 	  if [ "$$(readlink /proc/$$pid/cwd)" = "$$at" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
 	done
