@@ -264,7 +264,11 @@ def test_a_run_goes_on_without_comet_and_says_why(done, monkeypatch):
     snakemake(done, scores, "--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "2")
     found = read_json(done / scores)
     # on a newer Python than COMET's, an older one may be missing
-    why = "pip could not install comet.txt (ERROR: No matching distribution" if suitable("comet") else "comet.txt is for Python 3.12 and older"
+    why = (
+        "pip could not install comet.txt (ERROR: No matching distribution"
+        if suitable("comet")
+        else "comet.txt is for Python 3.12 and older"
+    )
     assert found["value"] is None and why in found["reason"]
 
 
