@@ -257,7 +257,7 @@ def gpu_build(jobs: Jobs) -> Iterator[Finding]:
             yield Finding("ok", about, f"torch {torch.__version__} is a build for GPUs")
         else:
             said = f"torch {torch.__version__} of this environment is a build for CPUs, and a GPU is asked for by {', '.join(rules)}"
-            yield Finding("note", about, f"{said}; install a CUDA build of torch, or ask for none")
+            yield Finding("note", about, f"{said}; install a CUDA build of torch (make setup TORCH=cuda), or ask for none")
 
 
 def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
