@@ -24,6 +24,7 @@ from brought import bring
 from snakemake.cli import main as snakemake_main
 from test_recipes import RECIPES
 
+from workflow_scripts import registry
 from workflow_scripts.evidence import layerwise, metric
 from workflow_scripts.noise import entry as noise_entry
 from workflow_scripts.text.files import read_lines
@@ -242,9 +243,9 @@ def try_module(name: str, arguments: list[str]) -> None:
     else:
         subcommand = [argument for argument in arguments[:1] if not argument.startswith("--")]
         line = [*subcommand, "--help"]
-        status, said = called(lambda _: runpy.run_module(name, run_name="__main__"), line, ROOT, {"COLUMNS": "200"}, name)
+        status, said = called(lambda _: runpy.run_module(name, run_name="__main__", alter_sys=True), line, ROOT, {"COLUMNS": "200"}, name)
         assert status == 0
-        options = {argument.strip("[") for argument in arguments if argument.strip("[").startswith("--")} - {"--help"}
+        options = {argument.strip("[") for argument in arguments if argument.strip("[").startswith("--")} - {"--help", "--plugins"}
         assert all(re.search(rf"{option}\b", said) for option in options), said
 
 
@@ -263,6 +264,7 @@ def called(main, line: list[str], folder: Path, environment: dict[str, str], pro
         pytest.raises(SystemExit) as end,
     ):
         main(line)
+    registry.forget_plugins()
     return end.value.code or 0, said.getvalue()
 
 

@@ -103,11 +103,11 @@ def test_every_table_and_figure_of_the_papers_has_a_row():
 
 def test_pairs_are_restored_from_the_table_of_examples():
     loaded = recipe("inference")
-    for name, wanted in (("xnli", ("", "codeswitch", "")), ("xnli-released", (".tsv", "codeswitch --pairs", "--documents"))):
-        w = SimpleNamespace(experiment=name, noise="codeswitch")
+    for name, wanted in (("xnli", ("", "", "")), ("xnli-released", (".tsv", "--pairs", "--documents"))):
+        w = SimpleNamespace(experiment=name, noise="codeswitch", phase="pretext")
         text = arms.switched_text(loaded, w, "train")
         assert text == f"results/labelled/xnli/train.en{wanted[0]}"
-        assert (arms.kind_of_noise(loaded, w), arms.restored_documents(loaded, w)) == wanted[1:]
+        assert (arms.pairs_flag(loaded, w), arms.restored_documents(loaded, w)) == wanted[1:]
     assert switched_into(loaded, "xnli-released") == ["de", "es", "fr"]
 
 
