@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
+from workflow_scripts import registry
 from workflow_scripts.evidence.scores import Scores, leading, metrics
-from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import FAMILIES, config_of, family_of
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import Config
@@ -260,12 +260,15 @@ def gpu_build(jobs: Jobs) -> Iterator[Finding]:
 
 
 def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
-    """Whether CTranslate2 finds its library, where decoding asks for a GPU."""
+    """Whether the engine finds its library, where decoding asks for a GPU."""
     decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
-    wanted = {each.engine for each in decoding if each and each.device != "cpu"}
-    if any(gpus_of(jobs.get(rule, {}))[0] for rule in ("decoding", "generation_decoding")) and "ctranslate2" in wanted:
-        reason = why_not_on_gpu()
-        yield Finding("note" if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
+    wanted = dict.fromkeys(each.engine for each in decoding if each and each.device != "cpu")
+    if not any(gpus_of(jobs.get(rule, {}))[0] for rule in ("decoding", "generation_decoding")):
+        return
+    for engine in (registry.entry("engine", name) for name in wanted):
+        if engine.missing_on_gpu:
+            reason = engine.missing_on_gpu()
+            yield Finding("note" if reason else "ok", "decoding on a GPU", reason or f"{engine.label} finds its library")
 
 
 def shape_of(config: Config, name: str) -> Shape | None:
