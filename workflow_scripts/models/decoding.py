@@ -22,7 +22,10 @@ from workflow_scripts.text.words import is_blank
 
 @dataclass
 class Decoding:
-    """Settings of beam search, or of another engine. The defaults are those of Zan et al.: the beam by their paper, the longest hypothesis by their code."""
+    """Settings of beam search, or of another engine.
+
+    The defaults are those of Zan et al.: the beam by their paper, the longest hypothesis by their code.
+    """
 
     beam_size: Positive = 5
     """Hypotheses that are kept."""
@@ -70,8 +73,8 @@ def main(
     `report` is a JSON file that says which lines were longer than the model reads, so that their ends were lost.
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
     of `documents`, `</s>` stands between sentences. A source language that the model has no tag for is read under that of `learnt_from`, if
-    it is named. What an engine draws comes from the `seed`. With a file of `prompts`, `model` is the backbone that they were trained with, which
-    writes texts at once (SGA); the folder of a trained model has its own.
+    it is named. What an engine draws comes from the `seed`. With a file of `prompts`, `model` is the backbone that they were trained
+    with, which writes texts at once (SGA); the folder of a trained model has its own.
     Raises `InputError` when neither output is asked for, or one cannot be written, the source is empty, the model writes no text, the
     device cannot compute as wanted, an engine finds no library for it, or the model's generator is not registered.
     """

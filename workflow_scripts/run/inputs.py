@@ -29,10 +29,10 @@ from workflow_scripts.tasks.experiment import (
     backbone_of,
     backbones_of,
     chain,
+    encoder_writes,
     experiments_needed,
     lexicon_corpus,
     lexicons_used,
-    encoder_writes,
     seeds_of,
     trains,
 )
