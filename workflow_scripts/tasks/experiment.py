@@ -489,7 +489,7 @@ def _settings_problems(where: str, phase: Phase) -> Iterator[str]:
         for each in given:
             yield from undefined(f"{where}.{key}", each, known)
         try:
-            adapter(kind).validate_python({k: v for k, v in given.items() if k in known})  # type: ignore[arg-type]
+            adapter(kind).validate_python({k: v for k, v in given.items() if k in known})
         except ValidationError as error:
             for problem in error.errors():
                 yield f"{where}.{key}.{problem['loc'][0]}: {problem['msg'].lower()}, got {problem['input']!r}"
