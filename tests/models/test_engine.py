@@ -16,14 +16,6 @@ LINES = ["Öffnen Sie die Datei.", "", "Drucken Sie das Fenster.", "Die Seite."]
 
 
 @pytest.fixture
-def door(monkeypatch):
-    """The registry, which forgets afterwards what a test has registered."""
-    registry.entries("engine")
-    monkeypatch.setattr(registry, "_ENTRIES", {kind: dict(entries) for kind, entries in registry._ENTRIES.items()})
-    monkeypatch.setattr(registry, "_PLUGINS", {})
-
-
-@pytest.fixture
 def mbr(door):
     registry.load_plugins([EXAMPLE])
 
@@ -97,7 +89,7 @@ def test_one_clear_line_for_each_mistake(folder, mbr, given, said):
 def test_what_an_engine_cannot_do_is_refused(folder, mbr):
     with pytest.raises(InputError, match=r"engine 'own' asks for `rowz`; an engine can ask for network, batch, rows"):
         engine("own")(lambda rowz: rowz)
-    with pytest.raises(InputError, match="decoding.engine mbr: writes one text for each line, without a score"):
+    with pytest.raises(InputError, match=r"decoding\.engine mbr: writes one text for each line, without a score"):
         (folder / "source").write_text("Datei.\n", encoding="utf-8")
         chosen = Decoding(engine="mbr")
         decoding.main(folder / "mbart", folder / "source", n_best=folder / "n", languages=("de", "en"), settings=chosen)
