@@ -1,5 +1,6 @@
 """A generator of a plugin: how its phase is trained, what its model says of itself, and what is wrong with it in a configuration."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +69,18 @@ def test_a_phase_is_trained_as_the_generator_says_and_its_model_knows_it(half, t
     del registry._ENTRIES["generator"]["half"]
     with pytest.raises(InputError, match=r"out/model: was trained with a generator of the plugin half\.py: .* name the plugin"):
         decoding.main(tmp_path / "out/model", folder / "dev.de", tmp_path / "hyp", **told)
+
+
+def test_the_generator_of_the_documentation_trains_the_decoder_alone(door, tmp_path):
+    (code,) = re.findall(
+        r"^```python\n(from crossgap import Method.*?)^```", Path("docs/extend.md").read_text(encoding="utf-8"), flags=re.M | re.S
+    )
+    exec(code, {})
+    method = registry.entry("generator", "half").learn(None)
+    network = method.load(small_model(tmp_path), Training(), 1, False)
+    learns = {name for name, weight in network.named_parameters() if weight.requires_grad}
+    assert learns and not any(".encoder." in name or "shared" in name for name in learns)
+    assert any(".decoder.layers." in name for name in learns)
 
 
 def configured(**phase):
