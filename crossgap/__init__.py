@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from workflow_scripts.models.engine import register_engine as register_engine
     from workflow_scripts.noise.entry import noise as noise
     from workflow_scripts.training.generator import generator as generator
+    from workflow_scripts.training.method import Method as Method
     from workflow_scripts.training.objective import objective as objective
     from workflow_scripts.training.objective import rows_objective as rows_objective
-    from workflow_scripts.training.training import Method as Method
 
 _WHERE = {
     "InputError": "workflow_scripts.errors",
-    "Method": "workflow_scripts.training.training",
+    "Method": "workflow_scripts.training.method",
     "analysis": "workflow_scripts.evidence.layerwise",
     "engine": "workflow_scripts.models.engine",
     "generator": "workflow_scripts.training.generator",

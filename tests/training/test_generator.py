@@ -1,5 +1,6 @@
 """A generator of a plugin: how its phase is trained, what its model says of itself, and what is wrong with it in a configuration."""
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training.generator import register_generator
 from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.method import Method
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.training import Method
 
 
 @dataclass
@@ -73,7 +74,7 @@ def test_a_phase_is_trained_as_the_generator_says_and_its_model_knows_it(half, t
 
 def test_the_generator_of_the_documentation_trains_the_decoder_alone(door, tmp_path):
     (code,) = re.findall(
-        r"^```python\n(from crossgap import Method.*?)^```", Path("docs/extend.md").read_text(encoding="utf-8"), flags=re.M | re.S
+        r"^```python\n(from crossgap import generator.*?)^```", Path("docs/extend.md").read_text(encoding="utf-8"), flags=re.M | re.S
     )
     exec(code, {})
     method = registry.entry("generator", "half").learn(None)
@@ -117,3 +118,29 @@ def test_one_clear_line_for_each_mistake(half, phase, said):
     with pytest.raises(InputError) as error:
         load(configured(**phase))
     assert said in str(error.value)
+
+
+ELSEWHERE = {
+    "models/sga.py": "the key of SGA's settings, and `ctc` as the name of an alignment",
+    "models/refining.py": "`ctc` as the name of an alignment",
+    "training/generating.py": "`ctc` as the name of an alignment",
+    "models/decoding.py": "the engine that is the default",
+    "training/generator.py": "the generator that is the default",
+    "registry.py": "a library that is heavy",
+    "stage.py": "a library whose version counts",
+    "storage.py": "the name of a folder of the cache",
+    "text/hub.py": "Hugging Face's datasets",
+    "text/acquisition.py": "Hugging Face's datasets",
+    "run/data_checks.py": "Hugging Face's datasets",
+}
+"""Modules that have a word which is also the name of an engine or a generator → why."""
+
+
+def test_no_other_module_knows_an_engine_or_a_generator_by_name():
+    names = {name for kind in ("engine", "generator") for name, entry in registry.entries(kind).items() if not entry.plugin}
+    found = set()
+    for path in Path("workflow_scripts").rglob("*.py"):
+        strings = (node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant))
+        if any(string in names for string in strings if isinstance(string, str)):
+            found.add(str(path.relative_to("workflow_scripts")))
+    assert found == {"models/engines.py", "training/writing.py", *ELSEWHERE}

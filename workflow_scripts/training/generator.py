@@ -4,9 +4,11 @@
 
     @generator("tuned", label="output layer alone", decoder=True)
     def tuned(settings):
+        from crossgap import Method  # which loads PyTorch
+
         return Method(load=with_frozen_layers)
 
-The function gets the settings of the phase, and returns how a phase is trained (`training.Method`). The model then writes by the engine of
+The function gets the settings of the phase, and returns how a phase is trained (`Method`). The model then writes by the engine of
 decoding; one that cannot brings a context manager of its own, `write`. The entries of ours are in `writing`.
 """
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from workflow_scripts.evidence.speed import Speed
     from workflow_scripts.models.decoding import Decoding, Translate
     from workflow_scripts.models.tokenisation import Codec
-    from workflow_scripts.training.training import Method
+    from workflow_scripts.training.method import Method
 
 USUAL = "autoregressive"
 """The generator of phases that name none."""

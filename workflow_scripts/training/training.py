@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.device import pick_precision
@@ -34,7 +34,7 @@ from workflow_scripts.training.curve import handed_on
 from workflow_scripts.training.generator import USUAL, Generator
 from workflow_scripts.training.job import Job, begun, finish
 from workflow_scripts.training.launching import launch
-from workflow_scripts.training.loop import load_model, train
+from workflow_scripts.training.method import Method
 from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
 from workflow_scripts.training.settings import ROUNDING_ONLY, Training
 from workflow_scripts.training.too_long import Room, counted
@@ -119,7 +119,7 @@ def translate(
     train_phase(job, settings, text, read, room, method, languages=languages, documents=documents, about_text={"unknown": unknown})
 
 
-def _method_of(entry: Generator, given: str) -> "Method":
+def _method_of(entry: Generator, given: str) -> Method:
     """How a generator is trained by settings that are `given` as JSON."""
     settings = entry.effective(own_settings(entry, given))
     method = entry.learn(settings) if entry.learn else Method()
@@ -135,22 +135,6 @@ def _method_of(entry: Generator, given: str) -> "Method":
 def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training]:
     chosen, checkpoints = chosen_for(job.choice, name, job.seed, job.checkpoints)
     return job._replace(checkpoints=checkpoints), replace(settings, **chosen)
-
-
-class Method(NamedTuple):
-    """How a phase's network is loaded and trained."""
-
-    load: Callable[..., Any] = load_model
-    """Folder, settings, seed, and whether from random weights → the network."""
-    train: Callable[..., list[dict]] = train
-    """As `loop.train`."""
-    open: Callable[..., tuple[Any, Rounds]] | None = None
-    """In place of `load`, for a network that depends on the rows: folder, codec, rows, settings, seed, and whether from random weights →
-    the network, and the rows that it can learn from."""
-    about: Mapping[str, Any] = MappingProxyType({})
-    """What decides, beside the settings, which checkpoints are the phase's own; the report has it as well."""
-    mark: Mapping[str, str] = MappingProxyType({})
-    """Of a generator whose weights do not tell: what the folder of the model says of it, as `decoding.MARK`."""
 
 
 def train_phase(

@@ -19,7 +19,7 @@ from workflow_scripts.training.generator import USUAL, register_generator
 if TYPE_CHECKING:
     from workflow_scripts.evidence.speed import Speed
     from workflow_scripts.models.decoding import Translate
-    from workflow_scripts.training.training import Method
+    from workflow_scripts.training.method import Method
 
 
 def as_ctc(settings: SGA) -> SGA:
@@ -30,7 +30,7 @@ def as_ctc(settings: SGA) -> SGA:
 def _method(frozen: bool) -> Callable[[SGA], Method]:
     def learn(settings: SGA) -> Method:
         from workflow_scripts.training.generating import open_generator, train_generator
-        from workflow_scripts.training.training import Method
+        from workflow_scripts.training.method import Method
 
         return Method(train=train_generator, open=partial(open_generator, frozen=frozen, sga=settings))
 
