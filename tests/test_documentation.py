@@ -197,7 +197,7 @@ def test_the_first_bridge_does_what_the_page_says(clone, capsys):
     """docs/extend.md, from the file to the plan; tests/workflow/test_plugins.py runs such a bridge to its report."""
     text = list(itertools.islice(read_lines(ROOT / "resources/bible/de.txt.xz"), 200))
     (clone / "mine/text.de").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
-    (show,) = [command for command in COMMANDS if "codeswitch show" in command]
+    (show,) = [command for command in COMMANDS if "codeswitch show --" in command]
     done = subprocess.run([sys.executable, *shlex.split(show)[1:]], cwd=clone, capture_output=True, text=True)
     shown = done.stdout.split("\n\n")[:-1]
     assert done.returncode == 0 and len(shown) == 20, done.stderr

@@ -112,3 +112,11 @@ def test_a_folder_that_cannot_be_written_to_and_a_full_temporary_one(tmp_path, m
     monkeypatch.setattr(start, "_LEAST", 2**80)
     with pytest.raises(SystemExit, match=r"No space left on device; .* MB free; make room, or set TMPDIR to another folder"):
         start.refuse_start(["--cores", "1"])
+
+
+def test_a_temporary_folder_that_is_full_is_told_though_python_writes_elsewhere_then(tmp_path, monkeypatch):
+    monkeypatch.setattr(start, "_LEAST", 2**80)
+    monkeypatch.setattr("tempfile.tempdir", "/tmp")  # as Python decides where nothing can be written to TMPDIR
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with pytest.raises(SystemExit, match=rf"error: {tmp_path}: .*; {tmp_path} \(temporary files\) has .*; make room, or set TMPDIR"):
+        start.refuse_start(["--cores", "1"])

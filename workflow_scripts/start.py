@@ -7,12 +7,11 @@ import errno
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.storage import refused_file
+from workflow_scripts.storage import refused_file, temporary_folder
 from workflow_scripts.yaml_text import composed, configfiles
 
 _LEAST = 2**20
@@ -54,6 +53,6 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_temporary() -> None:
-    folder = tempfile.gettempdir()
+    folder = temporary_folder()
     if shutil.disk_usage(folder).free < _LEAST:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))

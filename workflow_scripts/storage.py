@@ -50,10 +50,16 @@ def lies_in(path: Path) -> tuple[Path, str, str]:
             return folder, f" ({about})", way
     if full.is_relative_to(Path().absolute()):
         return Path().absolute(), " (the folder of the run)", "run in another one (snakemake --directory FOLDER)"
-    temporary = Path(tempfile.gettempdir()).absolute()
+    temporary = temporary_folder().absolute()
     if full == temporary or (full.is_relative_to(temporary) and full.relative_to(temporary).parts[0].startswith("tmp")):
         return temporary, " (temporary files)", "set TMPDIR to another folder"
     return _there(full if full.is_dir() else full.parent), "", "name another place"
+
+
+def temporary_folder() -> Path:
+    """Where temporary files are to be. Where that is full, Python writes them elsewhere without a word; Snakemake's scheduler does not."""
+    named = (os.environ.get(variable, "") for variable in ("TMPDIR", "TEMP", "TMP"))
+    return Path(next((folder for folder in named if os.path.isdir(folder)), None) or tempfile.gettempdir())
 
 
 def _places() -> Iterator[tuple[Path, str, str]]:
@@ -79,7 +85,7 @@ def _at_home(name: str) -> Path:
 
 def _fullest() -> Path:
     """Where a file was written that an error does not name: of the folders in use the one with the least space."""
-    folders = [Path(tempfile.gettempdir()), Path().absolute(), *(_there(folder) for folder, _, _ in _places())]
+    folders = [temporary_folder(), Path().absolute(), *(_there(folder) for folder, _, _ in _places())]
     return min(folders, key=lambda folder: shutil.disk_usage(folder).free)
 
 

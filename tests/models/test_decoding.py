@@ -293,4 +293,5 @@ def test_lines_that_are_longer_than_the_model_reads_are_named(tmp_path, capsys, 
     decoding.main(model, source, tmp_path / "t.hyp", report=report, languages=("de", "en"), threads=1, settings=settings)
     said = read_json(report)
     assert len(whole) > longest and (said["sentences"], said["longest"], said["too_long"]) == (3, longest, [2])
+    assert said["unknown"] == {"de": {"share": 0, "word": ""}}
     assert f"WARNING: {source}: 1 line(s) have more than the {longest:,} pieces that the model reads" in capsys.readouterr().out

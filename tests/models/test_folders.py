@@ -45,6 +45,10 @@ def test_an_adapter(tmp_path):
     assert "it is an adapter of facebook/mbart-large-50, without that model's weights; merge the two with peft" in said_of(tmp_path)
 
 
+def test_an_empty_folder(tmp_path):
+    assert said_of(tmp_path) == f"{tmp_path}: the folder is empty; download or copy the model again"
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
 def test_a_pointer_of_git_lfs(whole, tmp_path, name):
     folder = shutil.copytree(whole, tmp_path / "model")

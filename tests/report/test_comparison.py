@@ -45,18 +45,24 @@ def test_several_seeds_show_spread_and_each_seed(tmp_path):
     assert sum(r["metric"] == "BLEU" for r in rows) == len(seeds) * len(ARMS)
 
 
-def test_texts_that_were_cut_in_decoding_are_told(tmp_path):
+def test_texts_that_were_cut_or_not_known_in_decoding_are_told(tmp_path):
     root = results(tmp_path / "results")
     for arm in ARMS:
         put(
             root / f"runs/demo/{arm}/seed1/pages.decoding.json",
-            {"sentences": 1200, "longest": 510, "too_long": [7, 19] if arm == "csr" else []},
+            {
+                "sentences": 1200,
+                "longest": 510,
+                "too_long": [7, 19] if arm == "csr" else [],
+                "unknown": {"de": {"share": 0.031 if arm == "csr" else 0.002, "word": "Größe"}},
+            },
         )
     html, _ = report(root, tmp_path)
     said = (
         "Long texts were cut. 2 of 1,200 texts of pages have more than the 510 pieces that a model reads; their ends were not read (csr)."
     )
     assert said in plain(html)
+    assert "The vocabulary lacks a part of the text. 3.1% of the pieces of the German text of pages, as in 'Größe' (csr)." in plain(html)
 
 
 @pytest.mark.parametrize("seeds", [(1,), (1, 2)])

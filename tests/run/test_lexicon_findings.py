@@ -1,5 +1,6 @@
 """What preflight finds in word lists and vectors."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from configurations import changed
 from workflow_scripts.run import config, lexicon_findings
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import LabelledSource
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Labelled
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +27,14 @@ def test_what_a_lexicon_does_not_read_is_noted():
     raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "dictionary"}
     notes = {finding.about: finding.said for finding in lexicon_findings.lexicons(config.load(raw)) if finding.verdict == "note"}
     assert notes == {"lexicons.unsupervised.vectors": "are not read with mapping.mode dictionary"}
+
+
+def test_vectors_in_another_language_are_told(tmp_path):
+    words = Counter(word for line in read_lines("resources/bible/en.txt.xz") for word in line.split()).most_common(600)
+    (tmp_path / "x.vec").write_text(f"{len(words)} 1\n" + "".join(f"{word} {number}\n" for word, number in words))
+    looked_at = config.load(changed("lexicons/unsupervised/vectors", {code: str(tmp_path / "x.vec") for code in ("de", "en")}))
+    (note,) = (each for each in lexicon_findings.lexicons(looked_at) if each.verdict == "note")
+    assert note.about == "lexicons.unsupervised.vectors.de" and note.said.startswith("the German text reads as English")
 
 
 def test_a_dictionary_for_labelled_text_that_is_turned_is_found(tmp_path):

@@ -1,5 +1,6 @@
 """What preflight finds of models: whether they are there, know the languages, and can be decoded and scored."""
 
+import errno
 import io
 import json
 import shutil
@@ -122,8 +123,15 @@ def test_a_tokeniser_that_is_downloaded_is_told_with_its_place(monkeypatch, tmp_
     loaded = config.load(changed("experiments/help-de-en/scores/tokenize", "flores200"))
     (said,) = map(str, model_findings.tokenisers(loaded))
     place = tmp_path / "models/flores200sacrebleuspm"
-    assert said.startswith("note") and "download https://tinyurl.com/flores200sacrebleuspm where there is network" in said
+    assert said.startswith("note   BLEU's tokeniser flores200: is not to be had (OSError: no network); download https://tinyurl.com/")
+    assert "tinyurl.com/flores200sacrebleuspm where there is network" in said
     assert f"put it at {place}; otherwise the report will have no BLEU for en" in said
+    # of a folder that cannot be written to it is told
+    refused = OSError(errno.EROFS, "Read-only file system", str(place))
+    with monkeypatch.context() as patched:
+        patched.setattr("urllib.request.urlopen", lambda *_, **__: (_ for _ in ()).throw(refused))
+        (said,) = map(str, model_findings.tokenisers(loaded))
+    assert f"flores200: {place}: cannot be written: Read-only file system; make " in said and "network" not in said
     # with the file there it is taken
     lines = [line for side in manual_pairs(200) for line in side]
     trained = io.BytesIO()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from configurations import changed, classified
 from looks import found, moses
+from tiny_models import manual_pairs
 
 from workflow_scripts.run import config, labelled_findings, model_findings, text_findings
 from workflow_scripts.text.parallel import Pair, Source
@@ -108,6 +109,34 @@ def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw["corpora"]["other"] = {"like": "help", "train": moses(folder, "de", "nowhere"), "test": {"web": moses(folder, "de", "blank")}}
     assert found(raw, "corpora.other.test.web").startswith("WRONG")
     assert not [one for one in text_findings.corpora(config.load(raw)) if one.about == "corpora.other.train"]
+
+
+def test_text_that_an_analysis_or_a_distance_reads_in_another_language_is_told():
+    files = {"de": "resources/bible/en.txt.xz", "en": "resources/bible/en.txt.xz"}
+    raw = changed("analyses", {"own": {"models": ["bible"], "text": files, "stages": ["separability"]}})
+    raw["run"]["analyses"] = ["own"]
+    raw["experiments"]["help-de-en"]["representation"]["text"] = files
+    checked = config.load(raw)
+    for look, about in ((text_findings.analysed, "analyses.own"), (text_findings.unaligned, "experiments.help-de-en.representation")):
+        (note,) = (each for each in look(checked) if each.verdict == "note")
+        assert note.about == f"{about}.text.de" and note.said.startswith("the German text reads as English")
+
+
+def test_a_header_of_text_for_retrieval_and_sides_that_are_one_language_are_told(tmp_path):
+    german, english = manual_pairs(150)
+    rows = {"right": zip(german, english, strict=True), "wrong": zip(english, english[1:], strict=False)}
+    for name, pairs in rows.items():
+        (tmp_path / name).write_text("Source\tEnglish\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
+    raw = changed("run/experiments", ["pairs"])
+    raw["experiments"]["pairs"] = {"task": "retrieval", "corpus": "pairs", "models": {"bible": {"backbone": "bible"}}}
+    said = {}
+    for name, header in (("right", False), ("right", True), ("wrong", True)):
+        test = {"file": str(tmp_path / name), "columns": {"de": 1, "en": 2}, "languages": ["de", "en"], "header": header}
+        raw["aligned"] = {"pairs": {"test": {"own": test}}}
+        said[name, header] = [each.said for each in text_findings.aligned(config.load(raw)) if each.verdict == "note"]
+    (note,) = said["right", False]
+    assert note == "line 1 looks like a header, 'Source' and 'English', and is read as a pair; set `header: true`, or delete it"
+    assert said["right", True] == [] and said["wrong", True][0].startswith("the German text reads as English")
 
 
 def test_a_model_that_was_cut_down_to_other_text_is_noted(folder):

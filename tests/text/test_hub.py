@@ -1,5 +1,6 @@
 """Files of a dataset of the hub, whose rows are read as their publishers mean them."""
 
+import errno
 import json
 
 import pyarrow
@@ -56,6 +57,17 @@ def test_patterns_of_files_mean_what_they_meant_when_they_were_downloaded(tmp_pa
     assert made["files"] == ["data/more/train.jsonl", "data/train.jsonl"]
     with pytest.raises(InputError, match=r"has no /data/\*\.jsonl in its main branch"):
         download_dataset(HuggingFace("o/n", files=["/data/*.jsonl"]), tmp_path / "out.jsonl")
+
+
+def test_a_cache_that_cannot_be_written_to_is_told_with_its_variable(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+
+    def refused(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "hub/datasets--o--n"))
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refused)
+    with pytest.raises(InputError, match=r"o/n: .*datasets--o--n: cannot be written: .* writable, or set HF_(HOME|HUB_CACHE) to another"):
+        download_dataset(HuggingFace("o/n"), tmp_path / "out.jsonl")
 
 
 def test_numbers_of_classes_become_their_names_in_lists_too(tmp_path):

@@ -68,6 +68,8 @@ def test_of_variants_in_a_unit_the_usual_one_is_taken_and_the_others_are_counted
 
 def test_a_variant_is_chosen_by_its_code_in_the_file():
     assert read(CASES / "ptbr.tmx", ("pt", "en"), columns={"pt": "pt-PT"})[0] == [("O autocarro está atrasado.", "The bus is late.")]
+    pairs, passed = read(CASES / "zh.tmx", ("zh", "en"), columns={"zh": "zh-Hant"})  # as the error for this code advises
+    assert pairs == [("他讀一本書。", "He reads a book.")]
     pairs, passed = read(CASES / "zh.tmx", ("zh", "en"), columns={"zh": "zh-TW", "en": "en"})
     assert pairs == [("他讀一本書。", "He reads a book.")] and passed == {"units without a text in zh-TW or in en": 2}
 

@@ -171,6 +171,7 @@ def test_language_table():
         ("nob", "'nb'? Here it is the code of Norwegian Bokmål (models call it nob_Latn in NLLB)"),
         ("sr-Latn", "'sr'? Here it is the code of Serbian (models call it srp_Cyrl in NLLB); a code names no script or region here"),
         ("zh-Hans", "'zh'? Here it is the code of Chinese"),
+        ("zh-Hant", "here, but `columns: {zh: zh-Hant}` reads this variant of a TMX file"),
         ("zh_CN", "'zh'? Here it is the code of Chinese (models call it zh_CN in mBART and zho_Hans in NLLB)"),
         ("pt-BR", "'pt'?"),
         ("ger", "'de'? Here it is the code of German (models call it de_DE in mBART and deu_Latn in NLLB)"),

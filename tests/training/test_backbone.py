@@ -1,5 +1,6 @@
 """The built-in small mBART, and loading one that exists."""
 
+import errno
 import shutil
 
 import pytest
@@ -248,3 +249,14 @@ def test_a_veco_from_a_folder_keeps_its_cross_attention_where_its_head_is_kept(t
     assert has_cross_attention(tmp_path / "whole") and all(torch.equal(found[name], weight) for name, weight in wanted.items())
     fetch(settings, ("de", "en"), tmp_path / "alone", encoder_will_do=True)
     assert not any(CROSS in name for name in load_file(tmp_path / "alone/model.safetensors"))
+
+
+def test_a_cache_that_cannot_be_written_to_is_told_with_its_variable(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+
+    def refused(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "hub/models--o--n"))
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refused)
+    with pytest.raises(InputError, match=r"backbone 'o/n': .*models--o--n: cannot be written: .*, or set HF_(HOME|HUB_CACHE) to another"):
+        backbone.located("o/n", None)

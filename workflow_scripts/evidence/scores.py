@@ -20,6 +20,7 @@ from workflow_scripts import registry
 from workflow_scripts.evidence.metric import register_metric
 from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
+from workflow_scripts.storage import refused_file
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import is_blank
@@ -167,6 +168,8 @@ def _bleu(code: str, settings: Scores, lowercase: bool) -> Metric:
     except (Exception, SystemExit) as error:
         if tokenize not in SPM_MODELS:
             raise
+        if isinstance(error, OSError) and (said := refused_file(error)):
+            raise InputError(f"BLEU's tokeniser {tokenize}: {said}") from None
         url = SPM_MODELS[tokenize]["url"]
         place = Path(SACREBLEU_DIR, "models", url.rpartition("/")[2])
         raise InputError(

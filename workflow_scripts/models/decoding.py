@@ -13,6 +13,7 @@ import torch
 
 from workflow_scripts import registry
 from workflow_scripts.limits import Natural, Positive
+from workflow_scripts.models.reading import unknown_in
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, atomic, read_json, run, write_json
@@ -70,7 +71,8 @@ def main(
 ) -> None:
     """Translate the lines of `source`: one hypothesis a line, or all that the beam holds, with their scores.
 
-    `report` is a JSON file that says which lines were longer than the model reads, so that their ends were lost.
+    `report` is a JSON file that says which lines were longer than the model reads, so that their ends were lost, and what share of the
+    source's pieces its vocabulary lacks.
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
     of `documents`, `</s>` stands between sentences. A source language that the model has no tag for is read under that of `learnt_from`, if
     it is named. What an engine draws comes from the `seed`. With a file of `prompts`, `model` is the backbone that they were trained
@@ -125,7 +127,8 @@ class Translate:
     def __init__(self, codec: Codec, longest: int, write: Callable[[list[list[int]], tuple[str, str], int], list[list[Hypothesis]]]):
         self._codec, self._longest, self._write = codec, longest, write
         self.about: dict[str, Any] = {}
-        """Of the last lines: how many pieces the model reads (`longest`), and the numbers, from 1, of lines that have more (`too_long`)."""
+        """Of the last lines: how many pieces the model reads (`longest`), the numbers, from 1, of lines that have more (`too_long`), and
+        what share of the pieces the vocabulary lacks (`unknown`, by language, with an example)."""
 
     def __call__(self, lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         """The best hypotheses of each line."""
@@ -133,7 +136,9 @@ class Translate:
         pieces = self._codec.pieces([lines[number - 1] for number in numbers], sys.maxsize)
         kept = [self._codec.within(ids, self._longest) for ids in pieces]
         cut = [number for number, some, whole in zip(numbers, kept, pieces, strict=True) if len(some) < len(whole)]
-        self.about = {"longest": self._longest, "too_long": cut}
+        lacking = unknown_in(self._codec, lines)
+        unknown = {languages[0]: {"share": lacking.share, "word": lacking.word}}
+        self.about = {"longest": self._longest, "too_long": cut, "unknown": unknown}
         written = iter(self._write(self._codec.framed(kept, languages[0]), languages, n_best) if kept else [])
         return [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
 

@@ -31,7 +31,8 @@ def check_folder(folder: Path) -> None:
                 "model with `hf download`"
             )
     if not (folder / "config.json").exists() or not (folder / "config.json").stat().st_size:
-        raise InputError(f"{folder}: no config.json is there; {_instead(folder)}")
+        there = "no config.json is there" if any(folder.iterdir()) else "the folder is empty"
+        raise InputError(f"{folder}: {there}; {_instead(folder)}")
 
 
 def check_weights(folder: Path) -> None:

@@ -97,12 +97,13 @@ def padded_batches(
 def without_penalties_of_its_own(network: PreTrainedModel) -> Iterator[None]:
     """Let `generate` take over no more than special pieces from the model's own `generation_config.json`.
 
-    Such a file may forbid repetitions, as BART's does, of which CTranslate2 would know nothing.
+    Such a file may forbid repetitions, as BART's does, or put `</s>` in the place of the last piece that is allowed, as mBART's does.
+    CTranslate2 would know nothing of either.
     """
     from transformers import GenerationConfig
 
     own = network.generation_config
-    pieces = ("pad_token_id", "bos_token_id", "eos_token_id", "forced_eos_token_id")
+    pieces = ("pad_token_id", "bos_token_id", "eos_token_id")
     network.generation_config = GenerationConfig(**{name: getattr(own, name) for name in pieces})
     try:
         yield

@@ -9,12 +9,14 @@ from typing import Any
 from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.evidence.significance import holm, marker
 from workflow_scripts.evidence.trivial import TRIVIAL, Kind
+from workflow_scripts.models.reading import NOTED
 from workflow_scripts.report import tables
 from workflow_scripts.report.headline import headline, paired_differences
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.languages import language
 
 Rows = list[dict[str, Any]]
 
@@ -36,6 +38,7 @@ def scores(study: Study) -> dict[str, Any]:
         "warnings": [*all_alike(study), *not_above(study, rows, found)],
         "failures": failures(study),
         "cut": cut_sources(study),
+        "unread": unread_sources(study),
         "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
         "differences": paired_differences(study, rows, over_seeds, study.testsets[0], study.leading),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
@@ -118,6 +121,19 @@ def cut_sources(study: Study) -> list[str]:
         if (path := folder / f"{testset}.decoding.json").exists() and (lines := (said := study.json(path))["too_long"]):
             what = f"{len(lines):,} of {said['sentences']:,} texts of {testset} have more than the {said['longest']:,} pieces"
             found.setdefault(f"{what} that a model reads; their ends were not read", []).append(arm)
+    return [f"{said} ({', '.join(arms)})." for said, arms in found.items()]
+
+
+def unread_sources(study: Study) -> list[str]:
+    """Sentences on test sets of which the models' vocabulary lacks a part that preflight would note."""
+    found: dict[str, list[str]] = {}
+    for testset, arm in itertools.product(study.tested, study.arms):
+        folder = study.seed(arm) / "predictions" if study.generated else study.seed(arm)
+        said = study.json(path).get("unknown", {}) if (path := folder / f"{testset}.decoding.json").exists() else {}
+        for code, unknown in said.items():
+            if unknown["share"] >= NOTED:
+                what = f"{unknown['share']:.1%} of the pieces of the {language(code).name} text of {testset}, as in {unknown['word']!r}"
+                found.setdefault(what, []).append(arm)
     return [f"{said} ({', '.join(arms)})." for said, arms in found.items()]
 
 

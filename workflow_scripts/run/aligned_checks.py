@@ -28,6 +28,9 @@ def _aligned_source_problems(where: str, source: AlignedSource) -> Iterator[str]
         yield f"{where}: give `file` with `columns`, or `files`, with `order` or `gold` if their lines are not in step"
         return
     yield from json_line_problems(where, source, ("file",), "a TSV file")
+    for key in ("header", "quoted"):
+        if getattr(source, key) and not source.file:
+            yield f"{where}.{key}: is for a TSV file, `file`; leave it out here"
     given = source.columns if source.file else source.files
     if sorted(given) != sorted(source.languages):
         yield f"{where}: `{'columns' if source.file else 'files'}` must name {' and '.join(source.languages)}; it has {given}"

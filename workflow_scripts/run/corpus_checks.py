@@ -58,8 +58,9 @@ def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> I
             f"{where}.{part}: {shared[0]} is column {columns[shared[0]]!r}, from which a language is read; a recipe keeps the keys of "
             f"what it is laid over: set {shared[0]} to null, or give the corpus a name of its own"
         )
-    if source.header and not _is_table(source):
-        yield f"{where}.{part}.header: is for a TSV file"
+    for key in ("header", "quoted"):
+        if getattr(source, key) and not _is_table(source):
+            yield f"{where}.{part}.{key}: is for a TSV file; leave it out here"
     if source.reference and kind_of(source.file or "") != ".xml":
         yield f"{where}.{part}.reference: is for the XML of WMT (.xml)"
     extra = ["document", *(["heading"] if source.summary == "heading" else [])] if source.columns else []

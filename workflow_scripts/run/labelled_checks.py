@@ -182,7 +182,7 @@ def _target_problems(where: str, source: LabelledSource, labelled: Labelled) -> 
         yield f"{where}.columns: is for one file with texts and targets; with `targets`, each line is a text or a target as a whole"
     if source.targets or "heading" in source.columns:
         what = "files with a text and its target in `columns`; of texts with a file of targets, and of sections, all lines are read"
-        yield from _useless_problems(where, source, ("header", "where", "target_where"), what)
+        yield from _useless_problems(where, source, ("header", "quoted", "where", "target_where"), what)
 
 
 def _single_column_problems(where: str, source: LabelledSource, unit: str) -> Iterator[str]:

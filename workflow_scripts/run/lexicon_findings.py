@@ -9,7 +9,7 @@ from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.findings import Finding, is_awaited, judged, used_lexicons, with_labels
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
-from workflow_scripts.run.text_findings import beginning
+from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.crosslingual import given_lexicons, is_learnt
 from workflow_scripts.text.corpus import Corpus
@@ -29,7 +29,9 @@ def lexicons(config: Config) -> Iterator[Finding]:
                 yield judged(f"lexicons.{name}.{kind}", _word_list, resource(path), codes, _words_in(config.corpora[corpus]))
         for code in codes:
             if (path := block.vectors.get(code)) and not is_awaited(path):
-                yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path))
+                words: list[str] = []
+                yield judged(f"lexicons.{name}.vectors.{code}", _vectors, resource(path), words)
+                yield from foreign(f"lexicons.{name}.vectors.{code}", words, code)
         if block.mapping.engine == "vecmap":
             yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
     given = {key: config.experiments[name].corpus for name in with_labels(config) for key in given_lexicons(config, name)}
@@ -92,8 +94,10 @@ def _words_in(corpus: Corpus) -> list[Counter[str]]:
     return [count_words([(pair.a, pair.b)[side] for pair in text], code) for side, code in enumerate(corpus.languages)]
 
 
-def _vectors(path: str) -> str:
+def _vectors(path: str, words_read: list[str]) -> str:
+    """What is in a file of vectors; its first words are put into `words_read`."""
     passed_over = Counter[str]()
     words, vectors = read_vectors(Path(path), 1000, passed_over)
+    words_read += words
     lost = "".join(f", {count:,} {why} in the first 1,000 rows are passed over" for why, count in passed_over.items())
     return f"{path}, {vectors.shape[1]} dimensions, the first word is {words[0] if words else ''!r}{lost}"

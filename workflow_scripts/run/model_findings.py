@@ -244,6 +244,7 @@ def tokenisers(config: Config) -> Iterator[Finding]:
             metrics(code, Scores(tokenize=tokenize))["BLEU"]()
         except Exception as error:  # no network, a package that is not installed
             why = str(error) if isinstance(error, InputError) else f"is not to be had ({in_one_line(error)})"
+            why = why.removeprefix(f"BLEU's tokeniser {name}").lstrip(": ")
             yield Finding("note", f"BLEU's tokeniser {name}", f"{why}; otherwise the report will have no BLEU for {code}")
         else:
             yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")

@@ -106,9 +106,8 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str], source: Sour
     """Notes where a file was written for another reader: one that passes over a header, takes off quotation marks, reads HTML, or ends
     lines otherwise."""
     cells = [text for pair in pairs for text in (pair.a, pair.b)]
-    if pairs and pairs[0].line == 1 and {text.lower() for text in cells[:2]} <= HEADER | {*languages, *map(_english_name, languages)}:
-        said = f"line 1 looks like a header, {cells[0]!r} and {cells[1]!r}, and is read as a pair; set `header: true`, or delete it"
-        yield Finding("note", about, said)
+    if pairs and pairs[0].line == 1:
+        yield from _header(about, cells[0], cells[1], languages)
     if not source.quoted:
         yield from quoted_cells(about, cells, table=is_table(source))
     if (lag := out_of_step(pairs)) is not None:
@@ -124,6 +123,13 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str], source: Sour
         yield Finding("note", about, f"{said}; take them out of the file if models should not learn them")
     if (not source.file or needs_columns(source.file)) and 0 < len(pairs) < 10:
         yield Finding("note", about, f"has {len(pairs)} line(s); if these should be more, end each with a line feed (\\n)")
+
+
+def _header(about: str, one: str, other: str, languages: tuple[str, str]) -> Iterator[Finding]:
+    """A note where the first texts of the two sides are what a table calls its columns."""
+    if {one.lower(), other.lower()} <= HEADER | {*languages, *map(_english_name, languages)}:
+        said = f"line 1 looks like a header, {one!r} and {other!r}, and is read as a pair; set `header: true`, or delete it"
+        yield Finding("note", about, said)
 
 
 HEADER = {"source", "target", "src", "tgt", "trg", "text", "sentence", "sentence1", "sentence2"}
@@ -209,6 +215,21 @@ def aligned(config: Config) -> Iterator[Finding]:
         for part, source in sources_of(config.aligned[name]).items():
             if not is_awaited(*source.paths()):
                 yield judged(f"aligned.{name}.{part}", _aligned_text, source)
+                yield from _odd_sides(f"aligned.{name}.{part}", source)
+
+
+def _odd_sides(about: str, source: AlignedSource) -> Iterator[Finding]:
+    """Notes on text for retrieval: a header that is read as sentences, quoted cells, a side in another language."""
+    try:
+        sides = [lines[:2000] for lines in read_aligned(source.at_hand())[0]]
+    except InputError:
+        return
+    if source.file and not source.header and all(sides):
+        yield from _header(about, sides[0][0], sides[1][0], source.languages)
+    if not source.quoted:
+        yield from quoted_cells(about, [text for lines in sides for text in lines], table=bool(source.file))
+    for lines, code in zip(sides, source.languages, strict=True):
+        yield from foreign(about, lines, code)
 
 
 def _aligned_text(source: AlignedSource) -> str:
@@ -223,7 +244,7 @@ def unaligned(config: Config) -> Iterator[Finding]:
     for name, each in translations(config).items():
         for code, path in each.representation.text.items() if name in config.run.experiments else ():
             if not is_awaited(path):
-                yield judged(f"experiments.{name}.representation.text.{code}", _plain_text, resource(path))
+                yield from _in_language(f"experiments.{name}.representation.text.{code}", resource(path), code)
 
 
 def analysed(config: Config) -> Iterator[Finding]:
@@ -239,7 +260,7 @@ def analysed(config: Config) -> Iterator[Finding]:
             yield Finding("note", f"analyses.{name}", f"reads other text; {lacking}. Leave `trim` out, or take an experiment's corpus")
         for code, path in analysis.text.items():
             if not path.startswith("results/"):  # which is made when the run begins
-                yield judged(f"analyses.{name}.text.{code}", _plain_text, resource(path))
+                yield from _in_language(f"analyses.{name}.text.{code}", resource(path), code)
         if analysis.parallel and analysis.text and not is_awaited(*analysis.text.values()):
             yield from _not_parallel(f"analyses.{name}.text", {code: resource(path) for code, path in analysis.text.items()})
 
@@ -253,6 +274,12 @@ def _not_parallel(about: str, files: dict[str, str]) -> Iterator[Finding]:
     if len({*sizes.values()}) > 1:
         said = ", ".join(f"{files[code]} has {'at least ' if size == HEAD else ''}{size:,} lines" for code, size in sizes.items())
         yield Finding("WRONG", about, f"{said}; give translations line by line, or set `parallel: false`")
+
+
+def _in_language(about: str, path: str, code: str) -> Iterator[Finding]:
+    """Whether a file of one language is there and has text, and a note where that reads as another language."""
+    yield judged(about, _plain_text, path)
+    yield from foreign(about, beginning(read_lines, Path(path)), code)
 
 
 def _plain_text(path: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.stage import InputError
+from workflow_scripts.storage import refused_file
 from workflow_scripts.text.fetching import first_cause, is_offline
 from workflow_scripts.text.files import read_lines, whole_characters, write_lines
 
@@ -74,6 +75,8 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
             "check the name, or run `hf auth login`"
         ) from None
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and (said := refused_file(error)):
+            raise InputError(f"{wanted.dataset}: {said}") from None
         raise InputError(
             f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); "
             f"run `{download_command(wanted)}` where there is network, with the same HF_HOME"

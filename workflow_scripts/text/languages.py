@@ -116,7 +116,9 @@ def _called(row: Language, code: str) -> str:
     names = [f"{row.tag} in mBART" if row.mbart else "", f"{row.nllb} in NLLB" if row.nllb else ""]
     models = f" (models call it {' and '.join(filter(None, names))})" if any(names) else ""
     more = re.search(r"[-_]", code) and code.lower() not in (row.tag.lower(), row.nllb.lower())
-    return f"{row.name}{models}" + ("; a code names no script or region here" if more else "")
+    variant = code.strip().replace("_", "-")
+    chosen = f"; a code names no script or region here, but `columns: {{{row.code}: {variant}}}` reads this variant of a TMX file"
+    return f"{row.name}{models}" + (chosen if more else "")
 
 
 def _name_of(code: str) -> str:

@@ -20,6 +20,7 @@ from workflow_scripts import registry
 from workflow_scripts.limits import Positive, Seed
 from workflow_scripts.models.families import family_of
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
+from workflow_scripts.storage import refused_file
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.curve import write_curve
@@ -342,6 +343,8 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
     try:
         local = snapshot_download(model, revision=revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
     except Exception as error:  # the hub's client raises many kinds of errors: model not there, no network, no access
+        if isinstance(error, OSError) and (said := refused_file(error)):
+            raise InputError(f"backbone {model!r}: {said}") from None
         raise InputError(
             f"backbone {model!r} is neither a folder nor available from the Hugging Face hub ({type(error).__name__}: "
             f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, with the same HF_HOME, "
