@@ -110,7 +110,22 @@ def _within_limits(main: Any) -> Any:
                 from_plain(hints[name], value, name)
         return main(*given, **named)
 
+    # tyro would read the types of what is wrapped
+    checked.__signature__ = inspect.signature(main)  # type: ignore[attr-defined]
+    checked.__annotations__ = {name: _with_choice(hint) for name, hint in hints.items()}
+    del checked.__wrapped__  # type: ignore[attr-defined]
     return checked
+
+
+def _with_choice(hint: Any) -> Any:
+    """`hint`, of a name of an entry with what lets tyro show the names that there are, and refuse others as the registry does."""
+    from tyro.constructors import PrimitiveConstructorSpec
+
+    named = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, registry.Named)), None)
+    if named is None:
+        return hint
+    metavar = f"{{{','.join(named.names())}}}"
+    return Annotated[str, PrimitiveConstructorSpec(1, metavar, lambda given: named.known(given[0]), lambda _: True, lambda name: [name])]
 
 
 def _flags_of(kind: Any) -> Iterator[str]:

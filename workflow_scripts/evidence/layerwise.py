@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
@@ -69,6 +69,9 @@ def analysis(name: str, *, label: str, decimals: int = 2, source: str = "") -> C
 # the stage
 
 
+Measure = Annotated[str, registry.Named("analysis")]
+
+
 @dataclass
 class Layerwise:
     """Settings of the analyses that plugins bring."""
@@ -88,7 +91,7 @@ class Layerwise:
 def main(
     output: Path,
     *,
-    measure: str,
+    measure: Measure,
     models: tuple[Path, ...],
     names: tuple[str, ...],
     texts: tuple[Path, ...],

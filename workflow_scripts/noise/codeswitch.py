@@ -14,7 +14,6 @@ makes of them.
 """
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -25,7 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Limits
+from workflow_scripts.limits import Limits, Positive
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise import spans as span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, draw_language, load_candidates, load_lookups, permute_candidates
@@ -34,7 +33,7 @@ from workflow_scripts.noise.entry import Noise as Entry
 from workflow_scripts.noise.released import pieces_of, released_side, switch_pieces
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
-from workflow_scripts.stage import InputError, from_plain, run, write_json
+from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
@@ -115,7 +114,7 @@ def main(
         raise InputError(f"{text_a}: no words to switch")
     # a noise of pieces uses only every second sentence of each side
     rounds = max(1, -(-tokens * (2 if codec else 1) // running_words))
-    own = own_settings(entry, noise_settings)
+    own = registry.own_settings(entry, noise_settings)
     shares = {}
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
         into = languages[1 - side]
@@ -182,7 +181,7 @@ def one_sided(
         raise InputError(f"{text}: no words to switch")
     lookup = _lookup(entry, lexicons, language, into, counts, settings, seed)
     rounds = max(1, -(-tokens // counts.total()))
-    own = own_settings(entry, noise_settings)
+    own = registry.own_settings(entry, noise_settings)
     noise = replace(settings.noise, poisson_lambda=span_noise.SINGLE) if pairs else settings.noise
     write = partial(write_words, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=noise, pairs=pairs)
     shares = {language: write_side(text, dev, language, rounds, output, write)}
@@ -196,7 +195,7 @@ def show(
     kind: Kind = "codeswitch",
     lexicons: tuple[Path, ...] = (),
     into: tuple[str, ...] = (),
-    sentences: int = 20,
+    sentences: Positive = 20,
     seed: int = 1,
     noise_settings: str = "{}",
     settings: CodeSwitch = CodeSwitch(),
@@ -225,16 +224,6 @@ def show(
     lookup = _lookup(entry, lexicons, language, into, count_words(read_lines(text), language), settings, seed)
     for line, noised in zip(lines, switch_lines(lines, lookup, kind, seed, 0, 0, settings.noise, noise_settings)[0], strict=True):
         print(line, noised, "", sep="\n")
-
-
-def own_settings(entry: Entry, given: str | dict[str, Any]) -> Any:
-    """The settings of a noise's own, from JSON or plain values; None where it has none. Raises `InputError` for others than it knows."""
-    plain = json.loads(given) if isinstance(given, str) else given
-    if entry.settings is None:
-        if plain:
-            raise InputError(f"the noise {entry.name} has no settings of its own, got {plain}")
-        return None
-    return from_plain(entry.settings, plain)
 
 
 def _check_lexicons(entry: Entry, lexicons: list[Path] | tuple[Path, ...], wanted: int) -> None:
@@ -416,7 +405,7 @@ def switch_lines(
         replaced.
     """
     entry: Entry = registry.entry("noise", kind)
-    own = own_settings(entry, noise_settings)
+    own = registry.own_settings(entry, noise_settings)
     switched: list[str] = []
     total: Counter[str] = Counter()
     for some in chunks(lines):
