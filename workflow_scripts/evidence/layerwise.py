@@ -12,6 +12,7 @@ compare models or languages, are registered by `register_analysis`, and have a r
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -152,13 +153,13 @@ def _number(entry: StatesAnalysis, given: dict[str, Any], where: str) -> float:
     """What the function of an analysis says of the states of one layer."""
     if entry.make is None:
         raise TypeError(f"{entry.name} has no function")
-    value = entry.make(**{each: given[each] for each in entry.asked})
+    value = registry.call(f"analysis {entry.name!r}", entry.make, {each: given[each] for each in entry.asked}, lambda: where)
     try:
         number = float(value)
     except (TypeError, ValueError):
         raise InputError(f"analysis {entry.name!r} returned {value!r} ({where}); it returns a number") from None
-    if number != number:
-        raise InputError(f"analysis {entry.name!r} returned no number but nan ({where})")
+    if not math.isfinite(number):
+        raise InputError(f"analysis {entry.name!r} returned no number but {number} ({where})")
     return number
 
 

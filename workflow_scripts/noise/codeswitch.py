@@ -286,7 +286,7 @@ def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, writ
         "rate": total["replaced"] / max(1, total["words"]),
         "coverage": total["replaceable"] / max(1, total["words"]),
         # the budget of a sentence is drawn, so that a little more than its mean may have been replaced
-        "shortfall": max(0.0, 1 - total["replaced"] / max(1, total["budget"])),
+        "shortfall": max(0.0, 1 - total["replaced"] / max(1, total["budget"])) if total["budget"] else 0.0,
     }
 
 

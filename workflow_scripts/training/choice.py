@@ -56,11 +56,13 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
 def chosen_for(choice: Path | None, phase: str, seed: int, checkpoints: Path) -> tuple[dict[str, Any], Path]:
     """The settings that `choice` (`main`) has for a phase, none without a choice, and where its checkpoints are.
 
-    The seed that the points were trained with goes on from the chosen point's own checkpoints, any other has its own.
+    Raises `InputError` where nothing was chosen for the phase. The seed that the points were trained with goes on from the chosen point's own checkpoints, any other has its own.
     """
     if not choice:
         return {}, checkpoints
     chosen = read_json(choice)
+    if phase not in chosen["phases"]:
+        raise InputError(f"{choice}: nothing was chosen for a phase {phase!r}; it has {', '.join(chosen['phases'])}")
     part = chosen["phases"][phase]
     return part["settings"], Path(part["checkpoints"]) if chosen["seed"] == seed else checkpoints
 
