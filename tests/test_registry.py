@@ -9,7 +9,7 @@ from configurations import changed
 from workflow_scripts import lazily, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.run import findings
-from workflow_scripts.run.config import _adapter, load
+from workflow_scripts.run.config import _adapter, dumped, load, read
 from workflow_scripts.run.loading import plugins_of
 
 NOISE = """from crossgap import noise
@@ -253,6 +253,25 @@ def test_a_configuration_knows_what_plugins_bring(tmp_path):
     del raw["plugins"]
     with pytest.raises(InputError, match=r"arms\.csr\.0\.data: .*'same'"):
         load(raw)
+
+
+def test_results_of_a_plugin_that_is_gone_are_one_line(tmp_path):
+    path = written(tmp_path / "mine.py")
+    made = tmp_path / "configuration.json"
+    made.write_text(dumped(load(changed("arms/csr/0/data", "same") | {"plugins": [path]})), encoding="utf-8")
+    registry.forget_plugins()
+    assert read(made).arms["csr"][0].restores.name == "same"
+    registry.forget_plugins()
+    (tmp_path / "mine.py").unlink()
+    flags = {"results": tmp_path, "html": tmp_path / "report.html", "scores": tmp_path / "scores.tsv", "configuration": made}
+    command = [
+        sys.executable,
+        "-m",
+        "workflow_scripts.report",
+        *(str(part) for name, value in flags.items() for part in (f"--{name}", value)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr == f"error: plugin {path}: there is no such file (looked for {path})\n"
 
 
 def test_the_schema_has_the_names_of_noises(tmp_path):

@@ -56,7 +56,8 @@ def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], set
 def chosen_for(choice: Path | None, phase: str, seed: int, checkpoints: Path) -> tuple[dict[str, Any], Path]:
     """The settings that `choice` (`main`) has for a phase, none without a choice, and where its checkpoints are.
 
-    Raises `InputError` where nothing was chosen for the phase. The seed that the points were trained with goes on from the chosen point's own checkpoints, any other has its own.
+    The seed that the points were trained with goes on from the chosen point's own checkpoints, any other has its own.
+    Raises `InputError` where nothing was chosen for the phase.
     """
     if not choice:
         return {}, checkpoints

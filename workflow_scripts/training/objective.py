@@ -3,8 +3,8 @@
 ::
 
     @rows_objective("copy", decoder=False, label="copying")
-    def copied(lines, codec, language, draw):
-        return [(row, row) for row in codec.encode(lines, language)]
+    def copied(lines, codec, language, max_length):
+        return [(row, row) for row in codec.encode(lines, language, max_length)]
 
 The function of `rows_objective` makes rows of lines: what is read, and the label of each piece, −100 where nothing is to be predicted. It
 is called anew in each epoch, with what its parameters ask for by name (`PARAMETERS`). `objective` is for those that need more: files of
@@ -154,7 +154,9 @@ class MadeRows(NamedTuple):
         try:
             made = [(list(map(operator.index, read)), list(map(operator.index, labels))) for read, labels in made]
         except (TypeError, ValueError):
-            raise InputError(f"{called} returned {str(made)[:80]}; it returns a list of rows: the pieces that are read, and labels") from None
+            raise InputError(
+                f"{called} returned {str(made)[:80]}; it returns a list of rows: the pieces that are read, and labels"
+            ) from None
         if len(made) != len(lines):
             raise InputError(f"{called} made {len(made)} rows of {len(lines)} lines; it makes one of each")
         for line, (read, labels) in zip(lines, made, strict=True):
