@@ -113,7 +113,7 @@ def _within_limits(main: Any) -> Any:
     # tyro would read the types of what is wrapped
     checked.__signature__ = inspect.signature(main)  # type: ignore[attr-defined]
     checked.__annotations__ = {name: _with_choice(hint) for name, hint in hints.items()}
-    del checked.__wrapped__  # type: ignore[attr-defined]
+    del checked.__wrapped__
     return checked
 
 

@@ -85,7 +85,7 @@ def test_what_an_analysis_may_not_ask_for():
 
 
 def test_ours_are_stages_of_their_own(measured):
-    with pytest.raises(InputError, match="cka is a stage of its own: python -m workflow_scripts.evidence.cka"):
+    with pytest.raises(InputError, match=r"cka is a stage of its own: python -m workflow_scripts.evidence.cka"):
         measured(lambda states: 1, measure="cka")
     with pytest.raises(InputError, match="there is no analysis 'mad', did you mean 'made'"):
         measured(lambda states: 1, measure="mad")

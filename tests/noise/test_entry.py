@@ -181,13 +181,13 @@ def test_settings_that_a_noise_has_not(register):
     class Own:
         window: int = 3
 
-    with pytest.raises(InputError, match="has no settings of its own, got {'window': 3}"):
+    with pytest.raises(InputError, match=r"has no settings of its own, got {'window': 3}"):
         noised(register(lambda words: words), noise_settings={"window": 3})
     name = register(lambda words, settings: words[: settings.window], settings=Own)
     assert noised(name, noise_settings='{"window": 1}')[2] == "Das" and noised(name)[2] == "Das Fenster ist"
     with pytest.raises(InputError, match=r"Own: unknown setting\(s\) \['widow'\]"):
         noised(name, noise_settings={"widow": 3})
-    with pytest.raises(InputError, match="are one JSON value, got '{'"):
+    with pytest.raises(InputError, match=r"are one JSON value, got '{'"):
         noised(name, noise_settings="{")
 
 

@@ -69,7 +69,7 @@ def test_updates_are_equal_over_the_whole_chain(place):
     load(chained())
     phases = [dict(phase) for phase in CHAIN]
     phases[place]["updates"] += 1
-    with pytest.raises(InputError, match="all arms of an experiment need the same number of updates in all.*'chain': '4201 updates'"):
+    with pytest.raises(InputError, match=r"all arms of an experiment need the same number of updates in all.*'chain': '4201 updates'"):
         load(chained(*phases))
 
 
@@ -80,7 +80,7 @@ def test_no_later_phase_begins_anew(place):
     config = load(chained(*phases))
     assert arms.from_scratch(config, of("1-mask")) and not arms.from_scratch(config, of("2-codeswitch"))
     phases[place]["start"] = "scratch"
-    with pytest.raises(InputError, match="arms.chain.start: .* would begin anew, without what the phase before it has learnt"):
+    with pytest.raises(InputError, match=r"arms.chain.start: .* would begin anew, without what the phase before it has learnt"):
         load(chained(*phases))
 
 
@@ -88,7 +88,7 @@ def test_no_later_phase_begins_anew(place):
 def test_a_chain_ends_with_its_only_task_phase(phases):
     raw = chained()
     raw["arms"]["chain"] = [dict(phase) for phase in phases]
-    with pytest.raises(InputError, match="arms.chain: an arm ends with its one `data: task` phase"):
+    with pytest.raises(InputError, match=r"arms.chain: an arm ends with its one `data: task` phase"):
         load(raw)
 
 

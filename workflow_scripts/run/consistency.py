@@ -234,12 +234,14 @@ def _own_problems(where: str, entry: registry.Entry, given: dict[str, Any]) -> I
     """The settings that an entry has of its own must be those that it has, and have values of the right type."""
     try:
         registry.own_settings(entry, given)
-        if entry.settings:
-            TypeAdapter(entry.settings).validate_python(given)
     except InputError as error:
         yield f"{where}: {error}"
-    except ValidationError as error:
-        yield from (f"{where}.{explain(problem, entry.settings)}" for problem in error.errors())
+        return
+    if own := entry.settings:
+        try:
+            TypeAdapter(own).validate_python(given)
+        except ValidationError as error:
+            yield from (f"{where}.{explain(problem, own)}" for problem in error.errors())
 
 
 def _kin_problems() -> Iterator[str]:

@@ -87,7 +87,8 @@ def check_names(config: Config, w: Wildcards) -> None:
         "noise": [phase.noised for every in config.arms.values() for phase in every if phase.restores],
     }
     for wildcard, there in phases.items():
-        if (name := asked.get(wildcard)) and there and name not in there:
+        name = asked.get(wildcard, "")
+        if name and there and name not in there:
             of = f" of arm {arm!r}" if wildcard == "phase" else ""
             raise InputError(f"a file of {wildcard} {name!r}{of} is asked for, which is not defined{instead(name, dict.fromkeys(there))}")
 

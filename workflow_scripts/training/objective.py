@@ -165,7 +165,7 @@ class MadeRows(NamedTuple):
             if not read or max(len(read), len(labels)) > self.max_length:
                 size = max(len(read), len(labels))
                 raise InputError(f"{called} made a row of {size} pieces; max_length is {self.max_length}, and 1 the least ({line!r})")
-            if wrong := next((each for each in (*read, *labels) if each >= len(codec.tokenizer) or each < 0 and each != _NOTHING), None):
+            if wrong := next((each for each in (*read, *labels) if each >= len(codec.tokenizer) or (each < 0 and each != _NOTHING)), None):
                 raise InputError(f"{called} used the piece {wrong}; the vocabulary has {len(codec.tokenizer)} ({line!r})")
         return Rows(Lines.of(read for read, _ in made), Lines.of(labels for _, labels in made))
 
