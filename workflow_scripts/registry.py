@@ -15,7 +15,6 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
-import json
 import os
 import sys
 import traceback
@@ -167,21 +166,6 @@ def _load_built_in(kind: str) -> None:
 
 def _without_plugins() -> str:
     return "" if _PLUGINS else "; if a plugin has it, name the plugin: `plugins` in the configuration, or --plugins FILE behind a command"
-
-
-def own_settings(entry: Entry, given: str | dict[str, Any]) -> Any:
-    """The settings of an entry's own, from JSON or plain values; None where it has none. Raises `InputError` for others than it has."""
-    from workflow_scripts.stage import from_plain  # which loads plugins
-
-    try:
-        plain = json.loads(given) if isinstance(given, str) else given
-    except ValueError as error:
-        raise InputError(f"the settings of {entry.name} are one JSON value, got {given!r}: {error}") from None
-    if entry.settings is None:
-        if plain:
-            raise InputError(f"{entry.name} has no settings of its own, got {plain}")
-        return None
-    return from_plain(entry.settings, plain)
 
 
 class Named:

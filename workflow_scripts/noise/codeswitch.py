@@ -33,7 +33,7 @@ from workflow_scripts.noise.entry import Noise as Entry
 from workflow_scripts.noise.released import pieces_of, released_side, switch_pieces
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, own_settings, run, write_json
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
@@ -114,7 +114,7 @@ def main(
         raise InputError(f"{text_a}: no words to switch")
     # a noise of pieces uses only every second sentence of each side
     rounds = max(1, -(-tokens * (2 if codec else 1) // running_words))
-    own = registry.own_settings(entry, noise_settings)
+    own = own_settings(entry, noise_settings)
     shares = {}
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
         into = languages[1 - side]
@@ -181,7 +181,7 @@ def one_sided(
         raise InputError(f"{text}: no words to switch")
     lookup = _lookup(entry, lexicons, language, into, counts, settings, seed)
     rounds = max(1, -(-tokens // counts.total()))
-    own = registry.own_settings(entry, noise_settings)
+    own = own_settings(entry, noise_settings)
     noise = replace(settings.noise, poisson_lambda=span_noise.SINGLE) if pairs else settings.noise
     write = partial(write_words, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=noise, pairs=pairs)
     shares = {language: write_side(text, dev, language, rounds, output, write)}
@@ -405,7 +405,7 @@ def switch_lines(
         replaced.
     """
     entry: Entry = registry.entry("noise", kind)
-    own = registry.own_settings(entry, noise_settings)
+    own = own_settings(entry, noise_settings)
     switched: list[str] = []
     total: Counter[str] = Counter()
     for some in chunks(lines):

@@ -21,6 +21,7 @@ from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.run.text_checks import language_problems
+from workflow_scripts.stage import own_settings
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
 from workflow_scripts.tasks.table import task_of
@@ -233,7 +234,7 @@ def _noise_problems(where: str, phase: Phase) -> Iterator[str]:
 def _own_problems(where: str, entry: registry.Entry, given: dict[str, Any]) -> Iterator[str]:
     """The settings that an entry has of its own must be those that it has, and have values of the right type."""
     try:
-        registry.own_settings(entry, given)
+        own_settings(entry, given)
     except InputError as error:
         yield f"{where}: {error}"
         return

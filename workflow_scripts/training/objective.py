@@ -24,6 +24,7 @@ import numpy as np
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
+from workflow_scripts.stage import own_settings
 from workflow_scripts.text.files import read_lines, write_lines
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def rows_objective(
             raise InputError(f"objective {name!r} asks for `settings`, but has none; name its dataclass: @rows_objective(…, settings=…)")
 
         def prepare(block: "Pretraining", train: Text, dev: Text, seed: int, folder: Path) -> Material:
-            own = registry.own_settings(registry.entry("objective", name), block.objective_settings)
+            own = own_settings(registry.entry("objective", name), block.objective_settings)
             make = MadeRows(name, function, asked, own, block.training.max_length, not decoder)
             return _material(make, train, dev, seed, folder, own)
 
