@@ -32,12 +32,13 @@ rule pretext:
         from_scratch=of(arms.from_scratch),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/{phase}/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
+        chain=lambda w: [] if w.phase == "pretext" else ["--phase", w.phase],
         keep_diverged=of(arms.keep_diverged),
         settings=of(arms.phase_settings),
     shell:
         "exec python -m workflow_scripts.training.training restore --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.keep_diverged} "
+        "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.chain:q} {params.keep_diverged} "
         "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 

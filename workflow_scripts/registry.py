@@ -18,8 +18,8 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,6 +47,9 @@ FOLDERS = ("noise", "analysis")
 
 GROUP = "crossgap.plugins"
 """The group of entry points by which an installed package offers plugins."""
+
+RESERVED = {"noise": ("task",), "metric": ("COMET", "cosine")}
+"""Kind → names that mean something else where entries of the kind are named."""
 
 VARIABLE = "CROSSGAP_PLUGINS"
 """The environment variable that names the plugins of a job, separated as in PATH."""
@@ -79,13 +82,9 @@ class Plugin:
     entries: tuple[tuple[str, str], ...]
     """Kind and name of what it registered."""
     heavy: tuple[str, ...]
-    """Of `HEAVY` what was imported for the first time while it was loaded."""
-
-    @property
-    def sha256(self) -> str:
-        """The checksum of its files, in hexadecimal."""
-        sums = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files]
-        return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+    """Of `HEAVY` what it imports when it is loaded, as far as no plugin before it has."""
+    sha256: str
+    """The checksum of its files as they were loaded, in hexadecimal; a job may run for days after they were edited."""
 
 
 HEAVY = ("torch", "transformers", "ctranslate2", "tensorflow", "jax")
@@ -101,18 +100,46 @@ _LOADING: list[str] = []
 
 
 def register(kind: str, entry: Entry) -> None:
-    """Add an entry. Raises `InputError` where its name is no name, or is taken."""
-    if _LOADING:
+    """Add an entry. Raises `InputError` where its name is no name, or is taken, or where a setting of it has no default."""
+    if _LOADING and not _is_built_in():
         object.__setattr__(entry, "plugin", _LOADING[-1])
-    if kind in FOLDERS and not is_name(entry.name):
+    if not isinstance(entry.name, str) or (kind in FOLDERS and not is_name(entry.name)):
         raise InputError(f"{kind} {entry.name!r}: names are letters, digits, - and _ only, and no - at the beginning")
-    if _LOADING:
+    if entry.name != " ".join(entry.name.split()) or not entry.name:
+        raise InputError(f"{kind} {entry.name!r}: a name has no line breaks, tabs, or blanks at its ends")
+    if entry.name in RESERVED.get(kind, ()):
+        raise InputError(f"{kind} {entry.name!r}: the name means something else; choose another one")
+    _check_settings(kind, entry)
+    if entry.plugin:
         _load_built_in(kind)
     taken = _ENTRIES.setdefault(kind, {}).get(entry.name)
     if taken and taken.plugin != entry.plugin:
         raise InputError(f"{kind} {entry.name!r}: the name is taken by {taken.plugin or 'Crossgap itself'}; choose another one")
+    if taken and taken.plugin:
+        raise InputError(f"{kind} {entry.name!r}: the plugin has two of this name; choose another one for the second")
     _ENTRIES[kind][entry.name] = entry
     version.cache_clear()
+
+
+def _is_built_in() -> bool:
+    """Whether a module of ours registers something, which a plugin that is being loaded happens to import first."""
+    ours = {module for modules in BUILT_IN.values() for module in modules}
+    frame = sys._getframe()
+    while (above := frame.f_back) is not None:
+        frame = above
+        if frame.f_code.co_name == "<module>":
+            return frame.f_globals.get("__name__") in ours
+    return False
+
+
+def _check_settings(kind: str, entry: Entry) -> None:
+    if entry.settings is None:
+        return
+    if not (isinstance(entry.settings, type) and is_dataclass(entry.settings)):
+        raise InputError(f"{kind} {entry.name!r}: `settings` is {entry.settings!r}; it must be a class with @dataclass above it")
+    for each in fields(entry.settings):
+        if each.default is MISSING and each.default_factory is MISSING:
+            raise InputError(f"{kind} {entry.name!r}: the setting `{each.name}` has no default; give it one, as in `{each.name}: int = 3`")
 
 
 def entries(kind: str) -> Mapping[str, Any]:
@@ -132,9 +159,11 @@ def entry(kind: str, name: str) -> Any:
 def _load_built_in(kind: str) -> None:
     # ours are not the plugin's that happens to ask for them first
     waiting, _LOADING[:] = _LOADING[:], []
-    for module in BUILT_IN.get(kind, ()):
-        importlib.import_module(module)
-    _LOADING[:] = waiting
+    try:
+        for module in BUILT_IN.get(kind, ()):
+            importlib.import_module(module)
+    finally:
+        _LOADING[:] = waiting
 
 
 def _without_plugins() -> str:
@@ -155,7 +184,15 @@ class Named:
         """Pydantic's schema of one of the names."""
         from pydantic_core import core_schema
 
-        return core_schema.literal_schema([*entries(self.kind), *self.more])
+        return core_schema.literal_schema(self.names())
+
+    def names(self) -> list[str]:
+        """The names that are allowed, after plugins were loaded."""
+        return [*entries(self.kind), *self.more]
+
+    def known(self, name: str) -> str:
+        """`name`, if it is one of them; else raises `InputError`."""
+        return name if name in self.more else entry(self.kind, name).name
 
 
 @functools.cache
@@ -181,6 +218,8 @@ def load_plugins(names: Iterable[str]) -> None:
     for name in names:
         # a file is one plugin, whatever way leads to it
         key = str(Path(os.path.expanduser(name)).resolve()) if _is_file(name) else name
+        if not key:
+            raise InputError("plugin '': has no name; write the file's name, or leave it out")
         if key not in _PLUGINS:
             _PLUGINS[key] = _load(key, name)
 
@@ -196,6 +235,9 @@ def forget_plugins() -> None:
     for kind, some in _ENTRIES.items():
         for name in [name for name, one in some.items() if one.plugin]:
             forget(kind, name)
+    files = {str(path) for plugin in _PLUGINS.values() for path in plugin.files}
+    for name in [name for name, module in [*sys.modules.items()] if vars(module).get("__file__") in files]:
+        del sys.modules[name]
     _PLUGINS.clear()
 
 
@@ -213,17 +255,36 @@ def _load(key: str, name: str) -> Plugin:
     _LOADING.append(key)
     try:
         module = _imported(key)
-    except InputError as error:
-        raise InputError(f"plugin {name}: {error}") from None
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # whatever a stranger's file does, down to exit()
-        raise InputError(f"plugin {name}: {_where(error, key)}") from None
+        for kind, one in _own(key):
+            forget(kind, one)
+        sys.modules.pop(_called(key), None)
+        where = str(error) if isinstance(error, InputError) else _where(error)
+        raise InputError(f"plugin {name}: {where}") from None
     finally:
         _LOADING.pop()
-    own = tuple((kind, one) for kind, some in _ENTRIES.items() for one in some if some[one].plugin == key)
-    if not own:
+    if not (own := _own(key)):
         raise InputError(f"plugin {name}: registers nothing; decorate a function of it, for example with crossgap.noise")
-    heavy = tuple(library for library in HEAVY if lazily.is_loaded(library) and library not in there)
-    return Plugin(name, _files(module), own, heavy)
+    files = _files(module)
+    heavy = tuple(library for library in HEAVY if library not in there and (lazily.is_loaded(library) or _asks_for(module, library)))
+    return Plugin(name, files, own, heavy, _checksum(files))
+
+
+def _own(key: str) -> tuple[tuple[str, str], ...]:
+    return tuple((kind, one) for kind, some in _ENTRIES.items() for one in some if some[one].plugin == key)
+
+
+def _asks_for(module: ModuleType, library: str) -> bool:
+    """Whether a module imports a library that is only put off here, and that a job will load."""
+    stand_in = sys.modules.get(library)
+    return stand_in is not None and any(value is stand_in for value in vars(module).values())
+
+
+def _checksum(files: tuple[Path, ...]) -> str:
+    sums = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
 def _imported(name: str) -> ModuleType:
@@ -232,7 +293,7 @@ def _imported(name: str) -> ModuleType:
         path = Path(name)
         if not path.is_file():
             raise InputError(f"there is no such file (looked for {path})")
-        called = f"crossgap_plugin_{hashlib.sha256(name.encode()).hexdigest()[:8]}_{path.stem}"
+        called = _called(name)
         spec = importlib.util.spec_from_file_location(called, path)
         if spec is None or spec.loader is None:
             raise InputError("is no Python file")
@@ -243,6 +304,8 @@ def _imported(name: str) -> ModuleType:
     for point in importlib.metadata.entry_points(group=GROUP, name=name):
         return importlib.import_module(point.module)
     try:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ModuleNotFoundError
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and not f"{name}.".startswith(f"{error.name}."):
@@ -250,19 +313,46 @@ def _imported(name: str) -> ModuleType:
         raise InputError("is neither a file (which ends in .py), nor a module that can be imported here, nor an entry point") from None
 
 
+def _called(path: str) -> str:
+    """The name of a file's module."""
+    return f"crossgap_plugin_{hashlib.sha256(path.encode()).hexdigest()[:8]}_{Path(path).stem}"
+
+
 def _files(module: ModuleType) -> tuple[Path, ...]:
     source = Path(module.__file__ or "")
     return tuple(sorted(source.parent.rglob("*.py"))) if source.name == "__init__.py" else (source,)
 
 
-def _where(error: BaseException, name: str) -> str:
-    """What failed in a plugin: file, line, sentence."""
-    if isinstance(error, SyntaxError):
+def _where(error: BaseException) -> str:
+    """What failed in a plugin: file, line, and its first sentence."""
+    said = (str(error).strip().splitlines() or [""])[0]
+    if isinstance(error, SyntaxError) and error.filename:
         return f"line {error.lineno} of {error.filename}: {error.msg}"
-    stem = Path(name).name
-    frames = traceback.extract_tb(error.__traceback__)
-    own = next((frame for frame in reversed(frames) if Path(frame.filename).name == stem), frames[-1])
-    return f"line {own.lineno} of {own.filename}, `{own.line}`: {type(error).__name__}: {error}"
+    # neither the import system, nor what stands above the plugin
+    own, frames = str(Path(__file__)), traceback.extract_tb(error.__traceback__)
+    last = max((place for place, frame in enumerate(frames) if frame.filename == own), default=-1)
+    theirs = [frame for frame in frames[last + 1 :] if not frame.filename.startswith(("<frozen", _IMPORTING))]
+    if not theirs:
+        return f"{type(error).__name__}: {said}"
+    beside = Path(theirs[0].filename).parent
+    frame = next(frame for frame in reversed(theirs) if Path(frame.filename).parent == beside)
+    return f"line {frame.lineno} of {frame.filename}, `{frame.line}`: {type(error).__name__}{': ' * bool(said)}{said}"
+
+
+_IMPORTING = str(Path(importlib.__file__).parent)
+
+
+def call(entry: str, function: Callable[..., Any], given: Mapping[str, Any], about: Callable[[], str]) -> Any:
+    """Call a function that a plugin brings. Where it fails, one `InputError` says the file, the line, and what it was called with.
+
+    `entry` is its kind and name, and `about` says what it was called with, such as a sentence and its number.
+    """
+    try:
+        return function(**given)
+    except InputError as error:
+        raise InputError(f"{entry}: {error} ({about()})") from None
+    except Exception as error:  # whatever a stranger's function does
+        raise InputError(f"{entry}: {_where(error)} ({about()})") from None
 
 
 def plugin_files(*used: Entry | None) -> list[str]:

@@ -110,7 +110,22 @@ def _within_limits(main: Any) -> Any:
                 from_plain(hints[name], value, name)
         return main(*given, **named)
 
+    # tyro would read the types of what is wrapped
+    checked.__signature__ = inspect.signature(main)  # type: ignore[attr-defined]
+    checked.__annotations__ = {name: _with_choice(hint) for name, hint in hints.items()}
+    del checked.__wrapped__
     return checked
+
+
+def _with_choice(hint: Any) -> Any:
+    """`hint`, of a name of an entry with what lets tyro show the names that there are, and refuse others as the registry does."""
+    from tyro.constructors import PrimitiveConstructorSpec
+
+    named = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, registry.Named)), None)
+    if named is None:
+        return hint
+    metavar = f"{{{','.join(named.names())}}}"
+    return Annotated[str, PrimitiveConstructorSpec(1, metavar, lambda given: named.known(given[0]), lambda _: True, lambda name: [name])]
 
 
 def _flags_of(kind: Any) -> Iterator[str]:
@@ -206,7 +221,10 @@ def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any
 
 def own_settings(entry: registry.Entry, given: str | dict[str, Any]) -> Any:
     """The settings of an entry's own, from JSON or plain values; None where it has none. Raises `InputError` for others than it knows."""
-    plain = json.loads(given) if isinstance(given, str) else given
+    try:
+        plain = json.loads(given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise InputError(f"the settings of {entry.name} are one JSON value, got {given!r}: {error}") from None
     if entry.settings is None:
         if plain:
             raise InputError(f"the {type(entry).__name__.lower()} {entry.name} has no settings of its own, got {plain}")

@@ -1,10 +1,14 @@
 """What was run: arms, machines and settings chosen from a grid."""
 
+import shutil
+from dataclasses import replace
+
 from invented import ARMS, configuration, plain, put, report, results
 
 from workflow_scripts import registry
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.experiment import placed
 
 
 def test_every_noise_has_words():
@@ -72,3 +76,21 @@ def test_pieces_that_the_vocabulary_lacks_are_shown_by_language(tmp_path):
     path = next(root.glob("runs/demo/finetune/seed1/finetune/training.json"))
     put(path, {**read_json(path), "unknown": {"de": {"share": 0.034, "word": "ß"}, "en": {"share": 0.0, "word": ""}}})
     assert "pieces that the vocabulary lacks: 3.4% of the German text" in plain(report(root, tmp_path)[0])
+
+
+def test_all_phases_of_a_chain_are_shown(tmp_path):
+    root = results(tmp_path / "results")
+    config = configuration()
+    first, last = config.arms["csr"]
+    config.arms["csr"] = [replace(first, data="mask", updates=5, noise={"window": 3}), replace(first, updates=first.updates - 5), last]
+    placed(config.arms)
+    run = root / "runs/demo/csr/seed1"
+    for name in ("1-mask", "2-codeswitch"):
+        shutil.copytree(run / "pretext", run / name)
+    shutil.rmtree(run / "pretext")
+    shutil.copytree(root / "codeswitch/demo/mask", root / "codeswitch/demo" / config.arms["csr"][0].noised)
+    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=config)
+    page = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    mask, csr = (registry.entry("noise", name).label for name in ("mask", "codeswitch"))
+    assert f"csr 1-mask {mask} window: 3" in page and f"csr 2-codeswitch {csr}" in page and "csr finetune" in page
+    assert "or lines to restore" in page and "Does code-switching restore help? csr against the baseline, finetune" in page

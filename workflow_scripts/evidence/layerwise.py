@@ -12,10 +12,11 @@ compare models or languages, are registered by `register_analysis`, and have a r
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
@@ -69,6 +70,9 @@ def analysis(name: str, *, label: str, decimals: int = 2, source: str = "") -> C
 # the stage
 
 
+Measure = Annotated[str, registry.Named("analysis")]
+
+
 @dataclass
 class Layerwise:
     """Settings of the analyses that plugins bring."""
@@ -88,7 +92,7 @@ class Layerwise:
 def main(
     output: Path,
     *,
-    measure: str,
+    measure: Measure,
     models: tuple[Path, ...],
     names: tuple[str, ...],
     texts: tuple[Path, ...],
@@ -149,13 +153,13 @@ def _number(entry: StatesAnalysis, given: dict[str, Any], where: str) -> float:
     """What the function of an analysis says of the states of one layer."""
     if entry.make is None:
         raise TypeError(f"{entry.name} has no function")
-    value = entry.make(**{each: given[each] for each in entry.asked})
+    value = registry.call(f"analysis {entry.name!r}", entry.make, {each: given[each] for each in entry.asked}, lambda: where)
     try:
         number = float(value)
     except (TypeError, ValueError):
         raise InputError(f"analysis {entry.name!r} returned {value!r} ({where}); it returns a number") from None
-    if number != number:
-        raise InputError(f"analysis {entry.name!r} returned no number but nan ({where})")
+    if not math.isfinite(number):
+        raise InputError(f"analysis {entry.name!r} returned no number but {number} ({where})")
     return number
 
 

@@ -10,13 +10,16 @@ The score of a test set is the mean over its sentences. It is then tested for si
 score of a test set is another one than the mean is a class of sacreBLEU's kind (`SummedMetric`), registered by `register_metric`.
 """
 
+import functools
 import hashlib
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics.base import Metric, Score, Signature
 
 from workflow_scripts import registry
@@ -97,8 +100,10 @@ class MeanOfSentences(SummedMetric):
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         given = {"hypothesis": hypothesis, "reference": ref_kwargs["references"][0], "language": self._code}
-        value = self._function(**{each: given[each] for each in self._asked})
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        about = functools.partial("hypothesis {!r}".format, hypothesis)
+        value = registry.call(f"metric {self.name!r}", self._function, {each: given[each] for each in self._asked}, about)
+        # of NumPy's numbers only some are Python's
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise InputError(f"metric {self.name!r} returned {value!r} for {hypothesis!r}; it returns a number")
         return [float(value), 1.0]
 

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Limits
+from workflow_scripts.limits import Limits, Positive
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise import spans as span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, draw_language, load_candidates, load_lookups, permute_candidates
@@ -195,7 +195,7 @@ def show(
     kind: Kind = "codeswitch",
     lexicons: tuple[Path, ...] = (),
     into: tuple[str, ...] = (),
-    sentences: int = 20,
+    sentences: Positive = 20,
     seed: int = 1,
     noise_settings: str = "{}",
     settings: CodeSwitch = CodeSwitch(),
@@ -286,7 +286,7 @@ def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, writ
         "rate": total["replaced"] / max(1, total["words"]),
         "coverage": total["replaceable"] / max(1, total["words"]),
         # the budget of a sentence is drawn, so that a little more than its mean may have been replaced
-        "shortfall": max(0.0, 1 - total["replaced"] / max(1, total["budget"])),
+        "shortfall": max(0.0, 1 - total["replaced"] / max(1, total["budget"])) if total["budget"] else 0.0,
     }
 
 

@@ -11,12 +11,14 @@ the new text. As many words as there were take the places of the old ones, so th
 A noise that asks for `candidates` or `hits` needs a lexicon, any other makes none.
 """
 
+import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import regex
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
@@ -24,7 +26,7 @@ from workflow_scripts.noise import philox
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.spans import Hits
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import Words
+from workflow_scripts.text.words import Words, is_part_of_word
 
 PARAMETERS = {
     "words": "the words of the sentence, as they are spelt; numbers are words, punctuation is not",
@@ -99,7 +101,11 @@ def noise(
         asked = tuple(inspect.signature(function).parameters)
         if unknown := [each for each in asked if each not in PARAMETERS]:
             raise InputError(f"noise {name!r} asks for `{unknown[0]}`; a noise can ask for {', '.join(PARAMETERS)}")
+        if "settings" in asked and settings is None:
+            raise InputError(f"noise {name!r} asks for `settings`, but has none; name its dataclass: @noise(…, settings=…)")
         needs = "own" if {"candidates", "hits"} & {*asked} else ""
+        if lexicon not in (None, "", "own", "scrambled") or (lexicon == "" and "candidates" in asked):
+            raise InputError(f"noise {name!r} has lexicon={lexicon!r}; write 'own' or 'scrambled', or leave it out")
         register_batch(
             name,
             by_sentence(name, function, asked),
@@ -141,7 +147,8 @@ def by_sentence(name: str, function: Callable, asked: tuple[str, ...]) -> Callab
                 hit = batch.hits.words
                 given["hits"] = (hit[np.searchsorted(hit, inside.start) : np.searchsorted(hit, inside.stop)] - inside.start).tolist()
             given["settings"] = batch.settings
-            made = function(**{each: given[each] for each in asked})
+            about = functools.partial("sentence {}: {!r}".format, batch.first + number + 1, line)
+            made = registry.call(f"noise {name!r}", function, {each: given[each] for each in asked}, about)
             new.append(_as_text(name, made, line, places, spaced))
             start += len(line) + 1
         return new
@@ -157,13 +164,34 @@ def _as_text(name: str, made: Any, line: str, places: list[tuple[int, int]], spa
     """The new line, of the words or the text that a noise has returned."""
     if isinstance(made, str):
         return " ".join(made.split())
-    made = list(made)
+    made = list(made) if isinstance(made, Iterable) and not isinstance(made, bytes | Mapping) else [made]
     if wrong := [each for each in made if not isinstance(each, str)]:
-        raise InputError(f"noise {name!r} returned {wrong[0]!r} among the words; it returns words, or one text")
+        raise InputError(f"noise {name!r} returned {wrong[0]!r} for {line!r}; it returns words, or one text")
     if len(made) != len(places):
-        return " ".join(" ".join(made).split()) if spaced else "".join(made)
-    pieces, at = [], 0
-    for (start, end), word in zip(places, made, strict=True):
-        pieces += [line[at:start], word]
-        at = end
-    return " ".join("".join([*pieces, line[at:]]).split())
+        pieces = [part for word in made for part in (" " if spaced else "", word)]
+    else:
+        ends = [0, *(end for _, end in places)]
+        pieces = [part for end, (start, _), word in zip(ends, places, made, strict=False) for part in (line[end:start], word)]
+        pieces.append(line[ends[-1] :])
+    return " ".join("".join(pieces if spaced else _apart(pieces, line)).split())
+
+
+def _apart(pieces: list[str], line: str) -> Iterator[str]:
+    """In a script without spaces: `pieces` with a blank beside words of other scripts, unless they stand so in `line` already."""
+    before = ""
+    for piece in filter(None, pieces):
+        both = before[-1:] + piece[0]
+        if (
+            len(both) == 2
+            and is_part_of_word(both[0])
+            and is_part_of_word(both[1])
+            and any(map(_SPACED.match, both))
+            and before + piece not in line
+        ):
+            yield " "
+        yield piece
+        before = piece
+
+
+# letters and digits of scripts with spaces between words
+_SPACED = regex.compile(r"[^\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc]")

@@ -51,7 +51,8 @@ def phases(study: Study) -> list[dict[str, Any]]:
         said = study.json(study.seed(arm) / phase.name / "training.json")
         made = [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]
         chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
-        row = {"how": written(said, phase.translations), "from": started_from(said)}
+        settings = ", ".join(f"{name}: {value}" for name, value in phase.noise.items())
+        row = {"how": "; ".join(filter(None, [settings, written(said, phase.translations)])), "from": started_from(said)}
         rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by, **row})
     return rows
 

@@ -9,10 +9,11 @@ and backbones by `backbone_checks`. Data to acquire have been checked before (`d
 
 import dataclasses
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from workflow_scripts import paths
+from workflow_scripts import paths, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import aligned_checks, analyses, backbone_checks, corpus_checks, labelled_checks, transfers
@@ -41,6 +42,7 @@ def problems(config: Config) -> Iterator[str]:
         *_text_problems(config),
         *_lexicon_problems(config),
         *_arm_problems(config),
+        *_kin_problems(),
         *_unequal_arms(config),
         *_file_problems(config),
         *_backbone_problems(config),
@@ -226,10 +228,28 @@ def _noise_problems(where: str, phase: Phase) -> Iterator[str]:
         if phase.noise:
             yield f"{where}.noise: is for phases that restore noised text; the task has none"
         return
+    yield from _own_problems(f"{where}.noise", phase.restores, phase.noise)
+
+
+def _own_problems(where: str, entry: registry.Entry, given: dict[str, Any]) -> Iterator[str]:
+    """The settings that an entry has of its own must be those that it has, and have values of the right type."""
     try:
-        own_settings(phase.restores, phase.noise)
+        own_settings(entry, given)
     except InputError as error:
-        yield f"{where}.noise: {error}"
+        yield f"{where}: {error}"
+        return
+    if own := entry.settings:
+        try:
+            TypeAdapter(own).validate_python(given)
+        except ValidationError as error:
+            yield from (f"{where}.{explain(problem, own)}" for problem in error.errors())
+
+
+def _kin_problems() -> Iterator[str]:
+    """The noises that a plugin's noise names, as what it is a control of or compared with, must be there."""
+    for noise in registry.of_plugins("noise"):
+        for other in filter(None, (noise.control_of, *noise.against)):
+            yield from undefined(f"plugins: noise {noise.name}", other, registry.entries("noise"))
 
 
 def _phase_length_problems(where: str, phase: Phase) -> Iterator[str]:
@@ -291,6 +311,9 @@ def _backbone_problems(config: Config) -> Iterator[str]:
             yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
         if backbone.pretraining and backbone.pretraining.training.pairs:
             yield f"backbones.{name}.{backbone.kind}.training.pairs: is for a task phase; a backbone reads all of its text"
+        if backbone.pretraining and backbone.objective:
+            where = f"backbones.{name}.{backbone.kind}.objective_settings"
+            yield from _own_problems(where, registry.entry("objective", backbone.objective), backbone.pretraining.objective_settings)
     yield from backbone_checks.problems(config)
 
 

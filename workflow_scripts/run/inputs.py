@@ -81,6 +81,16 @@ def check_names(config: Config, w: Wildcards) -> None:
         name = asked.get(wildcard, "").partition(".grid")[0]
         if name and name not in names:
             raise InputError(f"a file of {wildcard} {name!r} is asked for, which is not defined{instead(name, names)}")
+    arm = asked.get("arm", "").partition(".grid")[0]
+    phases = {
+        "phase": [phase.name for phase in config.arms.get(arm, [])],
+        "noise": [phase.noised for every in config.arms.values() for phase in every if phase.restores],
+    }
+    for wildcard, there in phases.items():
+        name = asked.get(wildcard, "")
+        if name and there and name not in there:
+            of = f" of arm {arm!r}" if wildcard == "phase" else ""
+            raise InputError(f"a file of {wildcard} {name!r}{of} is asked for, which is not defined{instead(name, dict.fromkeys(there))}")
 
 
 # ---------------------------------------------------------------------------------------------

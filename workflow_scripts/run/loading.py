@@ -65,7 +65,7 @@ def plugins_of(raw: dict[str, Any], files: Iterable[Path | str], ours: Any = ())
     """The plugins that the configuration's files and the command line name, together: files as paths from here, others by their names.
 
     A file is looked for beside the configuration that names it, then here, then in the repository. Without `files`, as in a module of
-    another workflow, `raw` has all of them.
+    another workflow, `raw` has all of them. Raises `InputError` for what is no list of names.
     """
     found: list[str] = []
     for path in files:
@@ -77,7 +77,9 @@ def plugins_of(raw: dict[str, Any], files: Iterable[Path | str], ours: Any = ())
 
 def _listed(raw: Any) -> list[str]:
     named = raw.get("plugins") if hasattr(raw, "get") else None
-    return [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        raise InputError(f"config:\n  plugins: wants a list of names, like [my_bridge.py], got {named!r}")
+    return named or []
 
 
 def _beside(name: str, folder: Path) -> str:

@@ -57,10 +57,13 @@ def chosen_for(choice: Path | None, phase: str, seed: int, checkpoints: Path) ->
     """The settings that `choice` (`main`) has for a phase, none without a choice, and where its checkpoints are.
 
     The seed that the points were trained with goes on from the chosen point's own checkpoints, any other has its own.
+    Raises `InputError` where nothing was chosen for the phase.
     """
     if not choice:
         return {}, checkpoints
     chosen = read_json(choice)
+    if phase not in chosen["phases"]:
+        raise InputError(f"{choice}: nothing was chosen for a phase {phase!r}; it has {', '.join(chosen['phases'])}")
     part = chosen["phases"][phase]
     return part["settings"], Path(part["checkpoints"]) if chosen["seed"] == seed else checkpoints
 

@@ -3,16 +3,18 @@
 ::
 
     @rows_objective("copy", decoder=False, label="copying")
-    def copied(lines, codec, language, draw):
-        return [(row, row) for row in codec.encode(lines, language)]
+    def copied(lines, codec, language, max_length):
+        return [(row, row) for row in codec.encode(lines, language, max_length)]
 
 The function of `rows_objective` makes rows of lines: what is read, and the label of each piece, −100 where nothing is to be predicted. It
 is called anew in each epoch, with what its parameters ask for by name (`PARAMETERS`). `objective` is for those that need more: files of
 their own, another network, another loss (`Material`).
 """
 
+import functools
 import inspect
 import json
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +24,7 @@ import numpy as np
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
-from workflow_scripts.stage import from_plain
+from workflow_scripts.stage import own_settings
 from workflow_scripts.text.files import read_lines, write_lines
 
 if TYPE_CHECKING:
@@ -116,9 +118,11 @@ def rows_objective(
         asked = tuple(inspect.signature(function).parameters)
         if unknown := [each for each in asked if each not in PARAMETERS]:
             raise InputError(f"objective {name!r} asks for `{unknown[0]}`; an objective can ask for {', '.join(PARAMETERS)}")
+        if "settings" in asked and settings is None:
+            raise InputError(f"objective {name!r} asks for `settings`, but has none; name its dataclass: @rows_objective(…, settings=…)")
 
         def prepare(block: "Pretraining", train: Text, dev: Text, seed: int, folder: Path) -> Material:
-            own = from_plain(settings, block.objective_settings) if settings else None
+            own = own_settings(registry.entry("objective", name), block.objective_settings)
             make = MadeRows(name, function, asked, own, block.training.max_length, not decoder)
             return _material(make, train, dev, seed, folder, own)
 
@@ -145,14 +149,25 @@ class MadeRows(NamedTuple):
 
         given = {"lines": lines, "language": language, "codec": codec, "draw": draw}
         given |= {"max_length": self.max_length, "settings": self.settings}
-        made = list(self.function(**{each: given[each] for each in self.asked}))
+        called = f"objective {self.name!r}"
+        first = functools.partial("{} lines in {}, the first is {!r}".format, len(lines), language, lines[0] if lines else "")
+        made = registry.call(called, self.function, {each: given[each] for each in self.asked}, first)
+        try:
+            made = [(list(map(operator.index, read)), list(map(operator.index, labels))) for read, labels in made]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{called} returned {str(made)[:80]}; it returns a list of rows: the pieces that are read, and labels"
+            ) from None
         if len(made) != len(lines):
-            raise InputError(f"objective {self.name!r} made {len(made)} rows of {len(lines)} lines; it makes one of each")
-        for read, labels in made if self.of_one_length else ():
-            if len(read) != len(labels):
-                raise InputError(
-                    f"objective {self.name!r} gave {len(labels)} labels to a row of {len(read)} pieces; it gives each piece one"
-                )
+            raise InputError(f"{called} made {len(made)} rows of {len(lines)} lines; it makes one of each")
+        for line, (read, labels) in zip(lines, made, strict=True):
+            if self.of_one_length and len(read) != len(labels):
+                raise InputError(f"{called} gave {len(labels)} labels to a row of {len(read)} pieces; it gives each piece one ({line!r})")
+            if not read or max(len(read), len(labels)) > self.max_length:
+                size = max(len(read), len(labels))
+                raise InputError(f"{called} made a row of {size} pieces; max_length is {self.max_length}, and 1 the least ({line!r})")
+            if wrong := next((each for each in (*read, *labels) if each >= len(codec.tokenizer) or (each < 0 and each != _NOTHING)), None):
+                raise InputError(f"{called} used the piece {wrong}; the vocabulary has {len(codec.tokenizer)} ({line!r})")
         return Rows(Lines.of(read for read, _ in made), Lines.of(labels for _, labels in made))
 
 
@@ -178,6 +193,8 @@ def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, o
     return Material({path.name: path for path in [*files.values(), plan]}, read)
 
 
+# the label of a piece where nothing is to be predicted
+_NOTHING = -100
 # an epoch's number that training never reaches
 _DEV = 2**31
 

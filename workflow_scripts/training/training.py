@@ -41,15 +41,24 @@ from workflow_scripts.training.too_long import Room, counted
 from workflow_scripts.training.watching import Diverged
 
 
-def restore(job: Job, *, languages: tuple[str, ...], noised: Path, documents: bool = False, settings: Training = Training()) -> None:
+def restore(
+    job: Job,
+    *,
+    languages: tuple[str, ...],
+    noised: Path,
+    documents: bool = False,
+    phase: str = "pretext",
+    settings: Training = Training(),
+) -> None:
     """Train a model to restore the sentences in `noised`, a folder of rounds; see `Job`.
 
     `languages` are those of the text. In that of `documents`, `</s>` stands between sentences.
+    `phase` is what `job.choice` calls the phase.
 
     Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
     checkpoints is in use, the attempt would only repeat the one before, or training has diverged.
     """
-    job, settings = _with_choice(job, settings, "pretext")
+    job, settings = _with_choice(job, settings, phase)
 
     room = Room.of(settings, leave_out=not documents)
 

@@ -4,7 +4,11 @@ const ask = Object.fromEntries(["search", "mine", "theirs", "show", "sort"].map(
 const PAGE = 50;
 let shown = PAGE, found = [];
 
-const wordsOf = text => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+// in scripts without spaces each character counts as a word; vowel signs and accents belong to their letters
+const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
+const WORD = `[${UNSPACED}]\\p{M}*|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`;
+const WORDS = new RegExp(WORD, "gu"), PARTS = new RegExp(`(${WORD})`, "u");
+const wordsOf = text => text.toLowerCase().match(WORDS) ?? [];
 const gapOf = row => (row[5][arms.indexOf(ask.mine.value)] - row[5][arms.indexOf(ask.theirs.value)]) / 10;
 const signed = number => (number > 0 ? "+" : number < 0 ? "\u2212" : "") + Math.abs(number).toFixed(1);
 const lengthOf = row => wordsOf(row[2]).length;
@@ -14,7 +18,7 @@ const marked = (text, reference) => {
   const left = new Map();
   for (const word of wordsOf(reference)) left.set(word, (left.get(word) ?? 0) + 1);
   const made = document.createDocumentFragment();
-  for (const part of text.split(/([\p{L}\p{N}]+)/u)) {
+  for (const part of text.split(PARTS)) {
     const word = part.toLowerCase();
     if (!/[\p{L}\p{N}]/u.test(part)) made.append(part);
     else if (left.get(word)) { left.set(word, left.get(word) - 1); made.append(part); }

@@ -1,0 +1,222 @@
+"""The pages with all sentences of a test set, as their readers meet them in Chromium."""
+
+import json
+import subprocess
+from dataclasses import asdict
+
+import html5lib
+import pytest
+import warm
+from browser import launch_options
+from invented import configuration, results
+from playwright.sync_api import sync_playwright
+from test_page import CONTRASTS, STICKING_OUT
+
+from workflow_scripts.report import explorer
+from workflow_scripts.report.study import configured
+
+SOURCES = [
+    "Öffnen Sie die Datei.",
+    "Klicken Sie </script><script>alert(1)</script> <b>hier</b>.",
+    "Das <!-- Fenster &amp; schließt.",
+    "Nein",
+]
+REFERENCES = ["Open the file.", "Click </script><b>here</b> & now.", "The window <!-- closes.", "No"]
+WRITTEN = {
+    "finetune": ["Open a file.", "Click there.", "The window <!-- closes.", "No"],
+    "csr": ["Open the file file.", "Click </script><b>here</b> & now.", "A window.", "No"],
+    "mask": ["x", "<img src=x onerror=alert(2)>", "\u2028y", "Donaudampfschifffahrtsgesellschaft" * 9],
+    "random": ["", "", "", ""],
+}
+
+
+def written(folder):
+    """Results with the texts above, and their configuration."""
+    root = results(folder / "results")
+    for code, lines in (("de", SOURCES), ("en", REFERENCES)):
+        put(root / f"corpora/help.de-en/test/pages.{code}", lines)
+    for arm, lines in WRITTEN.items():
+        put(root / f"runs/demo/{arm}/seed1/pages.hyp", lines)
+    config = configuration()
+    (folder / "configuration.json").write_text(json.dumps(asdict(config)), encoding="utf-8")
+    return root, config
+
+
+def put(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explored")
+    root, _ = written(folder)
+    paths = {"--results": root, "--html": folder / "report.html", "--scores": folder / "scores.tsv"}
+    paths |= {"--configuration": folder / "configuration.json", "--translations": folder / "translations"}
+    command = [warm.python(), "-m", "workflow_scripts.report", *(str(part) for pair in paths.items() for part in pair)]
+    subprocess.run(command, check=True, env=warm.environment())
+    assert 'href="translations/demo.pages.html"' in (folder / "report.html").read_text(encoding="utf-8")
+    return folder / "translations/demo.pages.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(**launch_options())
+
+
+@pytest.fixture
+def page(browser, file):
+    page = browser.new_page()
+    page.troubles = []
+    page.on("console", lambda message: page.troubles.append(message.text))
+    page.on("pageerror", lambda error: page.troubles.append(str(error)))
+    page.on("dialog", lambda dialog: (page.troubles.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: page.troubles.append(request.url) if request.url != file.as_uri() else None)
+    page.goto(file.as_uri())
+    yield page
+    assert page.troubles == []
+    page.close()
+
+
+def lines(page):
+    """The numbers of the sentences that are shown, in their order."""
+    return [int(said.split()[1].rstrip(":")) for said in page.locator("#rows caption").all_text_contents()]
+
+
+def cells(page, line):
+    """What each row of a sentence says, by its head without the score."""
+    table = page.locator("#rows table").nth(lines(page).index(line))
+    heads, texts = (table.locator(part).all_text_contents() for part in ("th", "td"))
+    return {head.split()[0]: text for head, text in zip(heads, texts, strict=True)}
+
+
+def test_text_with_markup_stays_text(page, file):
+    page.select_option("#sort", "line")
+    for line in range(1, 5):
+        found = cells(page, line)
+        assert (found["source"], found["reference"]) == (SOURCES[line - 1], REFERENCES[line - 1])
+        assert {arm: found[arm] for arm in WRITTEN} == {arm: texts[line - 1] for arm, texts in WRITTEN.items()}
+    assert page.locator("script").count() == 2 and page.locator("#rows b, #rows img").count() == 0
+    html5lib.HTMLParser(strict=True).parse(file.read_text(encoding="utf-8"))
+
+
+def test_it_sorts(page):
+    assert page.locator("#mine").input_value() == "csr" and page.locator("#theirs").input_value() == "finetune"
+    orders = {}
+    for name in ("line", "gap", "loss", "length"):
+        page.select_option("#sort", name)
+        orders[name] = lines(page)
+    assert orders["line"] == [1, 2, 3, 4] and orders["gap"][-1] == 3 and orders["loss"][0] == 3
+    # 2 and 4 words, and equal ones by their place
+    assert orders["length"] == [2, 1, 3, 4]
+
+
+def test_it_filters(page):
+    page.select_option("#sort", "line")
+    shown = {}
+    for name in ("better", "worse", "equal", "all"):
+        page.select_option("#show", name)
+        shown[name] = lines(page)
+    assert shown["all"] == [1, 2, 3, 4] and 3 in shown["worse"] and 2 in shown["better"] and shown["equal"] == [4]
+    counts = page.locator("#counts").text_content()
+    assert (
+        counts.startswith("4 of 4 sentences.")
+        and f"better than finetune in {len(shown['better'])}, worse in {len(shown['worse'])}" in counts
+    )
+    page.select_option("#mine", "finetune")
+    assert page.locator("#counts").text_content().endswith("equal in 4.")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [("DATEI", [1]), ("window", [3]), ("</script>", [2]), ("donaudampf", [4]), ("  no  ", [2, 4]), ("nowhere", []), ("", [1, 2, 3, 4])],
+)
+def test_it_searches_all_lines(page, wanted, found):
+    page.select_option("#sort", "line")
+    page.fill("#search", wanted)
+    assert lines(page) == found
+    assert page.locator("#counts").text_content().startswith(f"{len(found)} of 4 sentences.")
+    # Enter loads nothing anew
+    page.press("#search", "Enter")
+    assert page.locator("#search").input_value() == wanted
+
+
+def marks(page, line, arm):
+    table = page.locator("#rows table").nth(lines(page).index(line))
+    return table.locator("tr").filter(has=page.locator("th", has_text=arm)).locator("i.wrong").all_text_contents()
+
+
+def test_words_that_are_not_in_the_reference_are_marked(page):
+    assert marks(page, 1, "finetune") == ["a"]
+    # once there, twice written
+    assert marks(page, 1, "csr") == ["file"]
+    assert marks(page, 2, "csr") == [] and marks(page, 2, "finetune") == ["there"]
+
+
+def test_scripts_without_spaces_and_vowel_signs(page):
+    found = page.evaluate(
+        """pairs => pairs.map(([text, reference]) => {
+          const box = document.createElement("p");
+          box.append(marked(text, reference));
+          return [box.textContent === text, [...box.querySelectorAll("i")].map(each => each.textContent)];
+        })""",
+        [
+            ["我喜欢绿苹果。", "我喜欢红苹果。"],
+            ["हिन्दी में लिखा", "हिन्दी में पढ़ा"],
+            ["ฉันรักแมว", "ฉันรักหมา"],
+            ["cafe\u0301 noir", "cafe\u0301 blanc"],
+        ],
+    )
+    assert all(whole for whole, _ in found)
+    assert found[0][1] == ["绿"] and found[1][1] == ["लिखा"] and found[3][1] == ["noir"]
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_nothing_sticks_out_of_the_window(page, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.evaluate(STICKING_OUT) == [] and page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_stands_out_from_what_is_behind_it(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) > 60 and [(ratio, text) for ratio, text in contrasts if ratio < 4.5] == []
+
+
+def test_more_are_shown_when_they_are_asked_for(browser, tmp_path):
+    root, config = written(tmp_path)
+    for code in ("de", "en"):
+        put(root / f"corpora/help.de-en/test/pages.{code}", [f"line {n}" for n in range(120)])
+    for arm in WRITTEN:
+        put(root / f"runs/demo/{arm}/seed1/pages.hyp", [f"line {n}" for n in range(120)])
+    (name,) = explorer.write_explorer(configured(root, "demo", config), explorer_templates(config), tmp_path)
+    page = browser.new_page()
+    page.goto((tmp_path / name).as_uri())
+    for shown in (50, 100, 120):
+        assert len(lines(page)) == shown and page.locator("#more").is_visible() == (shown < 120)
+        if shown < 120:
+            page.click("#more")
+    page.close()
+
+
+def explorer_templates(config):
+    from workflow_scripts.report.__main__ import templates
+
+    return templates(config)
+
+
+def test_a_page_has_a_limit_of_bytes(tmp_path, monkeypatch):
+    root, config = written(tmp_path)
+    monkeypatch.setattr(explorer, "MOST_BYTES", 400)
+    study = configured(root, "demo", config)
+    shown = explorer.sentences(study, "pages")
+    assert 0 < len(shown["data"]["rows"]) < 4 and shown["left_out"] == 4 - len(shown["data"]["rows"])
+    (name,) = explorer.write_explorer(study, explorer_templates(config), tmp_path)
+    assert f"{shown['left_out']} more would make the page too large" in (tmp_path / name).read_text(encoding="utf-8")
+
+
+def test_outputs_that_cannot_be_read_have_no_page(tmp_path):
+    root, config = written(tmp_path)
+    put(root / "runs/demo/csr/seed1/pages.hyp", ["one line"])
+    assert explorer.write_explorer(configured(root, "demo", config), explorer_templates(config), tmp_path) == []

@@ -1,0 +1,142 @@
+"""An objective of one's own: a function that makes rows of lines."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from configurations import changed
+from tiny_models import manual_pairs, small_encoder
+
+from workflow_scripts import registry
+from workflow_scripts.errors import InputError
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.run.config import load
+from workflow_scripts.training.objective import Text, rows_objective
+from workflow_scripts.training.pretraining import Pretraining
+from workflow_scripts.training.settings import Training
+
+
+@dataclass
+class Own:
+    """Settings of an objective."""
+
+    rate: float = 0.5
+
+
+@pytest.fixture(scope="module")
+def codec(tmp_path_factory):
+    return load_codec(small_encoder(tmp_path_factory.mktemp("encoder"), "xlmr"))
+
+
+@pytest.fixture
+def register():
+    yield lambda function, decoder=False, **about: rows_objective("made", decoder=decoder, **about)(function)
+    if "made" in registry.entries("objective"):
+        registry.forget("objective", "made")
+
+
+def made(codec, folder, seed=1, settings=None, max_length=64):
+    """Rounds and dev rows of the objective `made` on text in two languages."""
+    german, english = manual_pairs(12)
+    block = Pretraining(training=Training(max_length=max_length), objective_settings=settings or {})
+    train, dev = Text({"de": german[:8], "en": english[:8]}), Text({"de": german[8:], "en": english[8:]})
+    return registry.entry("objective", "made").prepare(block, train, dev, seed, folder).read(codec)
+
+
+def guessed(lines, language, codec, max_length, draw, settings):
+    """Every piece is guessed at a rate."""
+    rows = codec.encode(lines, language, max_length)
+    return [(row, [piece if draw.random() < settings.rate else -100 for piece in row]) for row in rows]
+
+
+def plain(rows):
+    return [tuple(list(side) for side in row) for row in rows]
+
+
+def test_rows_are_made_anew_in_each_epoch_and_again_the_same(codec, tmp_path, register):
+    register(guessed, settings=Own)
+    rounds, dev = made(codec, tmp_path)
+    epochs = [plain(rounds.epoch(number)) for number in (0, 1)]
+    assert rounds.rows == len(epochs[0]) == 16 and len(dev) == 2
+    assert [read for read, _ in epochs[0]] == [read for read, _ in epochs[1]] and epochs[0] != epochs[1]
+    again, _ = made(codec, tmp_path)
+    assert plain(again.epoch(1)) == epochs[1]
+    other, _ = made(codec, tmp_path, seed=2)
+    assert plain(other.epoch(1)) != epochs[1]
+    everything, _ = made(codec, tmp_path, settings={"rate": 1.0})
+    assert all(read == labels for read, labels in plain(everything.epoch(0)))
+
+
+def test_what_the_text_is_made_of_is_on_the_disk(codec, tmp_path, register):
+    register(guessed, settings=Own)
+    for rate in (0.25, 0.5):
+        made(codec, tmp_path, settings={"rate": rate})
+        assert f'"rate": {rate}' in (tmp_path / "objective.json").read_text(encoding="utf-8")
+    assert {path.name for path in tmp_path.iterdir()} == {"train.de", "train.en", "dev.de", "dev.en", "objective.json"}
+
+
+def test_numpy_rows_are_rows(codec, tmp_path, register):
+    register(
+        lambda lines, language, codec, max_length: [(np.array(row), np.array(row)) for row in codec.encode(lines, language, max_length)]
+    )
+    assert len(made(codec, tmp_path)[0].epoch(0)) == 16
+
+
+def encode(lines, language, codec, max_length):
+    return codec.encode(lines, language, max_length)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda rows: rows[1:], "made 3 rows of 4 lines; it makes one of each"),
+        (lambda rows: [(row, row[1:]) for row, _ in rows], "labels to a row of .* pieces; it gives each piece one"),
+        (lambda rows: None, "returned None; it returns a list of rows"),
+        (lambda rows: [row for row, _ in rows], "it returns a list of rows"),
+        (lambda rows: [(["a"], ["b"]) for _ in rows], "it returns a list of rows"),
+        (lambda rows: [([1.5], [1]) for _ in rows], "it returns a list of rows"),
+        (lambda rows: [(row * 40, row * 40) for row, _ in rows], "made a row of .* pieces; max_length is 64"),
+        (lambda rows: [([], []) for _ in rows], "made a row of 0 pieces"),
+        (lambda rows: [([10**6], [1]) for _ in rows], "used the piece 1000000; the vocabulary has"),
+        (lambda rows: [([1], [-1]) for _ in rows], "used the piece -1; the vocabulary has"),
+        (lambda rows: 1 / 0, r"line \d+ of .*ZeroDivisionError: division by zero \(4 lines in de, the first is "),
+    ],
+)
+def test_a_wrong_return_is_one_clear_error(codec, tmp_path, register, wrong, said):
+    def function(lines, language, codec, max_length):
+        return wrong([(row, row) for row in encode(lines, language, codec, max_length)])
+
+    register(function)
+    with pytest.raises(InputError, match=f"^objective 'made'.*{said}"):
+        made(codec, tmp_path)
+
+
+def test_with_a_decoder_labels_may_have_another_length(codec, tmp_path, register):
+    register(lambda lines, codec, language: [(row, row[1:]) for row in codec.encode(lines, language, 64)], decoder=True)
+    assert all(len(read) == len(labels) + 1 for read, labels in plain(made(codec, tmp_path)[0].epoch(0)))
+
+
+def test_what_an_objective_may_not_ask_for(register):
+    with pytest.raises(InputError, match="objective 'made' asks for `text`; an objective can ask for lines, language, codec"):
+        register(lambda text: text)
+    with pytest.raises(InputError, match="objective 'made' asks for `settings`, but has none"):
+        register(lambda lines, settings: lines)
+
+
+@pytest.mark.parametrize(
+    ("objective", "settings", "said"),
+    [
+        ("made", {"rat": 1}, r"unknown setting\(s\) \['rat'\]"),
+        ("made", {"rate": "often"}, r"objective_settings\.rate: .*'often'"),
+        ("mlm", {"rate": 1}, "mlm has no settings of its own"),
+        ("mad", {}, r"objective: .*'mad'.*did you mean 'made'"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_trained(register, objective, settings, said):
+    register(guessed, settings=Own)
+    small = {"text": {"de": "task", "en": "task"}, "objective_settings": settings}
+    raw = changed("backbones/encoder", {"kind": "small", "family": "xlmr", "objective": objective, "small": small})
+    with pytest.raises(InputError, match=said):
+        load(raw)
+    small["objective_settings"], raw["backbones"]["encoder"]["objective"] = {"rate": 0.25}, "made"
+    load(raw)
