@@ -30,6 +30,7 @@ from workflow_scripts.names import instead, is_name
 
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "noise": ("workflow_scripts.noise.codeswitch",),
+    "family": ("workflow_scripts.models.families",),
     "objective": ("workflow_scripts.training.pretraining",),
     "analysis": (
         "workflow_scripts.evidence.cka",

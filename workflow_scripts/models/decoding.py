@@ -49,7 +49,7 @@ class Decoding:
     batch_tokens: Positive = 4_096
     """Source tokens that are decoded at once."""
     engine: Literal["ctranslate2", "huggingface"] = "ctranslate2"
-    """What decodes."""
+    """What decodes. A model of a family that CTranslate2 cannot convert is decoded by `huggingface` all the same, which the log says."""
     compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
     """CTranslate2's. `auto` is float32 on a CPU and float16 on a GPU that can;
     int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md). Hugging Face's
@@ -162,7 +162,16 @@ def translator(
         torch.set_num_threads(threads)
     if prompts or (model / FILE).exists():
         return with_generator(model, codec, settings, prompts)
-    return (with_ctranslate2 if settings.engine == "ctranslate2" else with_huggingface)(model, codec, threads, settings)
+    return {"ctranslate2": with_ctranslate2, "huggingface": with_huggingface}[engine_for(codec, settings)](model, codec, threads, settings)
+
+
+def engine_for(codec: Codec, settings: Decoding) -> str:
+    """What decodes a model: the engine of the settings, or the first one of the family where that cannot."""
+    able = codec.form.engines
+    if settings.engine in able:
+        return settings.engine
+    print(f"note: decoding.engine {settings.engine} does not know {codec.form.label}; {able[0]} decodes", flush=True)
+    return able[0]
 
 
 def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:
@@ -198,12 +207,10 @@ def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path 
 @contextlib.contextmanager
 def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding) -> Iterator[Translate]:
     """Translate by Hugging Face's `generate`."""
-    from transformers import AutoModelForSeq2SeqLM
-
-    from workflow_scripts.models.networks import read_weights, without_filler
+    from workflow_scripts.models.networks import class_of, read_weights, without_filler
 
     device = pick_device(settings.device)
-    network = read_weights(AutoModelForSeq2SeqLM, model, new_head=False, dtype=computed_in(settings, device)).to(device)
+    network = read_weights(class_of(codec.form, "text"), model, new_head=False, dtype=computed_in(settings, device)).to(device)
     without_filler(network, codec.tokenizer)
     lengths: dict[str, Any] = {
         "max_length": settings.max_length,
@@ -241,11 +248,12 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
 
         def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-            tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
+            # a decoder that starts with another piece than a tag knows its language by its finetuning alone
+            tag = [] if codec.form.starts_with else [tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))]
             sources = [tokenizer.convert_ids_to_tokens(row) for row in rows]
             results = loaded.translate_batch(
                 sources,
-                target_prefix=[[tag]] * len(sources),
+                target_prefix=[tag] * len(sources),
                 suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
                 max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
                 beam_size=settings.beam_size,
@@ -299,7 +307,7 @@ def convert(model: Path, codec: Codec, folder: Path) -> Path:
 
     The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
     (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
-    (`made_up_pieces`). Two entries of its `config.json` are set here: the decoder's first token, which is `</s>` or, where a
+    (`made_up_pieces`). Two entries of its `config.json` are set here: the decoder's first token, which is `</s>`, padding or, where a
     family's decoder starts with the tag alone, none, as the target prefix gives the tag; and a tokenizer
     without a start token (mBART-50's) would leave a null that CTranslate2 cannot read.
     """
@@ -323,7 +331,8 @@ def convert(model: Path, codec: Codec, folder: Path) -> Path:
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
     config["bos_token"] = config.get("bos_token") or "<s>"
-    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else None
+    first = codec.tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
+    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else first
     file.write_text(json.dumps(config), encoding="utf-8")
     return folder
 

@@ -68,10 +68,10 @@ def parts_in(index: Path) -> set[str]:
         raise InputError(f"{index}: is no index of weights; download or copy the model again") from None
 
 
-def check_tokenizer(folder: Path) -> None:
-    """Raise `InputError` where no tokenizer is there: transformers makes an empty one of nothing, to which all text is unknown."""
-    if not any((folder / name).exists() and (folder / name).stat().st_size for name in TOKENIZER_FILES):
-        what = f"no tokenizer ({' or '.join(TOKENIZER_FILES)}) is there"
+def check_tokenizer(folder: Path, files: tuple[str, ...] = TOKENIZER_FILES) -> None:
+    """Raise `InputError` where no tokenizer is there, none of these `files`: transformers makes an empty one of nothing, to which all text is unknown."""
+    if not any((folder / name).exists() and (folder / name).stat().st_size for name in files):
+        what = f"no tokenizer ({' or '.join(files)}) is there"
         if (folder / "trainer_state.json").exists():
             raise InputError(
                 f"{folder}: {what}, as it is a checkpoint of transformers' Trainer; copy the tokenizer's files there from the model that "

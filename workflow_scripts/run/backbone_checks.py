@@ -13,6 +13,7 @@ from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import Backbone, made_of
 from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.pretraining import known_family, objective_for
+from workflow_scripts.training.small import makeable
 
 
 def problems(config: Config) -> Iterator[str]:
@@ -48,8 +49,10 @@ def problems(config: Config) -> Iterator[str]:
         yield from _bitext_problems(config, name, objective)
         yield from _veco_problems(config, name, objective)
         yield from _mask_problems(name, backbone)
-        if family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
-            yield _cannot_write(config, name)
+        if backbone.kind == "small" and backbone.family and not registry.entry("family", backbone.family).maker:
+            yield f"{where}.family: the run makes no small models of {backbone.family}, only of {', '.join(makeable())}"
+        if family and not registry.entry("family", family).decoder and backbone_users(config, name) and writes_text(config, name):
+            yield _cannot_write(config, name, family)
 
 
 def _trim_problems(config: Config, name: str, links: list[str]) -> Iterator[str]:
@@ -65,14 +68,14 @@ def _trim_problems(config: Config, name: str, links: list[str]) -> Iterator[str]
                 )
 
 
-def _cannot_write(config: Config, name: str) -> str:
+def _cannot_write(config: Config, name: str, family: str) -> str:
     """What to do about an encoder that is to write text."""
     users = backbone_users(config, name)
     writing = [user for user in users if task_of(config.experiments[user]).answers == "text"]
     what = f"for experiments.{writing[0]}" if writing else f"as arms of experiments.{users[0]} with a pretext phase do"
     other = "arms with `generator: sga`" if writing else f"leave these arms out (run.arms, or experiments.{users[0]}.arms)"
     return (
-        f"backbones.{name}: is an encoder (family xlmr), which cannot write text, {what}; take a backbone of family mbart, one of kind "
+        f"backbones.{name}: is an encoder (family {family}), which cannot write text, {what}; take a backbone of family mbart, one of kind "
         f"converted (to: encoder-decoder), or {other}"
     )
 

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from workflow_scripts import registry
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.limits import Positive, Share
-from workflow_scripts.models.families import FAMILIES
+from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
@@ -337,7 +337,7 @@ def family_in(config: Config, backbone: str) -> str | None:
         if block.kind == "converted":
             return {"encoder": "xlmr", "encoder-decoder": "bart"}.get(block.to or "")
         if block.kind == "small":
-            return block.family or "mbart"
+            return block.family or DEFAULT_FAMILY
     return None
 
 
@@ -482,7 +482,7 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
     arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
     links = chain(config, backbone)
     writers = [arm for arm in arms if non_autoregressive(config, experiment, arm)]
-    if writers and (family := family_in(config, backbone)) and FAMILIES[family].decoder:
+    if writers and (family := family_in(config, backbone)) and registry.entry("family", family).decoder:
         yield f"arms.{writers[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
     for each in links:
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining

@@ -66,7 +66,7 @@ def train(
     precision = pick_precision(settings.precision, device)
     updates = Batches(rounds, settings.batch_tokens, settings.updates, seed)
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
-    to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
+    to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder, start=codec.start)
     loss = pick_loss(network, settings, precision)
     parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
