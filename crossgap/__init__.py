@@ -6,13 +6,19 @@ if TYPE_CHECKING:
     from workflow_scripts.errors import InputError as InputError
     from workflow_scripts.evidence.layerwise import analysis as analysis
     from workflow_scripts.evidence.metric import metric as metric
+    from workflow_scripts.models.families import family as family
+    from workflow_scripts.models.makers import Maker as Maker
     from workflow_scripts.noise.entry import noise as noise
+    from workflow_scripts.training.adapter import adapter as adapter
     from workflow_scripts.training.objective import objective as objective
     from workflow_scripts.training.objective import rows_objective as rows_objective
 
 _WHERE = {
     "InputError": "workflow_scripts.errors",
+    "Maker": "workflow_scripts.models.makers",
+    "adapter": "workflow_scripts.training.adapter",
     "analysis": "workflow_scripts.evidence.layerwise",
+    "family": "workflow_scripts.models.families",
     "metric": "workflow_scripts.evidence.metric",
     "noise": "workflow_scripts.noise.entry",
     "objective": "workflow_scripts.training.objective",

@@ -33,8 +33,8 @@ from transformers import (
 from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
 
 from workflow_scripts.models.conversion import convert
-from workflow_scripts.text.files import read_lines
 from workflow_scripts.models.makers import mbart_tokenizer
+from workflow_scripts.text.files import read_lines
 
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
 

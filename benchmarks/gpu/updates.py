@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from workflow_scripts import registry
 from workflow_scripts.device import chip, pick_precision
 from workflow_scripts.models.batches import Row, collate
-from workflow_scripts import registry
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import pick_loss
 from workflow_scripts.training.mixed_precision import mixed_precision

@@ -8,10 +8,10 @@ import pytest
 import torch
 from tiny_models import small_encoder, small_model
 
+from workflow_scripts import registry
 from workflow_scripts.evidence import spectra
 from workflow_scripts.evidence.spectra import Spectra, curve, measures, singular_values, weights_of
 from workflow_scripts.evidence.states import open_half
-from workflow_scripts import registry
 from workflow_scripts.stage import InputError, read_json
 
 KINDS = {"mbart": "mbart", "mbart50": "mbart50", "nllb": "m2m100", "bert": "mbert", "xlm-roberta": "xlmr"}

@@ -16,7 +16,6 @@ from tiny_models import small_encoder
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, XLMRobertaForMaskedLM
 
 from workflow_scripts import registry
-from workflow_scripts import registry
 from workflow_scripts.models.tokenisation import load_codec, word_starts
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import InputError, checksums, read_json
@@ -176,7 +175,11 @@ def test_a_published_encoder_keeps_its_head_where_another_backbone_goes_on_from_
 
 
 def test_objectives_belong_to_families():
-    assert [objective_for(None, registry.entry("family", name)) for name in ("mbart", "m2m100", "xlmr")] == ["denoising", "denoising", "mlm"]
+    assert [objective_for(None, registry.entry("family", name)) for name in ("mbart", "m2m100", "xlmr")] == [
+        "denoising",
+        "denoising",
+        "mlm",
+    ]
     with pytest.raises(InputError, match=r"there is no objective 'mml', did you mean 'mlm'\?"):
         objective_for("mml", registry.entry("family", "xlmr"))
 

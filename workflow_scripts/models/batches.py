@@ -22,7 +22,8 @@ def decoder_input(labels: Sequence[_T], start: _T | None = None) -> list[_T]:
 def collate(rows: list[Row], pad: int, decoder: bool = True, start: int | None = None) -> dict[str, torch.Tensor]:
     """A batch of tensors (rows × longest): encoder ids and mask, labels (−100 where padded), and the decoder's ids.
 
-    The decoder's ids start with `start`, by default with the last label. Without a `decoder`, each id that is read has a label of its own, which is −100 where none is wanted.
+    The decoder's ids start with `start`, by default with the last label. Without a `decoder`, each id that is read has a label of its own,
+    which is −100 where none is wanted.
     """
     padded = torch.nn.utils.rnn.pad_sequence
     sources, labels = ([torch.tensor(row[side]) for row in rows] for side in (0, 1))

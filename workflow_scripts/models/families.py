@@ -16,8 +16,9 @@ family       encoder reads       decoder starts      labels
 ``mbert``    ``[CLS] X [SEP]``   (no decoder)        (as the encoder reads)
 ===========  ==================  ==================  ======================
 
-The decoder's input is the labels rotated by one place to the right; of `mt5` it starts with padding instead. `bart` is the form that XLM-R and VECO take to write text
-(`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its finetuning.
+The decoder's input is the labels rotated by one place to the right; of `mt5` it starts with padding instead. `bart` is the form that XLM-R
+and VECO take to write text (`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its
+finetuning.
 """
 
 import difflib
@@ -47,10 +48,9 @@ class Family(registry.Entry):
     row: tuple[str, ...]
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str | Callable[[], Any]]
-    """Task → transformers' class, or a function that returns a class, that loads the model with a head for it: `text` writes or restores text, `classification` labels
-    it, `encoder_classification` does so with the encoder alone of a model that has a decoder, `labelling` tags its words, `answering` marks
-    a span of it. Classes that transformers lacks are in `classifier`, `tagger` and
-    `spans`."""
+    """Task → transformers' class, or a function that returns a class, that loads the model with a head for it: `text` writes or restores
+    text, `classification` labels it, `encoder_classification` does so with the encoder alone of a model that has a decoder, `labelling` tags
+    its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and `spans`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights; the second is empty where one setting is for both."""
     states: tuple[str, ...]
@@ -83,6 +83,8 @@ class Family(registry.Entry):
     """Settings with which an encoder is loaded without the head that it was pretrained with."""
     head_states: Callable[[Any, Any], Any] | None = None
     """Network and last states → what its output layer multiplies, where a head has layers before it."""
+    last_states: Callable[[Any, dict[str, Any]], Any] | None = None
+    """Network and batch → what its output layer multiplies, where transformers has no network without a head in the one with a head."""
     tokenizer_files: tuple[str, ...] = TOKENIZER_FILES
     """One of these files has the pieces of a vocabulary."""
     maker: makers.Maker | None = None
@@ -181,6 +183,15 @@ def _of_xlmr(network: Any, states: Any) -> Any:
     return network.lm_head.layer_norm(gelu(network.lm_head.dense(states)))
 
 
+def _of_t5(network: Any, batch: dict[str, Any]) -> Any:
+    mask = batch["attention_mask"]
+    read = network.encoder(input_ids=batch["input_ids"], attention_mask=mask).last_hidden_state
+    decoded = network.decoder(
+        input_ids=batch["decoder_input_ids"], encoder_hidden_states=read, encoder_attention_mask=mask, use_cache=False
+    )
+    return decoded.last_hidden_state
+
+
 def family(name: str, *, label: str, like: str = "", **about: Any) -> Family:
     """Register a family; `about` are the fields of `Family`, and what is not given is as in the family that it is `like`.
 
@@ -257,6 +268,7 @@ family(
     matrices=_t5_matrices(1),
     decoder_matrices=_t5_matrices(2),
     positions="",
+    last_states=_of_t5,
     tokenizer_files=("tokenizer.json", "spiece.model"),
 )
 
@@ -281,8 +293,8 @@ def family_of(model: Any) -> Family:
         if said["family"] in known:
             return known[said["family"]]
         raise InputError(
-            f"{where}is a model of the family {said['family']}, which the plugin {said.get('plugin')} brings; name this plugin: `plugins` in "
-            "the configuration, or --plugins FILE behind a command"
+            f"{where}is a model of the family {said['family']}, which the plugin {said.get('plugin')} brings; name this plugin: `plugins` "
+            "in the configuration, or --plugins FILE behind a command"
         )
     # of families with the same `model_type`, one that is recognised by its tokenizer comes first
     for each in sorted(known.values(), key=lambda one: not one.tokenizer):

@@ -225,7 +225,10 @@ def rest_decoder(network: PreTrainedModel) -> None:
 
 def last_states(network: PreTrainedModel, **inputs: Any) -> torch.Tensor:
     """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one."""
-    settings = {"use_cache": False} if family_of(network.config).decoder else {}
+    family = family_of(network.config)
+    if family.last_states:
+        return family.last_states(network, inputs)
+    settings = {"use_cache": False} if family.decoder else {}
     return head_states(network, network.base_model(**inputs, **settings).last_hidden_state)
 
 

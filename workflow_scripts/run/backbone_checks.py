@@ -38,6 +38,8 @@ def problems(config: Config) -> Iterator[str]:
         again = made_of(config.backbones, links[-1], starts(config))
         if again in links:
             yield f"{where}.from: {' from '.join([*links, str(again)])} is a circle; one of them must be small or of the hub"
+        if backbone.made_here and backbone.made_here.training.adapter:
+            yield f"{where}.small.training.adapter: a small model begins with random weights, which need more; leave it out"
         yield from _trim_problems(config, name, links)
         objective = backbone.objective
         family = family_in(config, name)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import torch
 
+from workflow_scripts import registry
 from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.models.decoding import why_not_on_gpu
-from workflow_scripts import registry
 from workflow_scripts.models.families import DEFAULT_FAMILY, config_of, family_of, titles
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import Config
@@ -283,9 +283,9 @@ def shape_of(config: Config, name: str) -> Shape | None:
     if model and (folder := located(model, backbone.revision)):
         try:
             read, form = {"tie_word_embeddings": True, **config_of(folder)}, family_of(folder)
-            names = [form.size[key] for key in ("width", "feed_forward", "layers", "decoder_layers")]
+            width, feed_forward, layers, decoder = (read[form.size[key]] for key in ("width", "feed_forward", "layers", "decoder_layers"))
             positions = read[form.positions] if form.positions else 0
-            return Shape(read["vocab_size"], *(read[name] for name in names), positions, read["tie_word_embeddings"])
+            return Shape(read["vocab_size"], width, feed_forward, layers, decoder, positions, read["tie_word_embeddings"])
         except (InputError, KeyError):
             return None
     return MBART_LARGE if "mbart-large" in model else None

@@ -172,6 +172,8 @@ class Trained(NamedTuple):
     """How many are on the disk at a time."""
     times: float
     """How often it is trained: for each seed, and each point of a grid."""
+    adapter: dict[str, Any] | None = None
+    """The adapter whose weights alone are trained, with its settings."""
 
 
 def of_training(rule: str, where: str, backbone: str, training: Training, times: float) -> Trained:
@@ -190,6 +192,7 @@ def of_training(rule: str, where: str, backbone: str, training: Training, times:
         training.loss != "plain",
         min(kept, 1 + training.updates // training.evaluate_every),
         times,
+        training.adapter,
     )
 
 
@@ -417,6 +420,23 @@ def training_adapter() -> TypeAdapter[Training]:
 # problems of an experiment that do not depend on its task
 
 
+def adapter_problems(config: Config, name: str) -> Iterator[str]:
+    """Adapters of phases that have none: of random weights, of what writes at once, and of finetuning a head."""
+    experiment = config.experiments[name]
+    for arm, phase in phases_of(config, experiment):
+        where = f"arms.{arm}" if "adapter" in phase.training else f"experiments.{name}"
+        head = experiment.head and phase.data == "task"
+        if phase.training.get("adapter") and head:
+            yield f"{where}.training.adapter: a head is finetuned with all weights; name the adapter in a phase before it, or leave it out"
+        elif phase.training.get("adapter", getattr(experiment, "training", Training()).adapter) and not head:
+            what = "random weights" if phase.start == "scratch" else f"generator: {phase.generator}"
+            if phase.start == "scratch" or phase.generator != "autoregressive":
+                yield (
+                    f"{where}.training.adapter: is for models that are there and write piece by piece, not for {what}; set "
+                    "`training: {adapter: null}` in that phase"
+                )
+
+
 def shared_problems(config: Config, name: str) -> Iterator[str]:
     """Arms that are not defined, no arm at all, and generators that do not fit."""
     where, experiment = f"experiments.{name}", config.experiments[name]
@@ -425,6 +445,7 @@ def shared_problems(config: Config, name: str) -> Iterator[str]:
     if not arms_of(config, experiment):
         yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
     yield from generator_problems(config, name)
+    yield from adapter_problems(config, name)
 
 
 def published_problems(where: str, published: list[Published], arms: Iterable[str], testsets: Iterable[str]) -> Iterator[str]:
