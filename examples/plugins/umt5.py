@@ -24,7 +24,7 @@ def network(small, size):
 
     shape = {"d_model": small.d_model, "d_ff": small.ffn, "num_layers": small.layers, "num_decoder_layers": small.layers}
     heads = {"num_heads": small.heads, "d_kv": small.d_model // small.heads}
-    return UMT5ForConditionalGeneration(UMT5Config(vocab_size=size, **shape, **heads, tie_word_embeddings=False))
+    return UMT5ForConditionalGeneration(UMT5Config(vocab_size=size, **shape, **heads, tie_word_embeddings=False, initializer_factor=0.05))
 
 
 family(
