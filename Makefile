@@ -5,11 +5,15 @@
 # make test-mtdata: the tests of mtdata, whose own environment is 60 MB
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
 # make lint: ruff, snakefmt, import-linter, mypy and snakemake --lint, without changing anything
+# make check-locks: asks the package registry whether each locked package can be had for each Python (needs uv)
 # make picture: docs/images/report.png, the README's picture of the report, from the last run
 # make test-gpu: on a machine with a GPU, all that can use one against the CPU, and its memory against preflight's estimate; ten minutes.
 #   Without a GPU it ends at once (pytest's exit status is 77 then)
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
-PYTHON ?= python3.11
+# make demo PYTHON=python3.12: with that Python, in place of the newest from 3.11 to 3.13 that is here
+# make demo TORCH=cuda: with that build of PyTorch; cpu is the small one, which is taken unless an NVIDIA GPU or Slurm is here
+PYTHON ?=
+TORCH ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
 # by its path, since it is no stage and needs nothing but Python; in place of the shell, so that a signal to make reaches it
@@ -18,7 +22,7 @@ RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)/workflow_scripts/run/progr
 # where the run is: here, or what --directory in ARGS names; as a word of the shell
 AT = "$$(realpath -m -- "$$(printf '%s\n' $(ARGS) | sed -n 's/^--directory=//p; /^\(-d\|--directory\)$$/ {n; p}' | tail -n 1 | grep . || echo .)")"
 
-.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint picture resume setup clean
+.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint check-locks picture resume setup clean FORCE
 
 demo: setup
 	. $(BIN)/activate && $(RUN) --cores all
@@ -51,6 +55,9 @@ lint: setup
 # runs a checker only where pyproject.toml has a section for it
 if_configured = if grep -q '^\[tool\.$(1)' pyproject.toml; then $(2); else echo "pyproject.toml has no [tool.$(1)]: $(2) was not run"; fi
 
+check-locks: setup
+	. $(BIN)/activate && python envs/check.py
+
 picture: setup $(VENV)/.browser
 	. $(BIN)/activate && python tests/picture.py results/report.html docs/images/report.png
 
@@ -60,6 +67,7 @@ picture: setup $(VENV)/.browser
 # in another folder: make resume ARGS="--directory FOLDER".
 # Like make demo it says every minute how far it is, or with VERBOSE=1 all that Snakemake says.
 resume: setup
+	@command -v pgrep >/dev/null || { echo "make resume looks for running programs with pgrep, which is not there; install procps"; exit 1; }
 	@at=$(AT); for pid in $$(pgrep -x snakemake; pgrep -f '[p]ython[^ ]* .*-m snakemake( |$$)'); do \
 	  if [ "$$(readlink /proc/$$pid/cwd)" = "$$at" ]; then echo "snakemake is at work here (process $$pid); stop it first"; exit 1; fi; \
 	done
@@ -79,14 +87,11 @@ resume: setup
 
 setup: $(VENV)/.complete
 
-# --use-pep517: the pip of older Pythons builds packages that have no wheel in a way that fails for seqeval
-# compiled by all cores at once, where pip takes one, but for files that are not for this Python; not left to the first import, since
-# PYTHONDONTWRITEBYTECODE may be set
-$(VENV)/.complete: envs/requirements.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --use-pep517 --no-compile --requirement envs/requirements.txt
-	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
-	touch $@
+$(VENV)/.complete: envs/requirements.txt $(if $(PYTHON)$(TORCH),FORCE)
+	@sh envs/setup.sh "$(VENV)" "$(PYTHON)" "$(TORCH)"
+
+# an environment of another Python or build than is asked for is made anew, one that is right is left as it is
+FORCE:
 
 # what the tests of the report's page need beyond the pipeline; they fetch a Chromium if none is installed
 $(VENV)/.browser: $(VENV)/.complete envs/browser.txt

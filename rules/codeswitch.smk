@@ -35,8 +35,8 @@ rule codeswitch:
 rule labelled_codeswitch:
     input:
         unpack(of(arms.noise_plugin)),
-        text=of(arms.labelled_file, "train"),
-        dev=of(arms.labelled_file, "dev"),
+        text=of(arms.switched_text, "train"),
+        dev=of(arms.switched_text, "dev"),
         lexicons=of(inputs.given_lexicon),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
@@ -54,10 +54,11 @@ rule labelled_codeswitch:
         into=lambda w, input: ["--into", *of(arms.switched_into)(w)] if input.lexicons else [],
         lexicons=lambda w, input: flags(input, "lexicons"),
         own=of(arms.noise_settings),
+        pairs=of(arms.pairs_flag),
         kind=of(arms.noise_kind),
         tokens=of(arms.pretext_tokens),
         settings=settings_of("codeswitch"),
     shell:
         "python -m workflow_scripts.noise.codeswitch labelled --text {input.text:q} --dev {input.dev:q} {params.lexicons:q} "
-        "--output {output.folder:q} --language {params.language:q} {params.into:q} --kind {params.kind} {params.own:q} "
+        "--output {output.folder:q} --language {params.language:q} {params.into:q} --kind {params.kind} {params.pairs} {params.own:q} "
         "--seed {wildcards.seed} --tokens {params.tokens} --settings {params.settings:q} > {log:q} 2>&1"

@@ -66,6 +66,13 @@ shell.prefix(
 GPU = int(bool(workflow.is_main_process and workflow.resource_settings.nodes is None and gpu_here()))
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", 1)
+# Decoding comes after the trainings, and would end them with an error. (With --sdm conda it has another Python than this one.)
+if GPU and "preflight" not in sys.argv and DeploymentMethod.CONDA not in workflow.deployment_settings.deployment_method:
+    from workflow_scripts.run.model_findings import gpu_decoding  # torch takes seconds to import
+
+    for finding in gpu_decoding(CONFIG, {}):
+        if finding.verdict == "WRONG":
+            raise WorkflowError(finding.said)
 
 
 # Trainings, and the longer jobs that they wait for, go before jobs that only measure, which fill the gaps: the last training starts sooner.

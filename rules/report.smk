@@ -32,6 +32,7 @@ rule report:
             labels={"what": "scores as a table"},
         ),
         tables=inputs.report_tables(CONFIG),
+        translations=directory("results/translations"),
         pages=[
             report(
                 page,
@@ -52,4 +53,4 @@ rule report:
         pages=lambda w, output: flags(output, "pages", "tables"),
     shell:
         "python -m workflow_scripts.report --results results --html {output.html:q} --scores {output.scores:q} "
-        "--configuration {input.configuration:q} {params.pages:q} > {log:q} 2>&1"
+        "--configuration {input.configuration:q} {params.pages:q} --translations {output.translations:q} > {log:q} 2>&1"

@@ -29,7 +29,7 @@ rule pretext:
         attempt=lambda wildcards, attempt: attempt,
     params:
         languages=of(arms.direction),
-        documents=of(arms.documents),
+        documents=of(arms.restored_documents),
         from_scratch=of(arms.from_scratch),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/{phase}/checkpoints",
         choice=lambda w, input: flags(input, "choice"),

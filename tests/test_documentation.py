@@ -24,6 +24,7 @@ from brought import bring
 from snakemake.cli import main as snakemake_main
 from test_recipes import RECIPES
 
+from workflow_scripts import registry
 from workflow_scripts.evidence import layerwise, metric
 from workflow_scripts.noise import entry as noise_entry
 from workflow_scripts.text.files import read_lines
@@ -51,6 +52,16 @@ NOT_TRIED = {
     "wget ": "is a download",
     "git clone https://github.com/artetxem/vecmap": "is a download",
     "module load": "is of a cluster",
+    "apt-get install": "changes the machine",
+    "sudo apt install": "changes the machine",
+    "debootstrap": "changes the machine",
+    "git clone .": "is for another system",
+    "for at in": "changes the machine",
+    "chroot ": "is for another system",
+    "cd /root/crossgap": "is for another system",
+    "docker run": "is for another system",
+    "uv ": "is a program of its own",
+    "pip install uv": "is a download",
     "sbatch ": "is of a cluster",
     "srun ": "is of a cluster",
     "squeue ": "is of a cluster",
@@ -119,6 +130,11 @@ COMMANDS = {
 TRIED = [command for command in COMMANDS if not command.startswith(tuple(NOT_TRIED))]
 
 
+def yaml_of(page: str) -> list[str]:
+    """The YAML blocks of a page."""
+    return [content for language, content in blocks((ROOT / page).read_text(encoding="utf-8")) if language == "yaml"]
+
+
 def first_bridge() -> dict[str, str]:
     """The files that docs/extend.md has its reader write."""
     found = blocks((ROOT / "docs/extend.md").read_text(encoding="utf-8"))
@@ -136,8 +152,8 @@ def clone(tmp_path_factory):
         "crossgap",
     ):
         (folder / name).symlink_to(ROOT / name)
-    examples = [content for language, content in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if language == "yaml"]
-    small, large = examples
+    (small,) = yaml_of("README.md")
+    _, large = yaml_of("docs/howto.md")
     for name, example in {"captions.yaml": small, "my.yaml": small, "large.yaml": large}.items():
         (folder / name).write_text(example, encoding="utf-8")
     (folder / "mine").mkdir()
@@ -205,7 +221,7 @@ def test_the_page_says_what_functions_may_ask_for():
 
 def test_own_text_is_laid_over_the_papers_recipe(clone):
     """As in docs/howto.md, with the two files of the README's example."""
-    (example,) = [content for language, content in blocks((ROOT / "docs/howto.md").read_text(encoding="utf-8")) if language == "yaml"]
+    example, _ = yaml_of("docs/howto.md")
     (clone / "over.yaml").write_text(example, encoding="utf-8")
     line = ["-n", "--cores", "1", "--configfile", "config/translation.yaml", "over.yaml"]
     status, said = called(snakemake_main, line, clone, {})
@@ -227,9 +243,9 @@ def try_module(name: str, arguments: list[str]) -> None:
     else:
         subcommand = [argument for argument in arguments[:1] if not argument.startswith("--")]
         line = [*subcommand, "--help"]
-        status, said = called(lambda _: runpy.run_module(name, run_name="__main__"), line, ROOT, {"COLUMNS": "200"}, name)
+        status, said = called(lambda _: runpy.run_module(name, run_name="__main__", alter_sys=True), line, ROOT, {"COLUMNS": "200"}, name)
         assert status == 0
-        options = {argument.strip("[") for argument in arguments if argument.strip("[").startswith("--")} - {"--help"}
+        options = {argument.strip("[") for argument in arguments if argument.strip("[").startswith("--")} - {"--help", "--plugins"}
         assert all(re.search(rf"{option}\b", said) for option in options), said
 
 
@@ -248,6 +264,7 @@ def called(main, line: list[str], folder: Path, environment: dict[str, str], pro
         pytest.raises(SystemExit) as end,
     ):
         main(line)
+    registry.forget_plugins()
     return end.value.code or 0, said.getvalue()
 
 

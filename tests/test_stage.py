@@ -19,7 +19,7 @@ import warm
 
 from workflow_scripts import folder_for_compiled, stage
 from workflow_scripts.limits import Positive, Share
-from workflow_scripts.stage import InputError, _plain_flags, atomic, checksum, from_plain, provenance, read_json, write_json
+from workflow_scripts.stage import InputError, _plain_flags, atomic, checksum, from_plain, provenance, read_json, said, write_json
 from workflow_scripts.text import corpus
 
 
@@ -143,6 +143,24 @@ def test_json_carries_its_provenance(tmp_path):
     assert provenance()["commit"] and provenance()["versions"]["numpy"]
 
 
+def test_a_machine_without_git_writes_its_json(tmp_path):
+    """In a clone, as on a cluster's compute nodes: the commit is unknown, and nothing else differs."""
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "a").write_text("haus house\n")
+    outputs = [f"--{name}={tmp_path / name}" for name in ("lexicon-ab", "lexicon-ba", "report")]
+    line = [sys.executable, "-m", "workflow_scripts.lexicon.lexicon", *outputs, "--languages", "de", "en", f"--dictionary={tmp_path / 'a'}"]
+    done = subprocess.run(line, env={**os.environ, "PATH": str(tmp_path / "nothing")}, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    found = read_json(tmp_path / "report")
+    assert found["provenance"] == {**provenance(), "commit": "unknown"} and found["directions"]["de-en"]["words"] == 1
+
+
+def test_a_program_that_is_missing_fails_or_hangs_says_nothing(commands):
+    commands("here", "yes")
+    commands("broken", "no", 1)
+    assert (said("here"), said("broken"), said("not-there"), said("/etc/passwd")) == ("yes\n", None, None, None)
+
+
 def command(*arguments):
     return warm.run([warm.python(), "-m", *arguments])
 
@@ -264,13 +282,13 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
 def test_a_value_that_is_none_is_explained(tmp_path):
     shared = ["workflow_scripts.noise.codeswitch", "parallel", *(f"--{name}=x" for name in ("text-a", "text-b", "dev-a", "dev-b"))]
     shared += ["--lexicon-ab", "x", "--lexicon-ba", "x", "--output", str(tmp_path), "--languages", "de", "en", "--settings"]
-    for wrong, said in (
+    for wrong, named in (
         (["{}", "--kind", "swap"], "codeswitch"),
         (["{}", "--seed", "one"], "seed"),
         (["{rate: 1}"], "needs one JSON value"),
     ):
         done = command(*shared, *wrong)
-        assert done.returncode and said in done.stdout + done.stderr and "Traceback" not in done.stderr
+        assert done.returncode and named in done.stdout + done.stderr and "Traceback" not in done.stderr
 
 
 def test_compiled_functions_find_a_folder_where_neither_source_nor_home_can_be_written_to(tmp_path, monkeypatch):

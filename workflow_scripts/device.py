@@ -32,7 +32,7 @@ def pick_device(wanted: str) -> torch.device:
     if wanted == "cuda" or given:
         raise InputError(
             f"a GPU was {f'given ({given})' if given else 'asked for (device: cuda)'}, but torch {torch.__version__} cannot use it; "
-            "install a CUDA build of torch, check the driver with nvidia-smi, or set device: cpu"
+            "install a CUDA build of torch (make setup TORCH=cuda), check the driver with nvidia-smi, or set device: cpu"
         )
     return torch.device("cpu")
 

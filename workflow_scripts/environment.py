@@ -4,11 +4,15 @@ It is made once, with pip, from the lock file envs/{tool}.txt. If that fails, th
 the path to Python.
 """
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from workflow_scripts.stage import checksum, run, write_json
+
+NEWEST = {"comet": (3, 12)}
+"""Tool → the newest Python that its lock is for; without a line, all. COMET wants a numpy below 2, which has no build for newer ones."""
 
 
 def main(requirements: Path, output: Path) -> None:
@@ -25,10 +29,18 @@ def main(requirements: Path, output: Path) -> None:
     folder = output.parent / f"{tool}-{checksum(requirements)[:12]}"
     python, complete = folder / "bin/python", folder / "complete"
     reason = None
-    if not (python.exists() and complete.exists()):
+    made = python.exists() and complete.exists()
+    chosen = suitable(tool)
+    if not made and not chosen:
+        here, newest = (".".join(map(str, version[:2])) for version in (sys.version_info, NEWEST[tool]))
+        reason = (
+            f"{requirements.name} is for Python {newest} and older, and this is {here}; put a python{newest} on the PATH and run snakemake "
+            f"with --forcerun {tool}_environment, or run it with --sdm conda"
+        )
+    elif not made and chosen:
         pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements]
         steps: tuple[tuple[str, list[str | Path]], ...] = (
-            ("no environment could be made", [sys.executable, "-m", "venv", "--clear", folder]),
+            ("no environment could be made", [chosen, "-m", "venv", "--clear", folder]),
             (f"pip could not install {requirements.name}", pip),
             ("its packages are installed, but cannot be imported", [python, "-c", f"import {tool}"]),
         )
@@ -42,6 +54,14 @@ def main(requirements: Path, output: Path) -> None:
         else:
             complete.touch()
     write_json(output, {"python": None if reason else str(python), "reason": reason})
+
+
+def suitable(tool: str) -> str | None:
+    """This Python, if the tool's lock is for it; otherwise the newest one on the PATH that it is for; None if there is none."""
+    newest = NEWEST.get(tool, sys.version_info[:2])
+    if sys.version_info[:2] <= newest:
+        return sys.executable
+    return next((found for minor in range(newest[1], 10, -1) if (found := shutil.which(f"python3.{minor}"))), None)
 
 
 if __name__ == "__main__":

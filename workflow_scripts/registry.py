@@ -249,6 +249,20 @@ def load_plugins(names: Iterable[str]) -> None:
             _PLUGINS[key] = _load(key, name)
 
 
+def forget(kind: str, name: str) -> None:
+    """Take an entry out again."""
+    del _ENTRIES[kind][name]
+    version.cache_clear()
+
+
+def forget_plugins() -> None:
+    """Take all plugins and their entries out again: for one process that plans several runs after each other, as tests do."""
+    for kind, some in _ENTRIES.items():
+        for name in [name for name, one in some.items() if one.plugin]:
+            forget(kind, name)
+    _PLUGINS.clear()
+
+
 def _is_file(name: str) -> bool:
     return name.endswith(".py") or os.sep in name
 

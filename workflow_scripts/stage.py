@@ -331,7 +331,7 @@ def checksums(paths: Iterable[Path | str | None]) -> dict[str, str]:
 
 @functools.cache
 def provenance() -> dict[str, Any]:
-    """Git commit of the code, the versions of the libraries that affect results, and the SHA-256 of plugins."""
+    """Git commit of the code ("unknown" without git or its folder), versions of libraries that affect results, SHA-256 of plugins."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for package in (
         "torch",
@@ -347,13 +347,18 @@ def provenance() -> dict[str, Any]:
     ):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-    git = (
-        subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True)
-        if (ROOT / ".git").exists()
-        else None
-    )
-    found = {"commit": git.stdout.strip() if git and git.returncode == 0 else "unknown", "versions": versions}
+    # in a folder that is no clone git would look above it
+    commit = said("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12") if (ROOT / ".git").exists() else None
+    found = {"commit": (commit or "").strip() or "unknown", "versions": versions}
     return found | ({"plugins": plugins} if (plugins := registry.described()) else {})
+
+
+def said(*command: str) -> str | None:
+    """The output of a program that a machine may lack; None if it is not installed, fails or takes longer than 20 seconds."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True, timeout=20).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def processor() -> str:

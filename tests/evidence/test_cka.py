@@ -227,6 +227,22 @@ def test_models_and_languages_are_compared_from_files(tmp_path):
     assert streamed["poolings"]["first"]["languages"][1]["by_layer"][0]["plain"] is None
 
 
+def test_languages_are_compared_on_texts_that_are_no_translations_only_where_it_is_asked_for(tmp_path):
+    german, english = manual_pairs(80)
+    paths = [tmp_path / "de.txt", tmp_path / "en.txt"]
+    for path, lines in zip(paths, (german[:40], english[40:]), strict=True):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    job = {"models": (tiny(tmp_path / "mbart", "mbart"),), "names": ("one",), "texts": tuple(paths), "languages": ("de", "en")}
+    with pytest.raises(InputError, match="there is nothing to compare"):
+        cka.main(tmp_path / "cka.json", **job, settings=Cka(texts=40, samples=20, device="cpu"))
+    cka.main(tmp_path / "cka.json", **job, settings=Cka(texts=40, samples=20, device="cpu", unaligned=True))
+    report = read_json(tmp_path / "cka.json")
+    (found,) = report["poolings"]["mean"]["languages"]
+    assert report["parallel"] is False and (found["a"], found["b"]) == ("de", "en")
+    # texts that have nothing to do with each other are as alike as shuffled ones, as far as so few can tell
+    assert all(abs(row["plain"] - row["zero"]) < 0.2 and abs(row["unbiased"]) < 0.3 for row in found["by_layer"])
+
+
 @pytest.mark.parametrize("stage, settings", [(cka, Cka(texts=5, samples=5)), (separability, Separability(texts=5, samples=5))])
 def test_no_model_reads_more_of_a_text_than_another(tmp_path, monkeypatch, stage, settings):
     paths = [tmp_path / "de.txt", tmp_path / "en.txt"]

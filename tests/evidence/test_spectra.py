@@ -10,7 +10,7 @@ from tiny_models import small_encoder, small_model
 
 from workflow_scripts import registry
 from workflow_scripts.evidence import spectra
-from workflow_scripts.evidence.spectra import Spectra, curve, measures, singular_values, weights_of
+from workflow_scripts.evidence.spectra import Spectra, curve, measures, singular_values, tall_singular_values, weights_of
 from workflow_scripts.evidence.states import open_half
 from workflow_scripts.stage import InputError, read_json
 
@@ -48,6 +48,21 @@ def test_every_family_has_its_matrices_and_their_norms_are_those_of_frobenius(tm
         assert 1 <= row["effective_rank"] <= min(matrix.shape) and row["curve"][0][1] == pytest.approx(row["largest"], abs=1e-5)
     shapes = {row["matrix"]: row["shape"] for row in found["by_matrix"]}
     assert shapes["FC1"] == [64, 32] and shapes["FC2"] == [32, 64] and shapes["K"] == [32, 32]
+
+
+def test_embeddings_have_a_spectrum_and_a_distance_where_the_pieces_are_as_many(tmp_path):
+    start = tiny(tmp_path / "tiny", "mbart")
+    matrix = open_half("start", start).network.get_input_embeddings().weight.detach()
+    assert tall_singular_values(matrix, rows=7) == pytest.approx(singular_values(matrix), rel=1e-5, abs=1e-5)
+    of_base = spectra.of_embeddings(matrix, matrix, 5)
+    assert of_base["norm"] == pytest.approx(float(torch.linalg.norm(matrix))) and of_base["distance"] == of_base["moved"] == 0
+    scaled = spectra.of_embeddings(1.5 * matrix, matrix, 5)
+    # all of it is scaled, so that the weights moved as far as their singular values
+    assert [scaled["distance"], scaled["moved"]] == pytest.approx([0.5 * of_base["norm"]] * 2, rel=1e-5)
+    assert "distance" not in spectra.of_embeddings(matrix[1:], matrix, 5) and "moved" not in spectra.of_embeddings(matrix, None, 5)
+    spectra.main(tmp_path / "spectra.json", models=(start,), names=("start",))
+    found = read_json(tmp_path / "spectra.json")["models"]["start"]["embeddings"]
+    assert found["shape"] == list(matrix.shape) and found["norm"] == pytest.approx(of_base["norm"])
 
 
 def test_the_distance_is_that_of_the_sorted_values_and_what_did_not_move_has_none(tmp_path):

@@ -83,7 +83,7 @@ def test_a_metric_that_cannot_be_made_leaves_the_time_and_the_other(tmp_path, mo
     for tokenize in ("", "char"):
         speed.main(tmp_path / "speed.json", (small_model(tmp_path),), source, target, tokenize=tokenize, **given)
         found[tokenize] = read_json(tmp_path / "speed.json")
-    assert found[""]["failed"] == {"BLEU": "OSError: no network"} and not found["char"]["failed"]
+    assert [*found[""]["failed"]] == ["BLEU"] and "no network" in found[""]["failed"]["BLEU"] and not found["char"]["failed"]
     assert all(row["BLEU"] is None and row["chrF"] > 0 and row["sentences_per_second"] > 0 for row in found[""]["rows"])
     assert all(row["BLEU"] is not None for row in found["char"]["rows"])
     (series,) = points({(row["arm"], "one"): row for row in found[""]["rows"]}, "BLEU")

@@ -16,7 +16,8 @@ from phases import TINY, finetune, phase_files
 from planted import SMALL, p_at_1, planted
 from tiny_models import MANUAL, manual_pairs, small_encoder, small_model
 
-from workflow_scripts.evidence import cka, comet, representation, separability, spectra, speed
+from workflow_scripts import registry
+from workflow_scripts.evidence import cka, comet, layerwise, representation, separability, spectra, speed
 from workflow_scripts.lexicon import lexicon, mapping
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
 from workflow_scripts.models import decoding, refining
@@ -351,6 +352,21 @@ def singular_values(folder: Path, device: str) -> None:
     near(*reports(folder, device, run), 1e-3, 1e-4)
 
 
+def numbers_of_layers(folder: Path, device: str) -> None:
+    """A number for the states of each layer."""
+    layerwise.analysis("mean-size", label="mean size of states")(lambda states: float(abs(states).mean()))
+    text, model = parallel(folder), small_model(folder)
+
+    def run(output: Path, where: str) -> None:
+        told = {"texts": text, "languages": ("de", "en"), "measure": "mean-size"}
+        layerwise.main(output, models=(model,), names=("one",), **told, settings=layerwise.Layerwise(device=where))
+
+    try:
+        near(*reports(folder, device, run), 1e-3, 1e-4)
+    finally:
+        registry.forget("analysis", "mean-size")
+
+
 def languages_apart(folder: Path, device: str) -> None:
     """How well the languages can be told apart; a text or two may fall on the other side of a border."""
     text, model = parallel(folder), small_model(folder)
@@ -417,6 +433,7 @@ COMPARISONS: dict[type, Callable[[Path, str], None]] = {
     cka.Cka: alignment,
     spectra.Spectra: singular_values,
     separability.Separability: languages_apart,
+    layerwise.Layerwise: numbers_of_layers,
     retrieval.Retrieval: neighbours,
     speed.Speed: timing,
     comet.Comet: scoring,

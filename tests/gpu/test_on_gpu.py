@@ -27,6 +27,7 @@ from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.experiment import of_training
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.fitting import parts_that_fit, try_part
+from workflow_scripts.training.launching import ON_ONE_NODE
 from workflow_scripts.training.loop import pick_loss
 from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import split_batch
@@ -103,7 +104,7 @@ def test_all_gpus_of_the_node_share_the_work(tmp_path):
     files, gpus = phase_files(tmp_path), torch.cuda.device_count()
     settings = {**SHORT, **comparisons.NO_DROPOUT, "bleu_sentences": 0, "device": "cuda", "precision": "float32"}
     finetune(*files, tmp_path / "one", Training(**settings))
-    run = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus), "-m", "--"]
+    run = ["-m", "torch.distributed.run", *ON_ONE_NODE, "--nproc-per-node", str(gpus), "-m", "--"]
     done = subprocess.run([sys.executable, *run, *command(*files, tmp_path / "all", settings)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     assert read_json(tmp_path / "all/training.json")["processes"] == gpus

@@ -1,7 +1,7 @@
 """VecMap's engine, with a program that stands in for `map_embeddings.py`: it takes the same command line and really maps."""
 
-import dataclasses
 import json
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -206,5 +206,5 @@ def test_more_options_are_handed_on(tmp_path, vectors, clone):
 
 
 def test_every_mode_that_maps_has_options(tmp_path):
-    modes = {field.name: field for field in dataclasses.fields(Mapping)}["mode"].type.__args__
+    modes = get_args(get_type_hints(Mapping)["mode"])
     assert all(vecmap.options(mode, tmp_path) for mode in set(modes) - {"mapped", "dictionary", "aligned"})

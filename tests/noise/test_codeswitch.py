@@ -14,12 +14,14 @@ from workflow_scripts.noise.codeswitch import (
     match_case,
     one_sided,
     replace_words,
+    rows_of_pairs,
     switch_lines,
     switch_words,
 )
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import files
+from workflow_scripts.text.examples import Example, write_table
 from workflow_scripts.text.words import MASK, fold, words_of
 
 LINE = "Öffnen Sie die Datei, und drucken Sie dann das Fenster (nur in Writer) noch einmal aus."
@@ -198,7 +200,11 @@ WORDS = sorted({fold(word, "en") for word in words_of(ENGLISH, "en").strings() i
 
 def one_side(folder, kind="codeswitch", words=WORDS, **changes):
     """The rows of the first round of English text that is switched into German and French, and the report."""
-    (folder / "text.en").write_text("".join(f"{line}\n" for line in ENGLISH), encoding="utf-8")
+    pairs = [Example("same", *texts) for texts in zip(ENGLISH[::2], ENGLISH[1::2], strict=True)]
+    if changes.get("pairs"):
+        write_table(folder / "text.en", [*pairs, pairs[0]])
+    else:
+        (folder / "text.en").write_text("".join(f"{line}\n" for line in ENGLISH), encoding="utf-8")
     lexicons = []
     for code in ("de", "fr"):
         # every other word has a translation in either language
@@ -219,6 +225,32 @@ def test_each_sentence_is_switched_into_one_language_drawn_for_it(tmp_path):
     assert all(len(codes) <= 1 for codes in drawn) and 120 < drawn.count({"fr"}) < 240 and 120 < drawn.count({"de"}) < 240
     assert report["into"] == ["de", "fr"] and report["sides"]["en"]["rate"] == pytest.approx(0.35, abs=0.03)
     assert one_side(tmp_path)[0] == rows != one_side(tmp_path, seed=2)[0]
+
+
+def test_the_texts_of_a_pair_are_restored_as_one_with_single_words_switched_each_text_into_its_own_language(tmp_path):
+    rows, report = one_side(tmp_path, pairs=True)
+    # a pair that comes twice is a row once
+    pairs = dict.fromkeys(zip(ENGLISH[::2], ENGLISH[1::2], strict=True))
+    assert [tuple(original.split(" </s> ")) for _, original in rows] == [*pairs]
+    texts = [noised.lower().split(" </s> ") for noised, _ in rows]
+    drawn = [tuple("".join(code for code in ("de", "fr") if f"{code}ð" in text) for text in pair) for pair in texts]
+    assert {("de", "fr"), ("fr", "de"), ("de", "de")} <= {*drawn} and "defr" not in {code for pair in drawn for code in pair}
+    assert report["pairs"] and report["sides"]["en"]["rate"] == pytest.approx(0.35, abs=0.03)
+    (tmp_path / "single").mkdir()
+    spans, _ = one_side(tmp_path / "single")
+
+    def runs(lines):
+        """How often the word after a switched one is switched, too."""
+        hits = ["ð" in word for line in lines for word in [*line.lower().split(), "</s>"]]
+        return sum(a and b for a, b in zip(hits, hits[1:], strict=False)) / sum(hits)
+
+    assert runs(noised for noised, _ in rows) < 0.75 * runs(noised for noised, _ in spans)
+
+
+def test_a_text_without_a_second_is_no_pair(tmp_path):
+    write_table(tmp_path / "text.en", [Example("same", "One text.", "Another one."), Example("same", "Alone.", "")])
+    with pytest.raises(InputError, match=r"text\.en, line 2: has no second text; `restore: pairs` is for pairs of texts"):
+        list(rows_of_pairs(tmp_path / "text.en"))
 
 
 def test_controls_hit_the_same_words_of_one_side(tmp_path):

@@ -8,12 +8,11 @@ import pytest
 from invented import ARMS, BLEU, configuration, plain, put, report, results
 
 from workflow_scripts.evidence.comet import Comet
-from workflow_scripts.report.__main__ import section, templates, write_report
-from workflow_scripts.report.comparison import all_alike, differences, measures, published
+from workflow_scripts.report.__main__ import templates, write_report
+from workflow_scripts.report.comparison import all_alike, differences, measures
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.study import configured
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.experiment import Published
 
 
 def test_a_lower_error_rate_is_better_and_a_test_the_other_way_round_is_turned(tmp_path):
@@ -153,21 +152,6 @@ def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
     assert [row.split("\t")[5:10] for row in rows if "COMET" in row][1] == ["csr", "1", "COMET", "0.82468", "model:m"]
 
 
-def test_published_numbers_stand_beside_measured_ones(tmp_path):
-    root = results(tmp_path / "results")
-    config = configuration()
-    config.experiments["demo"].published = [
-        Published(arm="csr", metric="TER", value=39.2, source="Table <II>"),
-        Published(arm="csr", metric="BLEU", value=38.1, source="Table II", backbone="facebook/mbart-large-cc25", updates=30000),
-        Published(arm="finetune", metric="BLEU", value=37.8, source="Table II", backbone="somebody/mbart", updates=100),
-    ]
-    write_report(root, tmp_path / "p.html", tmp_path / "p.tsv", settings=config)
-    text = plain((tmp_path / "p.html").read_text(encoding="utf-8"))
-    assert "39.2 Table <II> – not comparable : not measured here" in text
-    assert "backbone facebook/mbart-large-cc25 there, somebody/mbart here; 30,000 updates there, 100 here" in text
-    assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
-
-
 def test_arms_that_are_not_better_than_a_copy_of_the_source_are_named_first(tmp_path):
     root = results(tmp_path / "results")
     assert "needs no model" not in report(root, tmp_path)[0]
@@ -194,52 +178,6 @@ def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
     assert [*all_alike(study)] == [
         "On the test set pages finetune wrote the same line, “0”, for 15 of 15 sources with seed 2: it has learnt too little to be scored."
     ]
-
-
-def test_a_published_meteor_and_model_are_found_under_their_names_here(tmp_path):
-    root, config = results(tmp_path / "results"), configuration()
-    small = root / "backbones/small/backbone.json"
-    put(root / "backbones/xlmr/backbone.json", {"kind": "hub", "model": "somebody/xlmr"})
-    put(small, {"kind": "converted", "start": "results/backbones/xlmr/model"})
-    study = configured(root, "demo", config)
-    measured = [{"testset": "pages", "arm": "csr", "seed": 1, "metric": "METEOR (exact+stem)", "value": 15.5, "signature": "s"}]
-    for backbone, differs in (("somebody/xlmr", []), ("somebody/other", ["backbone somebody/other there, somebody/xlmr here"])):
-        study.settings.published = [Published("csr", "METEOR", 15.9, "Table 3", backbone=backbone)]
-        (row,) = published(study, measured)
-        assert row["measured"]["mean"] == 15.5 and row["differs"] == [
-            "a METEOR that is not stated there, METEOR (exact+stem) here",
-            *differs,
-        ]
-
-
-def test_published_numbers_of_other_text_or_another_rouge_are_not_comparable(tmp_path):
-    root, config = results(tmp_path / "results"), configuration()
-    measured = {"BLEU": {"value": 20, "signature": "tok:13a|s"}, "BLEU, lower-cased": {"value": 22, "signature": "case:lc|tok:13a|s"}}
-    measured |= {"ROUGE-1": {"value": 30, "signature": "case:lc|tok:words|version:rouge-score 0.1"}}
-    path = root / "runs/demo/csr/seed1/pages.scores.json"
-    numbers = {
-        "capitals": Published(arm="csr", metric="BLEU", value=1.0, source="capitals", tokenize="13a"),
-        "folded": Published(arm="csr", metric="BLEU", value=1.0, source="folded", lowercase=True),
-        "words": Published(arm="csr", metric="word_f_all", value=1.0, source="words", lowercase=True),
-        "rouge": Published(arm="csr", metric="ROUGE-1", value=1.0, source="rouge", tokenize="files2rouge"),
-        "unsaid": Published(arm="csr", metric="ROUGE-1", value=1.0, source="unsaid"),
-    }
-    config.experiments["demo"].published = list(numbers.values())
-
-    def told(lowercase, metrics):
-        config.corpora["help"].lowercase = lowercase
-        put(path, {"sentences": 3, "metrics": metrics})
-        study = configured(root, "demo", config)
-        return {row["number"].source: (row["measured"]["mean"], row["differs"]) for row in section(study)["published"]}
-
-    with_capitals, without = told(False, measured), told(True, {key: measured[key] for key in ("BLEU", "ROUGE-1")})
-    other = ["lower-cased text there, text with capitals here"]
-    assert with_capitals["capitals"] == (20, []) and with_capitals["folded"] == (22, []) and with_capitals["words"][1] == other
-    assert without["capitals"] == (20, ["text with capitals there, lower-cased text here"])
-    assert without["folded"] == (20, []) and without["words"][1] == []
-    for found in (with_capitals, without):
-        assert found["rouge"][1] == ["counted by files2rouge there, by rouge-score 0.1 on words here"]
-        assert found["unsaid"][1] == ["counted by what is not stated there, by rouge-score 0.1 on words here"]
 
 
 def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 import pytest
 from invented import ARMS, configuration, plain, put, report, results
 
-from workflow_scripts.report.__main__ import write_report, zero_shot
+from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.comparison import contrast
 from workflow_scripts.report.exhibits import marked
 from workflow_scripts.report.shown import PARTS
 from workflow_scripts.report.study import evenly, signed, summary
+from workflow_scripts.report.zero_shot import zero_shot
 from workflow_scripts.stage import InputError
 
 
@@ -231,6 +232,24 @@ def test_in_the_matrix_experiments_on_one_corpus_share_rows_and_what_a_model_lea
     }  # fmt: skip
     assert matrix["baselines"]["spanish"] == "finetune" and matrix["columns"]["both"] == ["de", "es"]
     assert matrix["trivial"] == {"german@pages": 3.5, "spanish@pages": 3.5}
+
+
+def test_comet_has_a_matrix_of_its_own_where_it_was_measured():
+    def part(name, source, zero_shot, metrics):
+        cells = {test: {"cells": {("csr", metric): {"mean": 1.0} for metric in metrics}} for test in ("pages", *zero_shot)}
+        study = SimpleNamespace(
+            name=name, corpus_name=source, source=source, learnt_sources=[source], target="en", leading="BLEU", zero_shot=zero_shot,
+            tested=["pages", *zero_shot], arms={"csr": None}, baseline="csr", lowercased=[],
+        )  # fmt: skip
+        return {"study": study, "failed": {}, "scores": {"tables": cells, "trivial": {}, "trivially": "a copy of the source"}}
+
+    parts = [part("de1", "de", {"ru1@pages": "ru"}, ["BLEU", "COMET"]), part("ru1", "ru", {"de1@pages": "de"}, ["BLEU"])]
+    bleu, comet = zero_shot(parts)
+    assert (
+        (bleu["metric"], comet["metric"]) == ("BLEU", "COMET")
+        and list(bleu["columns"]) == ["de1", "ru1"]
+        and list(comet["columns"]) == ["de1"]
+    )
 
 
 def test_in_the_matrix_a_test_set_has_one_row_for_models_of_all_backbones():

@@ -47,7 +47,7 @@ def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set()
     assert analyses.stage_flags(config, PART, "cka") == [*told, "--base", "bible", "--languages", "de", "en", "--parallel"]
     assert analyses.stage_flags(config, PART, "spectra") == [*told, "--base", "bible"]
     assert analyses.stage_flags(config, PART, "separability") == [*told, "--languages", "de", "en", "--parallel"]
-    assert {f"results/analyses/insides/{stage}.json" for stage in analyses.STAGES} <= {*inputs.report_inputs(config)}
+    assert {f"results/analyses/insides/{stage}.json" for stage in analyses.ours()} <= {*inputs.report_inputs(config)}
     only = configured(languages=["en"], stages=["cka"], parallel=False, cka={"poolings": ["first"]})
     assert analyses.stage_flags(only, PART, "cka")[-2:] == ["--languages", "en"]
     assert analyses.results(only) == ["results/analyses/insides/cka.json"]

@@ -72,7 +72,7 @@ HELP = DEFAULT["corpora"]["help"]
         # names that nothing has
         (f"{EXPERIMENT}/lexicon", "unsupervized", "did you mean 'unsupervised'"),
         (f"{EXPERIMENT}/backbone", "mbart", r"'mbart' is not defined; there is bible"),
-        (f"{EXPERIMENT}/scores/metrics", ["BLUE"], "'BLEU', 'chrF', 'TER', .*got 'BLUE'"),
+        (f"{EXPERIMENT}/scores/metrics", ["BLUE"], "'BLEU', 'chrF', .*got 'BLUE'; did you mean 'BLEU'"),
         (f"{EXPERIMENT}/scores/tokenize", "13b", "'13a'.*got '13b'"),
         (f"{EXPERIMENT}/decoding/compute_type", "int9", "'int8'.*got 'int9'"),
         (f"{TRAINING}/precision", "float16", "'auto', 'float32' or 'bfloat16'"),

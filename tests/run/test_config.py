@@ -14,6 +14,7 @@ import yaml
 from configurations import DEFAULT, changed, classified, summaries
 from snakemake.utils import update_config
 
+from workflow_scripts.report.study import configured
 from workflow_scripts.run import arms, config, inputs
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
@@ -64,7 +65,7 @@ def test_configurations_of_the_version_before_load_and_mean_the_same(name):
 def test_every_published_number_belongs_to_a_recipe():
     with open("config/published.tsv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    told = set(re.findall(r"-?\d+\.\d+", Path("docs/reproduce.md").read_text(encoding="utf-8")))
+    told = set(re.findall(r"-?\d+(?:\.\d+)?", Path("docs/reproduce.md").read_text(encoding="utf-8").replace(",", "")))
     assert not [row for row in rows if row["metric"] != "COMET" and row["value"] not in told]
     loaded = [recipe(name) for name in ("translation", "summarisation", "inference")]
     found = {
@@ -75,6 +76,39 @@ def test_every_published_number_belongs_to_a_recipe():
         for number in experiment.published
     }
     assert {(row["experiment"], row["arm"], row["testset"], row["metric"]) for row in rows} == found
+
+
+@pytest.mark.parametrize(("names", "other"), [(["translation"], {"iwslt15", "iwslt17-it"}), (["translation", "ml50"], set())])
+def test_the_papers_test_sets_of_two_languages_are_others_than_those_that_can_be_downloaded(names, other):
+    merged = copy.deepcopy(DEFAULT)
+    for name in names:
+        update_config(merged, yaml.safe_load(Path(f"config/{name}.yaml").read_text(encoding="utf-8")))
+    loaded = config.load(merged)
+    for name in loaded.run.experiments:
+        study = configured(Path("results"), name, loaded)
+        for number in loaded.experiments[name].published:
+            if number.source in ("Zan et al., Table II", "Zan et al., Table III"):
+                testset = number.testset or "test"
+                text = loaded.experiments[testset.partition("@")[0] if number.testset else name].corpus
+                assert (number.tested_on != study.tested_on[testset]) == (text in other)
+                assert number.direction == study.direction(testset)
+
+
+def test_every_table_and_figure_of_the_papers_has_a_row():
+    rows = [line.split("|")[1] for line in Path("docs/reproduce.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    told = " ".join(rows)
+    for kind, numbers in (("Table", ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "1", "2", "3", "4")), ("Figure", ("1", "2", "3"))):
+        assert not [number for number in numbers if not re.search(rf"\b{kind} {number}\b", told)]
+
+
+def test_pairs_are_restored_from_the_table_of_examples():
+    loaded = recipe("inference")
+    for name, wanted in (("xnli", ("", "", "")), ("xnli-released", (".tsv", "--pairs", "--documents"))):
+        w = SimpleNamespace(experiment=name, noise="codeswitch", phase="pretext")
+        text = arms.switched_text(loaded, w, "train")
+        assert text == f"results/labelled/xnli/train.en{wanted[0]}"
+        assert (arms.pairs_flag(loaded, w), arms.restored_documents(loaded, w)) == wanted[1:]
+    assert switched_into(loaded, "xnli-released") == ["de", "es", "fr"]
 
 
 def test_the_configuration_is_read_without_networks():

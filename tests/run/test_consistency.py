@@ -79,6 +79,7 @@ def test_mistakes_with_summaries_are_named(path, value, message):
         (f"{EXPERIMENT}/lexicon", "unsupervised", r"lexicons\.unsupervised\.mapping\.mode: must be dictionary"),
         (f"{EXPERIMENT}/into", ["de", "fr"], r"lexicons\.wiktionary\.dictionary: en-fr is missing, which .*; give a file of word pairs"),
         (f"{EXPERIMENT}/into", ["en"], r"into: no language but 'en'"),
+        (f"{EXPERIMENT}/restore", "pair", r"restore: .*texts.*pairs"),
         (f"{EXPERIMENT}/arms", ["finetun-10e"], r"arms: 'finetun-10e' is not defined"),
         (f"{EXPERIMENT}/arms", ["finetune"], "none of the run's arms"),
         (f"{EXPERIMENT}/arms", [], "none of the run's arms"),

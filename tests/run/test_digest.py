@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from workflow_scripts.run.config import load
 from workflow_scripts.run.digest import Failure, diagnose, digest, end_of, failures
+from workflow_scripts.training.launching import ON_ONE_NODE
 
 WORKFLOW = """
 import sys
@@ -469,7 +470,7 @@ def test_what_torchrun_adds_does_not_hide_why_one_process_ended(tmp_path, ending
     (tmp_path / "worker.py").write_text(
         f"import os, sys, time\nif os.environ['RANK'] == '0':\n    print('update 5/10', flush=True)\n    {ending}\ntime.sleep(60)\n"
     )
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(tmp_path / "worker.py")]
+    launch = [sys.executable, "-m", "torch.distributed.run", *ON_ONE_NODE, "--nproc-per-node", "2", str(tmp_path / "worker.py")]
     with open(tmp_path / "log", "w") as log:
         assert subprocess.run(launch, stdout=log, stderr=log).returncode
     assert diagnose(Failure("finetune", {}, "SLURM status is: 'FAILED'", [str(tmp_path / "log")], False), [])[0].startswith(why)

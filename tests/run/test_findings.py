@@ -14,6 +14,18 @@ def test_an_experiment_that_is_defined_but_not_run_is_told():
     assert [str(finding) for finding in findings.experiments(config.load(raw))] == ["ok     run.experiments: mine"]
 
 
+def test_what_a_later_selection_costs_is_told_before_the_first_run():
+    raw = changed("experiments/mine", {"like": "help-de-en"})
+    raw["experiments"]["other"] = {"like": "help-de-en", "backbone": "second"}
+    raw["backbones"]["second"] = {"like": "bible"}
+    assert not list(findings.left_out(config.load(DEFAULT)))
+    (note,) = findings.left_out(config.load(raw))
+    assert note.said.startswith("leaves out mine, also on backbone bible.")
+    assert "add one later, and 4 trainings are made anew" in note.said
+    raw["run"]["experiments"] = ["help-de-en", "mine"]
+    assert not list(findings.left_out(config.load(raw)))
+
+
 def test_an_experiment_that_asks_for_more_seeds_than_the_run_has_is_told():
     said = [str(finding) for finding in findings.few_seeds(config.load(changed("experiments/help-de-en/seeds", 3)))]
     assert said == ["note   experiments.help-de-en.seeds: 3, but run.seeds has 1; name more of them there"]

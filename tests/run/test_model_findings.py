@@ -139,6 +139,15 @@ def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
     assert not list(model_findings.gpu_decoding(config.load(DEFAULT), {"decoding": {}}))
     raw = changed("experiments/help-de-en/decoding", {"engine": "huggingface"})
     assert not list(model_findings.gpu_decoding(config.load(raw), jobs))
+    # a GPU of this machine that PyTorch uses would train for hours, and end at decoding
+    monkeypatch.setattr(model_findings, "gpu_here", lambda: 80.0)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert [str(each) for each in model_findings.gpu_decoding(config.load(DEFAULT), {})] == ["WRONG  decoding on a GPU: no cuBLAS"]
+    assert not list(model_findings.gpu_decoding(config.load(raw), {}))
+    on_slurm = {"decoding": {"gpu": 1, "slurm_partition": "gpu"}}
+    assert [each.verdict for each in model_findings.gpu_decoding(config.load(DEFAULT), on_slurm)] == ["note"]
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert not list(model_findings.gpu_decoding(config.load(DEFAULT), {}))
 
 
 def test_texts_that_are_generated_are_decoded_on_a_gpu_too(tmp_path, monkeypatch):

@@ -28,7 +28,10 @@ def test_files_for_another_reader_are_noted(tmp_path):
     assert len(notes) == 2 and notes[1].startswith("note") and "in quotation marks, which are read as text; set `quoted: true`" in notes[1]
     (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
-    assert any("has 1 line(s); if these should be more" in note for note in notes)
+    assert any("its lines end in \\r alone" in note for note in notes)
+    (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\n" * 2)
+    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    assert any("has 2 line(s); if these should be more" in note for note in notes)
     (tmp_path / "dev.tsv").write_text("German\tEN\n" + "<p>Eine <B class='x'>Zeile\t1 < 2 <s> a > b\n" * 20)
     notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
     assert (

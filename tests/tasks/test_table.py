@@ -18,7 +18,7 @@ from workflow_scripts.tasks.table import TASKS
 TABLES = {"tasks/table.py", "report/shown.py", "report/measures.py", "models/families.py"}
 """Tasks by name; the heads of the families of models have the same names."""
 HOMONYMS = {
-    "retrieval": {"report/comparison.py", "report/insides.py", "evidence/separability.py"},  # a measure of distances, too
+    "retrieval": {"report/published.py", "report/insides.py", "evidence/separability.py"},  # a measure of distances, too
     "titles": {"report/__main__.py"},  # of the parts of a page
 }
 """Task → modules in which the same word means something else."""

@@ -134,9 +134,18 @@ def test_a_pair_is_translated_and_its_label_kept_as_the_rule_calls_it(tmp_path, 
         def __init__(self, text):
             self.text = text
 
+    class Shouting:
+        about = dict[str, int]()
+
+        def __call__(self, lines, languages, best):
+            return [[Ranked(line.upper())] for line in lines]
+
+        def warn(self, what):
+            pass
+
     @contextmanager
     def shouting(*_):
-        yield lambda lines, languages, best: [[Ranked(line.upper())] for line in lines]
+        yield Shouting()
 
     monkeypatch.setattr(translated_stage, "translator", shouting)
     outputs = [tmp_path / name for name in ("x.tsv", "x", "x.json")]

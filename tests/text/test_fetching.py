@@ -60,7 +60,7 @@ def test_a_file_in_the_cache_that_was_changed_is_refused(server, tmp_path):
 def test_a_missing_checksum_is_told_and_costs_no_second_download(server, tmp_path):
     server.files["/words.txt"] = content = b"dog Hund\n"
     data = Data(url=f"{server.url}/words.txt")
-    with pytest.raises(InputError, match=f"add `sha256: {sha256(content)}`"):
+    with pytest.raises(InputError, match=f"add `sha256: {sha256(content)}`, in a block with `each`"):
         acquired(tmp_path, data)
     data.sha256 = sha256(content)
     assert acquired(tmp_path, data).read_bytes() == content and len(server.requests) == 1

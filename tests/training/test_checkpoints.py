@@ -36,6 +36,7 @@ from workflow_scripts.training.checkpoints import (
     update_of,
 )
 from workflow_scripts.training.curve import LOSS_ONLY, handed_on
+from workflow_scripts.training.launching import ON_ONE_NODE
 from workflow_scripts.training.settings import Training
 
 FORKED = get_context("fork")
@@ -163,7 +164,7 @@ def test_a_phase_that_is_killed_in_a_look_loses_no_update(setup, tmp_path, monke
     assert looks[0] == looks[1]
 
 
-TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--shutdown-timeout", "300", "--nproc-per-node", "2", "--no-python", "--"]
+TORCHRUN = ["-m", "torch.distributed.run", *ON_ONE_NODE, "--shutdown-timeout", "300", "--nproc-per-node", "2", "--no-python", "--"]
 TORCHRUN += [warm.python(), "-m"]
 
 

@@ -40,8 +40,9 @@ def test_several_gpus_are_shared_by_torchrun(started, monkeypatch):
     assert not started  # nobody gave them to this job
     monkeypatch.setenv("SLURM_JOB_GPUS", "0,1,2,3,4,5,6,7")
     launching.launch("some.module")
-    assert started[0][1][1:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "8"]
-    assert started[0][1][6:] == ["--shutdown-timeout", "300", "-m", "--", "some.module", "translate", "--seed", "1"]
+    *torchrun, processes = started[0][1][1:11]
+    assert torchrun == ["-m", "torch.distributed.run", *launching.ON_ONE_NODE, "--nproc-per-node"] and processes == "8"
+    assert started[0][1][11:] == ["--shutdown-timeout", "300", "-m", "--", "some.module", "translate", "--seed", "1"]
     monkeypatch.setenv("WORLD_SIZE", "8")
     launching.launch("some.module")
     assert len(started) == 1
@@ -97,6 +98,18 @@ def test_several_nodes_have_a_torchrun_each(started, monkeypatch):
     assert "SLURM_JOB_ID" in environment and not any(name.startswith("SLURM_NTASKS") for name in environment)
 
 
+def test_where_slurm_does_not_say_which_node_is_the_first_one_line_says_so(monkeypatch, commands, tmp_path):
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "node[1-2]")
+    commands("scontrol", "node1\nnode2\n")
+    assert launching.first_node() == "node1"
+    commands("scontrol", "", 1)
+    with pytest.raises(SystemExit, match=r"error: the job has several nodes \(node\[1-2\]\), but scontrol is not to be found"):
+        launching.first_node()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match="put Slurm's programs on the PATH"):
+        launching.first_node()
+
+
 def test_two_processes_that_are_two_nodes_pretrain_a_veco_as_one_does(tmp_path):
     parallel(tmp_path)
     settings = Training(
@@ -112,11 +125,12 @@ def test_two_processes_that_are_two_nodes_pretrain_a_veco_as_one_does(tmp_path):
     arguments = [str(part) for name, path in paths.items() for part in (f"--{name}", path)]
     arguments += ["--languages", "de", "en", "--threads", "2", "--settings", json.dumps(asdict(block))]
     with socket.socket() as free:
-        free.bind(("localhost", 0))
-        meeting = f"localhost:{free.getsockname()[1]}"
+        free.bind(("127.0.0.1", 0))
+        meeting = f"127.0.0.1:{free.getsockname()[1]}"
     line = launching.across_nodes("workflow_scripts.training.backbone", arguments, 2, 1, "node1", "1")
     line = line[line.index(sys.executable) :]  # what srun starts on each node
-    line[line.index("--rdzv-endpoint") + 1] = meeting
+    at = line.index("--rdzv-endpoint")
+    line[at : at + 2] = ["--rdzv-endpoint", meeting, "--local-addr", "127.0.0.1"]  # this machine may not know its own name
     at = line.index("workflow_scripts.training.backbone")
     assert line[at - 2 : at] == ["-m", "--"]
     line[at - 2 : at] = ["--no-python", "--", warm.python(), "-m"]  # the same processes, sooner

@@ -4,7 +4,8 @@ Linear CKA (Kornblith et al. 2019) compares two representations X (n × d) and Y
 other rotated and scaled, and does not need d = e. Compared are
 
 - models with each other, in each language, layer by layer or each layer with each (Ji et al. 2024, Figure 1),
-- languages with each other within a model, layer by layer, on texts that are translations of each other (their Figure 2).
+- languages with each other within a model, layer by layer (their Figure 2): on texts that are translations of each other or, with
+  `unaligned`, on any.
 
 Two estimates stand side by side:
 
@@ -60,6 +61,9 @@ class Cka:
     """Which layers of two models are compared: each with the `same` of the other, or each with `all`."""
     against: list[str] = field(default_factory=list)
     """Models that all others are compared with; by default the analysis's `base`, or without one every two models."""
+    unaligned: bool = False
+    """Compare languages in text that is not `parallel` as well, line i of one with line i of the other, as Ji et al. (2024) presumably do
+    in their Figure 2. Such lines have nothing to do with each other: the plain estimate is near its zero line, the unbiased one near 0."""
     samples: Positive = 1_000
     """Resamples of the texts, for the 95 % intervals."""
     block: Positive = 500
@@ -105,8 +109,8 @@ def main(
 ) -> None:
     """Write the similarities of `models`, called `names`, on `texts` in `languages`.
 
-    Without `parallel` texts, languages are not compared; `labelled` files are tables of examples, each of which is a text, and
-    in those of `documents`, `</s>` stands between sentences.
+    Without `parallel` texts, languages are not compared unless `settings.unaligned`; `labelled` files are tables of examples, each of
+    which is a text, and in those of `documents`, `</s>` stands between sentences.
 
     Raises `InputError` where models that are compared layer by layer have different numbers of layers, where nothing is left to compare,
     and for what `read_texts` and `open_half` refuse.
@@ -128,7 +132,7 @@ def main(
 
     shapes = [(half(model).depth, half(model).width, half(model).form.title) for model in range(len(models))]
     between = model_pairs(names, settings.against or [base] * bool(base))
-    pairs = pairs_of([depth for depth, _, _ in shapes], names, len(languages), parallel, between, settings)
+    pairs = pairs_of([depth for depth, _, _ in shapes], names, len(languages), parallel or settings.unaligned, between, settings)
     if not pairs:
         raise InputError(f"there is nothing to compare: {len(models)} model(s), {len(languages)} language(s), `parallel: {parallel}`")
     found = compare(pairs, read, len(lines[0]), [width for _, width, _ in shapes], settings)
@@ -183,11 +187,11 @@ def pairs_of(
     depths: Sequence[int],
     names: Sequence[str],
     languages: int,
-    parallel: bool,
+    of_languages: bool,
     between: list[tuple[int, int]],
     settings: Cka,
 ) -> list[Pair]:
-    """What is compared: the models of each pair in `between`, in every language; in `parallel` text also every two languages of each model.
+    """What is compared: the models of each pair in `between`, in every language; `of_languages` also every two languages of each model.
 
     Raises `InputError` where two models that are compared layer by layer differ in depth.
     """
@@ -201,8 +205,8 @@ def pairs_of(
         every = [(i, j) for i in range(depths[a] + 1) for j in range(depths[b] + 1) if settings.layers == "all" or i == j]
         pairs += [(Place(a, language, pooling, i), Place(b, language, pooling, j)) for language in range(languages) for i, j in every]
     for model, depth in enumerate(depths):
-        of_languages = list(combinations(range(languages), 2)) if parallel else []
-        for pooling, layer, (a, b) in product(range(len(settings.poolings)), range(depth + 1), of_languages):
+        two = list(combinations(range(languages), 2)) if of_languages else []
+        for pooling, layer, (a, b) in product(range(len(settings.poolings)), range(depth + 1), two):
             pairs.append((Place(model, a, pooling, layer), Place(model, b, pooling, layer)))
     return pairs
 

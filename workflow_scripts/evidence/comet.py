@@ -35,7 +35,9 @@ class Comet:
     """Settings of COMET."""
 
     model: str = "Unbabel/wmt22-comet-da"
-    """A Hugging Face id, or a checkpoint: a .ckpt file, or the folder with `hparams.yaml` and `checkpoints/model.ckpt`."""
+    """A Hugging Face id, or a checkpoint: a .ckpt file, or the folder with `hparams.yaml` and `checkpoints/model.ckpt`. Papers of 2020 to
+    2022 mostly have Unbabel/wmt20-comet-da, which was called wmt-large-da-estimator-1719; scores of different models are on different
+    scales."""
     revision: str | None = None
     """The commit or tag to load from the hub. Name one to make the run repeatable."""
     encoder: str | None = None
@@ -44,6 +46,17 @@ class Comet:
     """Number of sentences per batch; affects only time and memory."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute."""
+
+
+RENAMED = {"wmt-large-da-estimator-1719": "wmt20-comet-da"}
+"""Older name of a model → its name on the hub. COMET's maintainer: they are the same model (https://github.com/Unbabel/COMET/issues/47)."""
+
+
+def same_model(name: str, other: str) -> bool:
+    """Whether two names are of one model: an id of the hub, a folder or file of that name, or the name that it had before COMET 1.0."""
+    ends = [Path(each).name.removesuffix(".ckpt") for each in (name, other)]
+    first, second = (RENAMED.get(end, end) for end in ends)
+    return first == second
 
 
 class Unavailable(Exception):

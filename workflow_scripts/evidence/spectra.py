@@ -13,6 +13,10 @@ moved
     ‖W − W(base)‖_F, how far the weights themselves are apart. It is at least d, and at least the difference of the norms.
 largest
     the largest singular value.
+embeddings
+    The same of the embeddings of pieces, which Ji et al. name as what their argument hangs on besides, and leave open (footnote 2). Their
+    singular values are the roots of the eigenvalues of EᵀE, so that those below 1e-8 of the largest one are not exact. The distance to the
+    base is given where both have the same number of pieces.
 effective rank
     exp(−Σ pᵢ ln pᵢ) with pᵢ = σᵢ / Σ σ (Roy and Vetterli 2007): the number of directions that the weights use about equally.
 """
@@ -61,7 +65,8 @@ def main(
         torch.set_num_threads(threads)
     start: Weights = {}
     if base:
-        start = weights_of(open_half(base, models[names.index(base)], side, settings.device))
+        half = open_half(base, models[names.index(base)], side, settings.device)
+        start, first = weights_of(half), embeddings_of(half)
         known = {key: singular_values(matrix) for key, matrix in start.items()}
     found: dict[str, Any] = {}
     for name, path in zip(names, models, strict=True):
@@ -77,9 +82,20 @@ def main(
                 row["distance"] = float(np.linalg.norm(values - known[layer, kind]))
                 row["moved"] = float(torch.linalg.norm((matrix - start[layer, kind]).double()))
             rows.append({**row, "curve": curve(values, settings.points)})
-        found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_matrix": rows}
+        about = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_matrix": rows}
+        found[name] = {**about, "embeddings": of_embeddings(embeddings_of(half), first if base else None, settings.points)}
     where = str(pick_device(settings.device))
     write_json(output, {"base": base, "side": side, "models": found, "device": where, "settings": asdict(settings)})
+
+
+def of_embeddings(matrix: torch.Tensor, base: torch.Tensor | None, points: int) -> dict[str, Any]:
+    """What is measured of the embeddings of pieces, and how far they are from those of the base, where these are of as many pieces."""
+    values = tall_singular_values(matrix)
+    row = {"shape": list(matrix.shape), **measures(values), "curve": curve(values, points)}
+    if base is not None and base.shape == matrix.shape:
+        row["distance"] = float(np.linalg.norm(values - tall_singular_values(base)))
+        row["moved"] = float(torch.linalg.norm((matrix - base).double()))
+    return row
 
 
 Weights: TypeAlias = "dict[tuple[int, str], torch.Tensor]"
@@ -97,6 +113,12 @@ def weights_of(half: Half) -> Weights:
     }
 
 
+def embeddings_of(half: Half) -> torch.Tensor:
+    """The embeddings of pieces (pieces × width)."""
+    network: Any = half.network
+    return network.get_input_embeddings().weight.detach()
+
+
 def same_shapes(name: str, weights: Weights, base: str, start: Weights) -> None:
     """Raise `InputError` where two models differ in their number of layers or in the shape of a matrix."""
     way = "singular values of other models cannot be subtracted; leave `base` out, or analyse the models apart"
@@ -112,6 +134,12 @@ def same_shapes(name: str, weights: Weights, base: str, start: Weights) -> None:
 def singular_values(matrix: torch.Tensor) -> np.ndarray:
     """The singular values of a matrix, from the largest on, in float64."""
     return torch.linalg.svdvals(matrix.double()).cpu().numpy()
+
+
+def tall_singular_values(matrix: torch.Tensor, rows: int = 16_384) -> np.ndarray:
+    """The singular values of a matrix with many more rows than columns, from the largest on: a few rows in float64 at a time."""
+    products = sum(part.double().T @ part.double() for part in matrix.split(rows))
+    return np.sqrt(np.clip(torch.linalg.eigvalsh(products).flip(0).cpu().numpy(), 0, None))
 
 
 def measures(values: np.ndarray) -> dict[str, float]:

@@ -17,7 +17,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -35,10 +35,12 @@ from workflow_scripts.noise.released import pieces_of, released_side, switch_pie
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, from_plain, run, write_json
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.spelling import begins_sentence, read_vocabulary
-from workflow_scripts.text.words import Words, count_words, is_part_of_word, upper, words_of
+from workflow_scripts.text.targets import without_marks
+from workflow_scripts.text.words import BREAK, Words, count_words, is_part_of_word, upper, words_of
 
 Kind = Annotated[str, registry.Named("noise")]
 
@@ -146,6 +148,7 @@ def one_sided(
     seed: int = 1,
     tokens: int = 1,
     noise_settings: str = "{}",
+    pairs: bool = False,
     settings: CodeSwitch = CodeSwitch(),
 ) -> None:
     """Like the command `parallel`, but for text in one language. For each sentence one of the languages `into` is drawn.
@@ -161,6 +164,8 @@ def one_sided(
         seed: Seed of all random choices.
         tokens: How many tokens the pretext phase reads.
         noise_settings: Settings of the noise's own, one JSON value.
+        pairs: `text` and `dev` are tables of examples. The two texts of a pair are a row, with `</s>` between them; single words are
+            switched, each text into a language of its own. So does the authors' published code of XNLI.
         settings: Settings of all noise.
 
     Raises:
@@ -171,15 +176,17 @@ def one_sided(
         words = [name for name, other in registry.entries("noise").items() if not other.pieces]
         raise InputError(f"the noise `{kind}` needs both sides of a parallel text; use {', '.join(words[:-1])} or {words[-1]}")
     _check_lexicons(entry, lexicons, len(into) or 1)
-    counts = count_words(read_lines(text), language)
+    read = rows_of_pairs if pairs else read_lines
+    counts = count_words(read(text), language)
     if not counts:
         raise InputError(f"{text}: no words to switch")
     lookup = _lookup(entry, lexicons, language, into, counts, settings, seed)
     rounds = max(1, -(-tokens // counts.total()))
     own = own_settings(entry, noise_settings)
-    write = partial(write_words, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=settings.noise)
+    noise = replace(settings.noise, poisson_lambda=span_noise.SINGLE) if pairs else settings.noise
+    write = partial(write_words, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=noise, pairs=pairs)
     shares = {language: write_side(text, dev, language, rounds, output, write)}
-    _write_report(output, entry, rounds, [language], seed, shares, settings, own, into=into)
+    _write_report(output, entry, rounds, [language], seed, shares, settings, own, into=into, pairs=pairs)
 
 
 def show(
@@ -305,10 +312,31 @@ def write_words(
     seed: int,
     side: int,
     noise: Noise,
+    pairs: bool = False,
 ) -> None:
-    """Write rounds of noised words: noised line, original line."""
+    """Write rounds of noised words: noised line, original line. The lines may be `pairs` of texts in a table."""
     noised = partial(switched, lookup=lookup, entry=entry, own=own, seed=seed, side=side, noise=noise, total=total)
-    write_rounds(files, partial(read_lines, source), noised)
+    if pairs:
+        write_rounds(files, partial(rows_of_pairs, source), partial(_each_text, noised=noised))
+    else:
+        write_rounds(files, partial(read_lines, source), noised)
+
+
+def rows_of_pairs(examples: Path) -> Iterator[str]:
+    """The pairs of texts of a table of examples, each once, as lines with `</s>` between the two. Raises `InputError` for a single text."""
+    rows: dict[str, None] = {}
+    for each in read_table(examples):
+        if not each.pair:
+            raise InputError(f"{examples}, line {each.line}: has no second text; `restore: pairs` is for pairs of texts")
+        rows[f" {BREAK} ".join(without_marks(text) for text in each.texts)] = None
+    yield from rows
+
+
+def _each_text(lines: list[str], first: int, rounds: list[int], *, noised: Callable[..., Iterator[list[str]]]) -> Iterator[list[str]]:
+    """Noise of lines with two texts each, of which each is noised as a line of its own."""
+    texts = [text.strip() for line in lines for text in line.split(BREAK)]
+    for new in noised(texts, 2 * first, rounds):
+        yield [f"{one} {BREAK} {other}" for one, other in zip(new[::2], new[1::2], strict=True)]
 
 
 def write_pieces(

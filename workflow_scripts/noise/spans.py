@@ -31,6 +31,10 @@ class Noise:
     """Mean of the Poisson distribution of span lengths, in words. A length of zero is drawn again."""
 
 
+SINGLE = 0.0
+"""In the place of a mean length: words are hit one by one, not in spans. It is no setting: the code that needs it sets it."""
+
+
 class Hits(NamedTuple):
     """The words that noise hits in a number of sentences."""
 
@@ -54,7 +58,7 @@ def choose_words(choices: np.ndarray, before: np.ndarray, noise: Noise, seed: in
     Args:
         choices: For each word, its number of candidates.
         before: Number of words before each sentence, with the number of all words as the last entry (`words.Words`).
-        noise: Rate and span lengths.
+        noise: Rate and span lengths; with `SINGLE` in their place, single words are hit one by one.
         seed: Seed of the random choices.
         stream: Number of the random stream: 2 × round + side.
         first: Number of the first sentence in its text.
@@ -81,7 +85,7 @@ def _choose(choices, before, rate, poisson_lambda, seed, stream, first):
                 allowed += 1
         left = min(left, allowed)
         while left:
-            length = 0
+            length = int(poisson_lambda == SINGLE)
             while not length:
                 length = philox.poisson(state, poisson_lambda)
             start = philox.integer(state, allowed)

@@ -26,14 +26,18 @@ from markupsafe import Markup
 
 from workflow_scripts import registry
 from workflow_scripts.report import drawing, insides, labels, transfers
-from workflow_scripts.report.comparison import contrast, interval_and_p, published, reasons
+from workflow_scripts.report.comparison import contrast, interval_and_p, reasons
+from workflow_scripts.report.explorer import write_explorer
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
+from workflow_scripts.report.published import published, updates_needed
 from workflow_scripts.report.ran import too_long
 from workflow_scripts.report.shown import SHOWN, parts_of
 from workflow_scripts.report.study import Study, configured, digits, signed
+from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.languages import language
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
@@ -50,24 +54,37 @@ REPRESENTATION_METRICS = {
     "retrieval_target_to_source": "target_to_source",
 }
 """Metric name in scores.tsv → key in representation.json, of what is measured in the last layer."""
-ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "accuracies": [], "transfer": {}, "analyses": []}
+ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "directions": [], "accuracies": [], "transfer": {}, "analyses": []}
 """What the pages of single experiments lack, because the index has it."""
 
 
 def main(
-    results: Path, html: Path, scores: Path, *, configuration: Path, pages: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()
+    results: Path,
+    html: Path,
+    scores: Path,
+    *,
+    configuration: Path,
+    pages: tuple[Path, ...] = (),
+    tables: tuple[Path, ...] = (),
+    translations: Path | None = None,
 ) -> None:
     """Write the page and the table of scores from the files under `results`, for the run that `configuration` describes.
 
     `pages` has one page per experiment, where there are too many for a single page; `html` is then their index. `tables` are more
-    tables to write: `comparisons.tsv`, `transfer.tsv` and `analyses.tsv`.
+    tables to write: `comparisons.tsv`, `transfer.tsv` and `analyses.tsv`. Into the folder `translations` come pages with all sentences.
     Raises `InputError` when no result of the configured experiments exists.
     """
-    write_report(results, html, scores, read(configuration), pages, tables)
+    write_report(results, html, scores, read(configuration), pages, tables, translations)
 
 
 def write_report(
-    results: Path, html: Path, scores: Path, settings: Config, pages: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()
+    results: Path,
+    html: Path,
+    scores: Path,
+    settings: Config,
+    pages: tuple[Path, ...] = (),
+    tables: tuple[Path, ...] = (),
+    translations: Path | None = None,
 ) -> None:
     """Does the work of `main`, with a configuration that is already loaded."""
     studies = [configured(results, name, settings) for name in settings.run.experiments]
@@ -75,6 +92,8 @@ def write_report(
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):
         raise InputError(f"no part of the report can be made: {next(iter(sections[0]['failed'].values()))}")
     made = templates(settings)
+    for part in sections:
+        part["explored"] = explored(part["study"], made, translations, "../" if pages else "")
     for number, part in enumerate(sections):
         render_parts(made, part, first=not number or bool(pages))
     page = made.get_template("page.html.j2")
@@ -85,6 +104,7 @@ def write_report(
     common = {
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
+        "directions": directions(sections),
         # a comparison of models has these numbers already
         "accuracies": [] if transferred else labels.accuracies(sections),
         "transfer": transferred,
@@ -118,6 +138,17 @@ def write_report(
     }
     for path in tables:
         write_table(path, *own[path.stem])
+
+
+def explored(study: Study, made: jinja2.Environment, folder: Path | None, up: str) -> dict[str, str]:
+    """Page → its address from the experiment's own page, of the pages with all sentences of an experiment; none where it writes no text."""
+    if folder is None:
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    if task_of(study.settings).answers != "text":
+        return {}
+    names = write_explorer(study, made, folder)
+    return {name.removeprefix(f"{study.name}.").removesuffix(".html"): f"{up}{folder.name}/{name}" for name in names}
 
 
 def write_table(path: Path, header: tuple[str, ...], rows: Iterable[tuple]) -> None:
@@ -171,7 +202,9 @@ def section(study: Study) -> dict[str, Any]:
             made[name] = make(study)
     made["published"] = []
     if "run" in made:
-        made["published"] = published(study, [dict(zip(SCORES_HEADER, row, strict=True)) for row in score_rows(made)])
+        rows = [dict(zip(SCORES_HEADER, row, strict=True)) for row in score_rows(made)]
+        needed = updates_needed(made.get("curves", {}).get("updates_to_baseline", []))
+        made["published"] = published(study, [*rows, *needed])
     return made
 
 
@@ -252,49 +285,6 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
             | {"reason": "" if cell else part["failed"].get("scores") or "; ".join(reasons(study, testset, arm))}
         )
     return rows
-
-
-def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A matrix (Table III) per target language: models in columns, test sets in rows. Experiments on one corpus have its rows together.
-
-    `cells` maps (experiment of the model, test set, arm) to a cell of that experiment's main table; `learnt` says whether the model was
-    trained on the test set's language. `trivial` has the score of the trivial baseline on each test set, None where it was not measured.
-    """
-    measured = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
-    matrices = []
-    for target, metric in dict.fromkeys((part["study"].target, part["study"].leading) for part in measured):
-        parts = {part["study"].name: part for part in measured if (part["study"].target, part["study"].leading) == (target, metric)}
-        studies: dict[str, Study] = {name: part["study"] for name, part in parts.items()}
-        first_on = {study.corpus_name: name for name, study in reversed(studies.items())}
-        rows: dict[str, str] = {}
-        cells: dict[tuple[str, str, str], dict[str, Any]] = {}
-        trivial: dict[str, float | None] = {}
-        lowercased: set[str] = set()
-        for name, study in studies.items():
-            owners = {test: studies.get(test.partition("@")[0]) if test in study.zero_shot else study for test in study.tested}
-            called = {test: f"{first_on[owner.corpus_name]}@{test.rpartition('@')[2]}" if owner else test for test, owner in owners.items()}
-            sources = {called[test]: study.zero_shot.get(test, study.source) for test in study.tested}
-            rows |= sources
-            trivial |= {called[test]: found.get(metric) for test, found in parts[name]["scores"]["trivial"].items()}
-            lowercased |= {called[test] for test in study.lowercased}
-            for test, arm in itertools.product(study.tested, study.arms):
-                if cell := parts[name]["scores"]["tables"][test]["cells"].get((arm, metric)):
-                    cells[name, called[test], arm] = {**cell, "learnt": sources[called[test]] in study.learnt_sources}
-        matrices.append(
-            {
-                "target": target,
-                "metric": metric,
-                "columns": {name: study.learnt_sources for name, study in studies.items()},
-                "rows": rows,
-                "trivial": trivial,
-                "trivially": next(iter(parts.values()))["scores"]["trivially"],
-                "lowercased": lowercased,
-                "arms": list(dict.fromkeys(arm for study in studies.values() for arm in study.arms)),
-                "baselines": {name: study.baseline for name, study in studies.items()},
-                "cells": cells,
-            }
-        )
-    return matrices
 
 
 def score_rows(part: dict[str, Any]) -> list[tuple]:

@@ -1,4 +1,4 @@
-"""How the arms compare: scores, significance, word accuracy, and published numbers (Tables II, VI and VII of Zan et al.)."""
+"""How the arms compare: scores, significance and word accuracy (Tables II and VII of Zan et al.)."""
 
 import itertools
 from collections import Counter
@@ -6,17 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts import registry
 from workflow_scripts.evidence.metric import higher_is_better
-from workflow_scripts.evidence.scores import ROUGES
 from workflow_scripts.evidence.significance import holm, marker
 from workflow_scripts.evidence.trivial import TRIVIAL, Kind
 from workflow_scripts.report import tables
-from workflow_scripts.report.curves import updates_in_all
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
 
@@ -279,60 +275,6 @@ def _plain(seeds: Rows, places: int) -> str:
 def markers(seeds: Rows) -> str:
     """The markers of the seeds' rows; with several seeds, each marker has its seed in brackets."""
     return " ".join(r["marker"] + f"({r['seed']})" * (len(seeds) > 1) for r in seeds if r["marker"])
-
-
-def published(study: Study, rows: Rows) -> Rows:
-    """One row per published number: the number, what was measured here, and which conditions differ.
-
-    `rows` are those of `scores.tsv`.
-    """
-    found = []
-    for number in study.settings.published:
-        testset = "" if number.metric.startswith(("distance", "cosine", "retrieval")) else number.testset or study.testsets[0]
-        own = [row for row in rows if (row["testset"], row["arm"]) == (testset, number.arm)]
-        folded = [row for row in own if row["metric"] == f"{number.metric}, lower-cased"]
-        # on lower-cased text the plain metric already is the lower-cased one
-        mine = folded if number.lowercase and folded else [row for row in own if _is_called(row["metric"], number.metric)]
-        found.append(
-            {"number": number, "testset": testset, "measured": summary([row["value"] for row in mine]) if mine else None}
-            | {"differs": list(_other_conditions(study, number, testset, mine[0]) if mine else ["not measured here"])}
-        )
-    return found
-
-
-def _is_called(metric: str, published: str) -> bool:
-    """Whether a column of `scores.tsv` has the metric that was published; a paper seldom says which METEOR it counted."""
-    return metric == published or (published == "METEOR" and metric.startswith("METEOR "))
-
-
-def _other_conditions(study: Study, number: Published, testset: str, measured: dict[str, Any]) -> Iterator[str]:
-    """Reasons why a measured number (a row of `scores.tsv`) cannot be compared with the published one."""
-    metric, signature = measured["metric"], measured["signature"]
-    fields = dict(part.split(":", 1) for part in signature.split("|") if ":" in part)
-    if number.metric in ROUGES and number.tokenize != fields["tok"]:
-        yield f"counted by {number.tokenize or 'what is not stated'} there, by {fields['version']} on {fields['tok']} here"
-    elif number.tokenize and fields.get("tok", number.tokenize) != number.tokenize:
-        yield f"tokeniser {number.tokenize} there, {fields['tok']} here"
-    if number.metric == "METEOR" != metric:
-        yield f"a METEOR that is not stated there, {metric} here"
-    lowercase = metric != number.metric or (testset or study.testsets[0]) in study.lowercased
-    if _tells_cases_apart(study, number.metric) and number.lowercase != lowercase:
-        cases = {True: "lower-cased text", False: "text with capitals"}
-        yield f"{cases[number.lowercase]} there, {cases[lowercase]} here"
-    if number.model and number.model not in signature:
-        yield f"model {number.model} there, {signature} here"
-    model = study.published_model(number.arm)
-    if number.backbone and number.backbone != model:
-        yield f"backbone {number.backbone} there, {model or study.backbones[number.arm]} here"
-    made = updates_in_all(study, number.arm)
-    if number.updates and {number.updates} != {*made}:
-        yield f"{number.updates:,} updates there, {' and '.join(f'{updates:,}' for updates in sorted({*made}))} here"
-
-
-def _tells_cases_apart(study: Study, metric: str) -> bool:
-    """Whether a metric gives another value on lower-cased text. Metrics on `unaligned` text do not depend on the corpus."""
-    entry = registry.entries("metric").get("METEOR" if metric.startswith("METEOR") else metric)
-    return not study.labelled and (entry is None or entry.cased) and not metric.endswith("_unaligned")
 
 
 # words

@@ -8,6 +8,7 @@ import numpy as np
 
 from workflow_scripts.report.drawing import COLOURS
 from workflow_scripts.report.study import Study, evenly, summary
+from workflow_scripts.tasks.experiment import BACKBONE
 
 DISTANCES = ("pairs_rms", "pairs", "means", "cosine", "source_to_target", "target_to_source")
 
@@ -27,7 +28,7 @@ def distances(study: Study) -> list[dict[str, Any]]:
 
     `measured` says what goes in and what stands for a sentence; where that differs, distances are different measures.
     """
-    places: list[tuple[str, str, int | None, list[Path]]] = [("backbone", "", None, [study.run / "backbone.representation.json"])]
+    places: list[tuple[str, str, int | None, list[Path]]] = [(BACKBONE, "", None, [study.run / "backbone.representation.json"])]
     names = sorted({phase.name for phases in study.arms.values() for phase in phases}, key=lambda name: (name == "finetune", name))
     for name, (place, arm) in itertools.product(names, enumerate(study.arms)):
         if any(phase.name == name for phase in study.arms[arm]):

@@ -174,6 +174,8 @@ def spectra(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         "cells": cells,
         "layers": range(max(found["layers"] for found in models.values())),
         "depth": {model: found["layers"] for model, found in models.items()},
+        # files of earlier versions have none
+        "embeddings": {model: found["embeddings"] for model, found in models.items() if "embeddings" in found},
     }
 
 
@@ -191,6 +193,10 @@ def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:
             for metric in ("norm", "distance", "moved", "effective_rank"):
                 if metric in row:
                     yield (one["name"], "spectra", model, "", layer, matrix, metric, *_rounded(row[metric], None, None))
+        for model, row in stages["spectra"]["embeddings"].items() if "spectra" in stages else ():
+            for metric in ("norm", "distance", "moved", "largest", "effective_rank"):
+                if metric in row:
+                    yield (one["name"], "spectra", model, "", "", "embeddings", metric, *_rounded(row[metric], None, None))
         for row in stages["separability"]["rows"] if "separability" in stages else ():
             for metric in stages["separability"]["measures"]:
                 cell = row[metric]

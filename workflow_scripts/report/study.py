@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from scipy import stats
@@ -40,6 +40,9 @@ class Study:
     """Test sets of other experiments (`{other}@{testset}`), which the models translate as well, and their source language."""
     lowercased: list[str]
     """Test sets whose corpus is lower-cased."""
+    tested_on: dict[str, str]
+    """Test set → what it reads: acquired data by their name under `data`, any other text by its files. The key "" is the text of the
+    distances."""
     run: Path
     corpus: Path
     lexicon: Path | None
@@ -78,6 +81,12 @@ class Study:
         block, part = self.generated, f"test/{testset}"
         source, target = block.language_of(part), block.language_of_targets(part)
         return [(code, f"{part}.{source}-{target}.{side}.{code}") for code, side in ((source, "source"), (target, "target"))]
+
+    def direction(self, testset: str) -> str:
+        """Source and target language of a test set, as `de-en`; of no test set, those of the experiment. Nothing for labels."""
+        if self.labelled:
+            return ""
+        return "-".join(code for code, _ in self.sides(testset)) if testset else f"{self.source}-{self.target}"
 
     @property
     def title(self) -> str:
@@ -176,6 +185,7 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
         learnt_sources=learnt_sources(settings, name),
         zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
         lowercased=_lowercased(name, settings),
+        tested_on=_tested_on(settings, name),
         corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),
         lexicon=lexicons.pop(used[0]) if used else None,
         other_lexicons=lexicons,
@@ -195,6 +205,7 @@ def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
         testsets=list(labelled.test),
         zero_shot={},
         lowercased=list(labelled.test) if labelled.lowercase else [],
+        tested_on={testset: text_of(source if source.file else labelled.train, source) for testset, source in labelled.test.items()},
         corpus=under(results, paths.labelled_folder(chosen.corpus)),
         lexicon=results / "lexicons" / chosen.corpus if given else None,
         other_lexicons={},
@@ -215,6 +226,7 @@ def _of_aligned_text(results: Path, name: str, settings: Config) -> Study:
         testsets=list(aligned.test),
         zero_shot={},
         lowercased=[],
+        tested_on={testset: text_of(source) for testset, source in aligned.test.items()},
         corpus=under(results, paths.aligned_folder(chosen.corpus)),
         lexicon=None,
         other_lexicons={},
@@ -269,6 +281,33 @@ def _lowercased(name: str, settings: Config) -> list[str]:
     own = {testset: name for testset in settings.corpora[settings.experiments[name].corpus].test}
     others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
     return [test for test, of in {**own, **others}.items() if settings.corpora[settings.experiments[of].corpus].lowercase]
+
+
+def _tested_on(settings: Config, name: str) -> dict[str, str]:
+    chosen = settings.experiments[name]
+    tests = {testset: (chosen.corpus, testset) for testset in settings.corpora[chosen.corpus].test}
+    for test in zero_shot_tests(settings, name):
+        other, _, testset = test.partition("@")
+        tests[test] = settings.experiments[other].corpus, testset
+    read = {}
+    for test, (corpus, testset) in tests.items():
+        source = settings.corpora[corpus].test[testset]
+        read[test] = text_of(settings.corpora[corpus].train, source) if source.held_out else text_of(source)
+    return read | {"": joined_names([*chosen.representation.text.values()])}
+
+
+def text_of(source: Any, part: Any = None) -> str:
+    """What a source of text reads, as the configuration calls it; `part` is that of a test set that is held out of the source's text."""
+    held_out = part is not None and part.held_out
+    chosen = [f"{key} {value}" for key, value in getattr(source, "where", {}).items()]
+    return ("held out of " if held_out else "") + joined_names(source.paths()) + (f" ({', '.join(chosen)})" if chosen else "")
+
+
+def joined_names(files: list[str]) -> str:
+    """Acquired data by their name under `data`, any other file by its path."""
+    acquired = "results/data/"
+    names = [PurePath(path).name.partition(".")[0] if path.startswith(acquired) else path for path in files]
+    return " and ".join(dict.fromkeys(names))
 
 
 def summary(values: list[float]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import labels, tables
 from workflow_scripts.report.comparison import correct
 from workflow_scripts.report.measures import measure, seeds_scored
+from workflow_scripts.report.published import other_conditions
 from workflow_scripts.report.study import Study, configured, spread, summary, under
 from workflow_scripts.run import transfers
 from workflow_scripts.run.config import Config
@@ -84,7 +85,8 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
             values[AVERAGE] = [statistics.fmean(some) for some in zip(*values.values(), strict=True)]
         for testset, some in values.items():
             number = published(own, arm, testset, metric)
-            cells[model, testset] = {**summary(some), "published": number, "test": tested.get((model, testset))}
+            differs = [*other_conditions(own, number, testset, metric, "")] if number else []
+            cells[model, testset] = {**summary(some), "published": number, "differs": differs, "test": tested.get((model, testset))}
     for (_, testset), cell in cells.items():
         cell["by_seed"] = by_seed_interval(cell["values"], cells[base, testset]["values"] if (base, testset) in cells else [])
     if AVERAGE in testsets:

@@ -57,7 +57,8 @@ class Analysis:
     languages: list[str] | None = None
     """Languages of the text that are looked at; all by default."""
     parallel: bool = True
-    """Whether line i is the same text in all languages. Else languages are not compared, and translations are not looked for."""
+    """Whether line i is the same text in all languages. Else languages are not compared, unless `cka.unaligned` says so, and translations
+    are not looked for."""
     side: Side = "encoder"
     """The half of encoder-decoders that is looked into."""
     stages: list[Annotated[str, registry.Named("analysis")]] = field(default_factory=ours)
@@ -303,7 +304,11 @@ def _text_problems(config: Config, where: str, analysis: Analysis, backbones: se
         yield f"{where}: separability needs two languages at least, got {asked}; leave it out of `stages`, or give text in another language"
     against = analysis.cka.against or ([analysis.base] if analysis.base else [])
     others = [model for model in analysis.models if model not in against]
-    if "cka" in analysis.stages and len(others) < (1 if against else 2) and not (analysis.parallel and len(asked) > 1):
+    if (
+        "cka" in analysis.stages
+        and len(others) < (1 if against else 2)
+        and not ((analysis.parallel or analysis.cka.unaligned) and len(asked) > 1)
+    ):
         yield (
             f"{where}: CKA has nothing to compare: no model besides {', '.join(against or others)}, and no translations in two languages; "
             "name another model, or leave `cka` out of `stages`"

@@ -46,6 +46,26 @@ def documents(config: Config, w: Wildcards) -> str:
     return "--documents" if task_of(experiment).text == "corpora" and config.corpora[experiment.corpus].documents else ""
 
 
+def restored_documents(config: Config, w: Wildcards) -> str:
+    """The flag that tells the pretext phase that `</s>` stands between the sentences, or the texts, of a line."""
+    return "--documents" if restores_pairs(config, w) else documents(config, w)
+
+
+def restores_pairs(config: Config, w: Wildcards) -> bool:
+    """Whether the pretext phase restores the two texts of a pair as one."""
+    return getattr(config.experiments[w.experiment], "restore", "texts") == "pairs"
+
+
+def pairs_flag(config: Config, w: Wildcards) -> str:
+    """The flag that has pairs of texts with labels restored as one."""
+    return "--pairs" if restores_pairs(config, w) else ""
+
+
+def switched_text(config: Config, w: Wildcards, part: str) -> str:
+    """The text with labels whose words are switched: its sentences or, in pairs, its examples."""
+    return labelled_file(config, w, part, ".tsv" if restores_pairs(config, w) else "")
+
+
 def testsets(config: Config, w: Wildcards) -> list[str]:
     """The experiment's own test sets."""
     experiment = config.experiments[w.experiment]

@@ -98,7 +98,7 @@ def _keys(problem: ErrorDetails) -> list[str]:
     if loc[:1] == ("experiments",):
         loc = (*loc[:2], *loc[3:])  # without the name of the settings class, which is no key
     # of a value of several types, the name of one of them is no key either
-    loc = loc[:-1] if str(loc[-1]) in _TYPES and len(loc) > 2 else loc
+    loc = loc[:-1] if len(loc) > 2 and str(loc[-1]) in _TYPES else loc
     return [str(part) for part in loc if not str(part).startswith(_OF_TYPES)]
 
 

@@ -18,6 +18,7 @@ from workflow_scripts.stage import ROOT, InputError
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import (
     Phase,
+    arms_of,
     backbone_of,
     chain,
     experiments_needed,
@@ -25,6 +26,7 @@ from workflow_scripts.tasks.experiment import (
     lexicons_used,
     phase_training,
     phases_of,
+    seeds_of,
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import Translation, translations
@@ -143,6 +145,25 @@ def plugins() -> Iterator[Finding]:
             yield Finding("note", f"plugin {plugin.name}", f"brings {brings}; it imports {plugin.heavy[0]} when it is loaded: {way_out}")
         else:
             yield Finding("ok", f"plugin {plugin.name}", f"brings {brings}")
+
+
+def left_out(config: Config) -> Iterator[Finding]:
+    """Experiments on a backbone of the run that are not selected: all on it would be trained anew, if one of them were added later."""
+    shipped = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["experiments"]
+    backbones = {name: getattr(experiment, "backbone", None) for name, experiment in config.experiments.items()}
+    for backbone in dict.fromkeys(backbones[name] for name in config.run.experiments if backbones.get(name)):
+        selected = [name for name in config.run.experiments if backbones[name] == backbone]
+        others = [name for name, own in backbones.items() if own == backbone and name not in selected and name not in shipped]
+        if others:
+            trainings = sum(len(arms_of(config, each)) * len(seeds_of(config, each)) for each in map(config.experiments.get, selected))
+            names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+            yield Finding(
+                "note",
+                "run.experiments",
+                f"leaves out {names}, also on backbone {backbone}. All experiments of a run decide what a backbone knows and which "
+                f"sentences are held out: add one later, and {trainings} training{'s' * (trainings > 1)} are made anew. "
+                "Select all that you will want before the first run",
+            )
 
 
 def few_seeds(config: Config) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -24,7 +25,7 @@ from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
 from workflow_scripts.run.inputs import keeps_head, languages_known, writes_text
 from workflow_scripts.run.mark_findings import of_other_tools
-from workflow_scripts.run.partitions import gpus_of
+from workflow_scripts.run.partitions import gpu_here, gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
 from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
@@ -259,16 +260,25 @@ def gpu_build(jobs: Jobs) -> Iterator[Finding]:
             yield Finding("ok", about, f"torch {torch.__version__} is a build for GPUs")
         else:
             said = f"torch {torch.__version__} of this environment is a build for CPUs, and a GPU is asked for by {', '.join(rules)}"
-            yield Finding("note", about, f"{said}; install a CUDA build of torch, or ask for none")
+            yield Finding("note", about, f"{said}; install a CUDA build of torch (make setup TORCH=cuda), or ask for none")
 
 
 def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
-    """Whether CTranslate2 finds its library, where decoding asks for a GPU."""
-    decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
-    wanted = {each.engine for each in decoding if each and each.device != "cpu"}
-    if any(gpus_of(jobs.get(rule, {}))[0] for rule in ("decoding", "generation_decoding")) and "ctranslate2" in wanted:
+    """Whether CTranslate2 finds its library, where decoding asks for a GPU of a cluster, or the run has that of this machine."""
+    asked = any(gpus_of(jobs.get(rule, {}))[0] for rule in ("decoding", "generation_decoding"))
+    # with a PyTorch for processors, all is computed on these
+    here = gpu_here() and torch.cuda.is_available() and not any("slurm_partition" in job for job in jobs.values())
+    if decodes_by_ctranslate2(config) and (asked or here):
         reason = why_not_on_gpu()
-        yield Finding("note" if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
+        # a node of the cluster may have what this machine lacks
+        verdict: Literal["WRONG", "note"] = "WRONG" if here else "note"
+        yield Finding(verdict if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
+
+
+def decodes_by_ctranslate2(config: Config) -> bool:
+    """Whether some model of the run translates by CTranslate2, on a GPU if there is one."""
+    decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
+    return any(each.engine == "ctranslate2" and each.device != "cpu" for each in decoding if each)
 
 
 def shape_of(config: Config, name: str) -> Shape | None:

@@ -8,11 +8,10 @@ import getpass
 import math
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, said
 
 
 class Nodes(NamedTuple):
@@ -115,11 +114,3 @@ def gpu_here() -> float:
         return 0.0
     answer = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
     return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)
-
-
-def said(*command: str) -> str | None:
-    """The output of a command; None if it is not installed, fails or takes too long."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None

@@ -63,6 +63,7 @@ def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findi
 def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
     yield from findings.plugins()
     yield from findings.experiments(config)
+    yield from findings.left_out(config)
     yield from findings.few_seeds(config)
     yield from findings.few_pairs(config)
     yield from findings.long_warmups(config)

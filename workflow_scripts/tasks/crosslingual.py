@@ -54,6 +54,9 @@ class CrossLingual(Experiment):
     """Name of a lexicon for a pretext phase: of given dictionaries (`mapping.mode: dictionary`), or learnt from a `corpus` of its own."""
     into: list[str] | None = None
     """Languages that words are switched into; those of the test sets by default."""
+    restore: Literal["texts", "pairs"] = "texts"
+    """What a row of the pretext task is: a text, in which spans of words are switched; or, as in the authors' published code of XNLI, the
+    two texts of a pair as one, with `</s>` between them, in which single words are switched, each text into a language of its own."""
 
 
 @dataclass(kw_only=True)
@@ -345,6 +348,8 @@ def text_problems(
             yield f"arms.{arm}: `{phase.data}` needs parallel text, which {where} has none of"
         if phase.switch is not None:
             yield f"arms.{arm}.switch: is for translation; {where} is a {experiment.task}"
+    if experiment.restore == "pairs" and unit != "text":
+        yield f"{where}.restore: pairs is for texts with labels (`unit: text`) that are pairs; {where} is a {experiment.task}"
     switched = [*(f"arms.{arm}" for arm, phase in phases_of(config, experiment) if needs_lexicon(phase)), *switches]
     used = lexicons_used(config, experiment)
     if switched and not used:

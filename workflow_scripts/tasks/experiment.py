@@ -94,26 +94,38 @@ def placed(arms: dict[str, list[Phase]]) -> None:
             phase.place = number, before  # type: ignore[misc]
 
 
+BACKBONE = "backbone"
+"""What distances call the model before any training, in the place of an arm."""
+
+
 @dataclass
 class Published:
     """A published number, which the report shows beside this run's; where a condition differs, as not comparable."""
 
     arm: str
-    """The arm that it is the number of."""
+    """The arm that it is the number of; `backbone` is the model before any training, of which there are distances alone."""
     metric: str
-    """A metric as it stands in scores.tsv: BLEU, chrF, TER, COMET, word_f_low, distance_pairs, …"""
+    """A metric as it stands in scores.tsv: BLEU, chrF, TER, COMET, word_f_low, distance_pairs, …; or `updates_to_baseline_loss`, the
+    updates of finetuning until the dev loss that the baseline ends with."""
     value: float
     """The number."""
     source: str
     """Where it was published: paper and table."""
     testset: str | None = None
-    """The test set; the first if none is named."""
+    """The test set of this experiment that it stands beside; the first if none is named."""
+    tested_on: str = ""
+    """What it was measured on: the name under `data`, or the files, if that is what this experiment is tested on; the name of any other
+    text makes the number not comparable. Of an average: its test sets, separated by commas. Not compared where nothing is said."""
+    direction: str = ""
+    """Source and target language of what it was measured on, as `de-en`. Not compared where nothing is said."""
+    significance: Literal["", "†", "‡"] = ""
+    """The mark that it has there: † p < 0.05, ‡ p < 0.01 against the baseline."""
     lowercase: bool = False
     """Measured on lower-cased text."""
     tokenize: str | None = None
     """sacreBLEU's name of the tokeniser; of a ROUGE, what counted it on which tokens."""
     model: str | None = None
-    """COMET's model."""
+    """COMET's model, by its name on the hub or an older one."""
     backbone: str | None = None
     """The model that was finetuned, by its name on the hub."""
     updates: int | None = None

@@ -24,6 +24,7 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
+    BACKBONE,
     Experiment,
     MoreText,
     Phase,
@@ -276,7 +277,7 @@ def problems(config: Config, name: str) -> Iterator[str]:
         yield from undefined(f"{where}.lexicon", experiment.lexicon, config.lexicons)
     yield from _representation_problems(where, experiment)
     if corpus := config.corpora.get(experiment.corpus):
-        yield from published_problems(where, experiment.published, config.arms, _all_tests(config, corpus))
+        yield from published_problems(where, experiment.published, [*config.arms, BACKBONE], _all_tests(config, corpus))
         yield from _corpus_problems(where, experiment, corpus)
     yield from decoding_problems(where, experiment.decoding)
     yield from _together_problems(where, experiment, config)

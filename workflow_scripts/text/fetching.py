@@ -122,7 +122,8 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.replace(partial, path)
     if not sha256:
-        raise InputError(f"{what}: is named without its checksum; if you trust what was downloaded just now, add `sha256: {found}`")
+        entered = f'add `sha256: {found}`, in a block with `each` to its entry there and to the block as `sha256: "{{sha256}}"`'
+        raise InputError(f"{what}: is named without its checksum; if you trust what was downloaded just now, {entered}")
     return path
 
 

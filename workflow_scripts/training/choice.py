@@ -70,7 +70,7 @@ def read_point(path: Path, swept: tuple[str, ...]) -> dict[str, Any]:
     phases = {"finetune": read_json(path)}
     last = phases["finetune"]
     # a model of the same arm, or of another point of its grid, was made by the phase before
-    while (before := Path(last["start"]).parent).parents[2:3] == path.parents[3:4] and (before / "training.json").exists():
+    while (before := Path(last.get("start", "")).parent).parents[2:3] == path.parents[3:4] and (before / "training.json").exists():
         phases[before.name] = last = read_json(before / "training.json")
     finetune = phases["finetune"]
     measured = {key: value for key, value in finetune["handed_on"].items() if key in ("dev_bleu", "dev_rouge", "dev_loss")}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
+import socket
 import sys
 import time
 from typing import Any
@@ -18,10 +18,15 @@ from typing import Any
 import torch
 
 from workflow_scripts.device import given_gpus
+from workflow_scripts.stage import said
 from workflow_scripts.training.checkpoints import JOB_END
 
 # after SIGTERM, of which torchrun would by itself leave 30 s to a checkpoint of many gigabytes
 _PATIENCE = ["--shutdown-timeout", "300"]
+
+# where torchrun's processes meet, by number and at any free port: with its --standalone that is localhost and the machine's own name, which
+# a container and a laptop may not know
+ON_ONE_NODE = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]
 
 
 def launch(module: str, command: str = "") -> None:
@@ -51,11 +56,10 @@ def hand_on_end() -> None:
     """Ask Slurm when the job ends, for the `Deadline`: its own variable is removed by Snakemake's plugin, and older versions have none."""
     if "SLURM_JOB_ID" not in os.environ or "SLURM_JOB_END_TIME" in os.environ:
         return
-    command = ["squeue", "--noheader", "--jobs", os.environ["SLURM_JOB_ID"], "--format", "%e"]
+    end = said("squeue", "--noheader", "--jobs", os.environ["SLURM_JOB_ID"], "--format", "%e") or ""
     # where it does not answer, or gives no time, the rule's own limit counts
-    with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
-        end = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout.strip()
-        os.environ[JOB_END] = f"{time.mktime(time.strptime(end, '%Y-%m-%dT%H:%M:%S')):.0f}"
+    with contextlib.suppress(ValueError):
+        os.environ[JOB_END] = f"{time.mktime(time.strptime(end.strip(), '%Y-%m-%dT%H:%M:%S')):.0f}"
 
 
 def trains_on_cpu(arguments: list[str]) -> bool:
@@ -76,7 +80,7 @@ def settings_in(arguments: list[str]) -> dict[str, Any]:
 def on_one_node(module: str, arguments: list[str], processes: int) -> list[str]:
     """Python's arguments for torchrun on this node."""
     # the two dashes keep torchrun from reading --start as an option of its own
-    return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), *_PATIENCE, "-m", "--", module, *arguments]
+    return ["-m", "torch.distributed.run", *ON_ONE_NODE, "--nproc-per-node", str(processes), *_PATIENCE, "-m", "--", module, *arguments]
 
 
 def across_nodes(module: str, arguments: list[str], nodes: int, processes: int, first: str, job: str) -> list[str]:
@@ -90,6 +94,11 @@ def across_nodes(module: str, arguments: list[str], nodes: int, processes: int, 
 
 
 def first_node() -> str:
-    """The name of the first node of the Slurm job, where this process is."""
-    command = ["scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0]
+    """The name of the first node of the Slurm job, where this process is. Where Slurm does not answer, this process ends."""
+    nodes = os.environ["SLURM_JOB_NODELIST"]
+    if not (names := (said("scontrol", "show", "hostnames", nodes) or "").split()):
+        sys.exit(
+            f"error: the job has several nodes ({nodes}), but scontrol is not to be found or does not answer on {socket.gethostname()}, "
+            "so its processes cannot meet; put Slurm's programs on the PATH of the compute nodes, or give the job one node"
+        )
+    return names[0]
