@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import sentencepiece
+import torch
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tokenizers import BertWordPieceTokenizer
 from transformers import (
@@ -197,7 +198,10 @@ def small_mt5(folder: Path, kind: str = "mt5") -> Path:
     set_seed(1)
     network, config = (MT5ForConditionalGeneration, MT5Config) if kind == "mt5" else (UMT5ForConditionalGeneration, UMT5Config)
     shape = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2}
-    made = network(config(**shape, vocab_size=len(tokenizer) + 12, tie_word_embeddings=False, initializer_factor=0.3))
-    made.save_pretrained(folder / "model")
+    made = network(config(**shape, vocab_size=len(tokenizer) + 12, initializer_factor=0.3))
+    made.lm_head.weight = torch.nn.Parameter(0.3 * torch.randn_like(made.shared.weight))
+    made.save_pretrained(folder / "model", state_dict={name: weight.clone() for name, weight in made.state_dict().items()})
+    path = folder / "model/config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "tie_word_embeddings": False}), encoding="utf-8")
     tokenizer.save_pretrained(folder / "model")
     return folder / "model"

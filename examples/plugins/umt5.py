@@ -1,7 +1,6 @@
 """umt5: umT5 (Chung et al. 2023), an mT5 of 107 languages whose layers each learn positions of their own, as a family of models.
 
-Everything else is as in mT5: no row is too long, the decoder starts with padding, and no tag names a language. CTranslate2 has one table of
-positions for all layers, so `generate` decodes.
+Everything else is as in mT5: no row is too long, the decoder starts with padding, and no tag names a language.
 """
 
 from crossgap import Maker, family
@@ -24,7 +23,7 @@ def network(small, size):
 
     shape = {"d_model": small.d_model, "d_ff": small.ffn, "num_layers": small.layers, "num_decoder_layers": small.layers}
     heads = {"num_heads": small.heads, "d_kv": small.d_model // small.heads}
-    return UMT5ForConditionalGeneration(UMT5Config(vocab_size=size, **shape, **heads, tie_word_embeddings=False, initializer_factor=0.05))
+    return UMT5ForConditionalGeneration(UMT5Config(vocab_size=size, **shape, **heads, initializer_factor=0.05))
 
 
 family(
@@ -33,6 +32,6 @@ family(
     source="Chung et al. 2023",
     like="mt5",
     model_type="umt5",
-    engines=("huggingface",),
+    converted={},
     maker=Maker(tokenizer, network),
 )

@@ -6,7 +6,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import ctranslate2
 import pytest
+import torch
 from phases import TINY, finetune, phase_files
 from tiny_models import manual_pairs, small_encoder, small_model, small_mt5
 from transformers import AutoConfig
@@ -18,6 +20,7 @@ from workflow_scripts import registry
 from workflow_scripts.evidence.representation import sentence_vectors
 from workflow_scripts.evidence.states import hidden_states, open_half
 from workflow_scripts.models import decoding
+from workflow_scripts.models.batches import collate
 from workflow_scripts.models.decoding import Decoding, translator
 from workflow_scripts.models.families import UNLIMITED, decoder_depth, family, family_of, longest_row
 from workflow_scripts.models.networks import load_network
@@ -25,6 +28,8 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.trimming import trim
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.languages import LANGUAGES
+from workflow_scripts.training.looks import dev_loss
+from workflow_scripts.training.rows import Dev
 from workflow_scripts.training.settings import Training
 
 PLUGIN = Path("examples/plugins/umt5.py").resolve()
@@ -122,7 +127,18 @@ def works(folder, tmp_path, engines):
         with translator(model, codec, 1, Decoding(engine=engine, beam_size=2, max_length=12)) as translate:
             found.append([one[0].text for one in translate(lines, ("de", "en"), 1)])
     assert all(one == found[0] for one in found) and len(found[0]) == 12
-    network = load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    network = load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=1).eval()
+    # the loss, transformers and CTranslate2 give a text the same probability
+    row, target = codec.encode(lines[:1], "de")[0], codec.encode(manual_pairs(1)[1], "en")[0]
+    batch = {name: tensor for name, tensor in collate([(row, target)], 0, True, codec.start).items() if name != "labels"}
+    with torch.no_grad():
+        scores = network(**batch).logits[0].log_softmax(dim=-1).gather(1, torch.tensor(target)[:, None]).flatten()
+    loss = dev_loss(network, codec, [Dev([(row, target)], "en")])
+    assert loss == pytest.approx(-float(scores.mean()), abs=1e-4)
+    converted = ctranslate2.Translator(str(decoding.convert(model, codec, tmp_path / "converted")), compute_type="float32")
+    tokens = [codec.tokenizer.convert_ids_to_tokens(ids) for ids in (row, target[:-1])]
+    (by_ctranslate2,) = converted.score_batch([tokens[0]], [tokens[1]])
+    assert sum(by_ctranslate2.log_probs) == pytest.approx(float(scores.sum()), abs=1e-2)
     vectors = sentence_vectors(network, codec.tokenizer.pad_token_id, codec.encode(lines[:3], "de"))
     assert vectors.shape == (6, 3, 32)  # the embeddings and two layers of each half
     for side in ("encoder", "decoder"):
@@ -139,8 +155,10 @@ def test_mt5_works_from_its_rows_to_its_hypotheses(models, tmp_path):
 
 def test_a_family_of_a_plugin_works_without_a_change_of_the_code(plugged, tmp_path, capsys):
     (tmp_path / "there").mkdir()
-    works(small_mt5(tmp_path, "umt5"), tmp_path / "there", ("huggingface",))
+    works(small_mt5(tmp_path, "umt5"), tmp_path / "there", ("huggingface", "ctranslate2"))
     codec = load_codec(tmp_path / "there/model")
+    known = registry._ENTRIES["family"]
+    known["umt5"] = replace(known["umt5"], engines=("huggingface",))
     assert decoding.engine_for(codec, Decoding()) == "huggingface"
     assert "decoding.engine ctranslate2 does not know umT5; huggingface decodes" in capsys.readouterr().out
     said = read_json(tmp_path / "there/model/config.json")["crossgap"]

@@ -322,7 +322,10 @@ def convert(model: Path, codec: Codec, folder: Path) -> Path:
 
     class Converter(TransformersConverter):
         def load_model(self, model_class: Any, model_name_or_path: str, **settings: Any) -> Any:
-            return without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
+            network = without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
+            for name, value in codec.form.converted.items():
+                setattr(network.config, name, value)
+            return network
 
         def load_tokenizer(self, *_: Any, **__: Any) -> Any:
             return vocabulary

@@ -79,6 +79,8 @@ class Family(registry.Entry):
     """`matrices` of the decoder, where they are elsewhere in its layers than in the encoder's."""
     engines: tuple[str, ...] = ("ctranslate2", "huggingface")
     """What decodes its models: CTranslate2 where its converter knows them, and transformers' `generate`."""
+    converted: dict[str, Any] = field(default_factory=dict)
+    """Settings of ``config.json`` that CTranslate2's converter is to read otherwise than they are."""
     bare: dict[str, Any] = field(default_factory=dict)
     """Settings with which an encoder is loaded without the head that it was pretrained with."""
     head_states: Callable[[Any, Any], Any] | None = None
@@ -183,13 +185,14 @@ def _of_xlmr(network: Any, states: Any) -> Any:
     return network.lm_head.layer_norm(gelu(network.lm_head.dense(states)))
 
 
-def _of_t5(network: Any, batch: dict[str, Any]) -> Any:
-    mask = batch["attention_mask"]
-    read = network.encoder(input_ids=batch["input_ids"], attention_mask=mask).last_hidden_state
-    decoded = network.decoder(
-        input_ids=batch["decoder_input_ids"], encoder_hidden_states=read, encoder_attention_mask=mask, use_cache=False
-    )
-    return decoded.last_hidden_state
+def _before_output(network: Any, batch: dict[str, Any]) -> Any:
+    """What the output layer of any network reads, in the way of its own class; the layer hands it through meanwhile."""
+    layer = network.get_output_embeddings()
+    layer.forward = lambda states: states
+    try:
+        return type(network).forward(network, **{"use_cache": False, **batch}).logits
+    finally:
+        del layer.forward
 
 
 def family(name: str, *, label: str, like: str = "", **about: Any) -> Family:
@@ -268,7 +271,8 @@ family(
     matrices=_t5_matrices(1),
     decoder_matrices=_t5_matrices(2),
     positions="",
-    last_states=_of_t5,
+    last_states=_before_output,
+    converted={"tie_word_embeddings": False},  # with shared embeddings the converter would scale what the output layer reads, as T5 does
     tokenizer_files=("tokenizer.json", "spiece.model"),
 )
 
